@@ -98,7 +98,7 @@ IN_EVERY_TOPOLOGY = """
 import os, sys, gevent, gevent.os
 from gmongo import MongoClient
 
-client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=int(sys.argv[1]), serverSelectionTimeoutMS=4000)
+client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=int(sys.argv[1]))
 notes = client.hosted.notes
 notes.insert_many([{"_id": number} for number in range(20)])
 child = gevent.os.fork()

@@ -578,20 +578,33 @@ def test_options_are_checked_at_construction(options, error):
 
 
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("options", "error", "why"),
     [
-        ({"kms_providers": {}}, ValueError),
-        ({"kms_providers": {"local": {}}}, ValueError),
-        ({"kms_providers": {"nonsense": {}}}, EncryptionError),
-        ({"kms_providers": {"local": {"key": b"short"}}}, EncryptionError),
-        ({"schema_map": {"a.b": {}}, "encrypted_fields_map": {"a.b": {"fields": []}}}, EncryptionError),
-        ({"crypt_shared_lib_path": "/no/such/library.so"}, EncryptionError),
-        ({"crypt_shared_lib_required": True}, EncryptionError),
-        ({"key_expiration_ms": -1}, ValueError),
+        ({"kms_providers": {}}, ValueError, "at least one KMS provider must be configured"),
+        ({"kms_providers": {"local": {}}}, ValueError, "local"),
+        ({"kms_providers": {"nonsense": {}}}, EncryptionError, "nonsense"),
+        ({"kms_providers": {"local": {"key": b"short"}}}, EncryptionError, "local key must be 96 bytes"),
+        (
+            {"schema_map": {"a.b": {}}, "encrypted_fields_map": {"a.b": {"fields": []}}},
+            EncryptionError,
+            "a.b is present",
+        ),
+        ({"crypt_shared_lib_path": "/no/such/library.so"}, EncryptionError, "/no/such/library.so"),
+        (
+            {"crypt_shared_lib_required": True},
+            EncryptionError,
+            "crypt_shared_lib_required=True, but .* from the system's search path for libraries$",
+        ),
+        (
+            {"crypt_shared_lib_path": "/no/such/library.so", "crypt_shared_lib_required": True},
+            EncryptionError,
+            "/no/such/library.so",
+        ),
+        ({"key_expiration_ms": -1}, ValueError, "key_expiration_ms"),
     ],
 )
-def test_a_client_with_wrong_options_is_not_made(options, error):
-    with pytest.raises(error):
+def test_a_client_with_wrong_options_is_not_made(options, error, why):
+    with pytest.raises(error, match=why):
         MongoClient(
             connect=False,
             auto_encryption_opts=AutoEncryptionOpts(

@@ -9,11 +9,14 @@ from unittest.mock import Mock
 
 import bson
 import pytest
+from bson import DatetimeMS
+from bson.raw_bson import RawBSONDocument
 from gevent import GreenletExit
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo._encryption import automatic, collections, library, query_analysis
+from gmongo._encryption import operation as encrypted_operation
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.executor import EncryptingExecutor
 from gmongo._encryption.library import require_library
@@ -188,7 +191,7 @@ def test_mongocryptd_is_started_first_and_when_it_cannot_be_reached(
 
 
 def test_a_refusal_of_mongocryptd_shows_nothing_of_the_command() -> None:
-    raw = query_analysis.RawBSONDocument(COMMAND, query_analysis.RAW)
+    raw = RawBSONDocument(COMMAND)
     operation = query_analysis._Analyse(OperationContext("db"), raw)
     reply = bson.encode({"ok": 0, "errmsg": "it was s3cret", "code": 5})
     found = operation.decode(reply)
@@ -235,7 +238,7 @@ def test_the_collections_beside_one_are_made() -> None:
 @pytest.mark.parametrize("error", [ValueError("no"), GreenletExit()])
 def test_a_result_that_cannot_be_decrypted_is_ended(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     encrypter: Any = Mock()
-    executor = EncryptingExecutor(Mock(epoch=0), ExecutionOptions(), CommandEvents(()), encrypter)
+    executor = EncryptingExecutor(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False), encrypter)
     ran: list[Any] = []
     monkeypatch.setattr(Executor, "run", lambda self, *arguments: ran.append(arguments) or "result")
     reaped = Mock()
@@ -265,3 +268,21 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == (
         "client-side encryption needs pymongocrypt, which cannot be imported (none): pip install 'gmongo[encryption]'"
     )
+
+
+def test_what_a_refusal_may_quote() -> None:
+    command = {"find": "coll-7", "filter": {"a": "filter-7"}, "$db": "db-7"}
+    of_schema = {
+        name: {"x": f"{name}-7"}
+        for name in ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas")
+    }
+    raw = RawBSONDocument(bson.encode({**command, **of_schema}))
+    operation = query_analysis._Analyse(OperationContext("db"), raw)
+    said = "coll-7 db-7 jsonSchema-7 isRemoteSchema-7 encryptionInformation-7 csfleEncryptionSchemas-7"
+    assert operation.decode(bson.encode({"ok": 0, "errmsg": said, "code": 5}))["errmsg"] == said
+    assert said not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{said} filter-7", "code": 5}))["errmsg"]
+
+
+def test_a_date_that_is_none_of_pythons_stays_in_the_command() -> None:
+    date = DatetimeMS(2**62)
+    assert encrypted_operation._fields_of(bson.encode({"find": "c", "comment": date}))["comment"] == date

@@ -112,6 +112,13 @@ def test_closed(encryption):
         encryption.get_keys,
         lambda: encryption.create_data_key("local"),
         lambda: encryption.get_key(KEY),
+        lambda: encryption.create_encrypted_collection(encryption._keys.database, "c", {"fields": []}, "local"),
+        lambda: encryption.encrypt_expression({}, AT_RANDOM, KEY),
+        lambda: encryption.rewrap_many_data_key({}),
+        lambda: encryption.delete_key(KEY),
+        lambda: encryption.add_key_alt_name(KEY, "x"),
+        lambda: encryption.remove_key_alt_name(KEY, "x"),
+        lambda: encryption.get_key_by_alt_name("x"),
     ):
         with pytest.raises(InvalidOperation, match="Cannot use closed ClientEncryption"):
             call()
@@ -235,3 +242,13 @@ def test_options_of_a_range_are_checked():
     with pytest.raises(TypeError, match="sparsity"):
         RangeOpts(sparsity="x")
     assert pymongo.encryption.Algorithm.RANGE == Algorithm.RANGE
+
+
+def test_closing_forgets_the_keys_for_what_still_uses_them_too(client):
+    encryption = ClientEncryption(LOCAL, VAULT, client, OPTIONS)
+    handle = encryption._explicit._machine.handle
+    handle.crypt()
+    encryption.close()
+    encryption.close()
+    with pytest.raises(InvalidOperation, match="was closed"):
+        handle.crypt()

@@ -7,6 +7,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import socket
+import ssl
 import threading
 from collections import deque
 from types import SimpleNamespace
@@ -22,7 +24,7 @@ from gevent import GreenletExit
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
 from gmongo import _clock
-from gmongo._encryption import connect_callback, credentials, handle, hooks, kms, query_analysis
+from gmongo._encryption import connect_callback, credentials, handle, hooks, kms, kms_tls, query_analysis
 from gmongo._encryption import context as contexts
 from gmongo._encryption.collections import _CreateStateCollection, state_collections
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
@@ -34,6 +36,9 @@ from gmongo._encryption.key_vault import KeyVault, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
+from gmongo.auth.aws_credentials import AwsCredentials
+from gmongo.encryption import Algorithm
+from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.context import OperationContext
 from gmongo.wire.transport import TransportError
@@ -292,6 +297,30 @@ def test_explicit_encryption_that_does_nothing_is_an_error() -> None:
     explicit._machine.run.assert_called_with("make", 5, explicit._executor.deadline.return_value, heavy=False)
 
 
+@pytest.mark.parametrize("algorithm", Algorithm)
+def test_encryption_for_searches_is_heavy(algorithm: Algorithm) -> None:
+    """Of ranges and parts of texts: however short a value is, it becomes many."""
+    explicit = Mock()
+    Explicit.encrypt(explicit, b"12345", algorithm, None, None)
+    make, size = explicit._run.call_args.args
+    assert callable(make) and size == 5
+    searched = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
+    assert explicit._run.call_args.kwargs == {"heavy": algorithm in searched}
+
+
+def test_a_data_key_is_made_and_inserted_in_one_time() -> None:
+    explicit = Mock()
+    Explicit.create_data_key(explicit, "local", None, None, None)
+    assert explicit._run.call_args.kwargs == {"deadline": explicit._executor.deadline.return_value}
+    assert explicit._executor.deadline.call_count == 1
+
+
+def test_the_database_that_a_context_asks_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ffi.new("char[]", b"shop")
+    monkeypatch.setattr(contexts, "lib", SimpleNamespace(mongocrypt_ctx_mongo_db=lambda pointer: text))
+    assert Scene(0).context.database == "shop"
+
+
 # The cryptography
 
 
@@ -381,7 +410,7 @@ def test_a_forked_child_opens_the_library_again() -> None:
     for _ in range(2):
         opened.mark_forked()
     again = opened.crypt()
-    assert again is not first and opened._parents is first and opened.crypt() is again
+    assert again not in (first, None) and opened._parents is first and opened.crypt() is again
     opened.close()
     opened.mark_forked()
     with pytest.raises(InvalidOperation, match="was closed"):
@@ -424,7 +453,7 @@ def test_what_the_library_says_is_passed_on(caplog: pytest.LogCaptureFixture, le
 
 
 def asked_for(**fields: Any) -> Any:
-    needed = iter([5, 3, 0])
+    needed = iter([5, 1, 0])
     usual = {
         "usleep": 0,
         "kms_provider": "aws",
@@ -468,8 +497,36 @@ def test_one_exchange_with_a_service(transports: list[Any], provider: str, endpo
     assert [each.close.call_count for each in transports] == [1, 1]
     assert transports[0].send.call_count == 0
     transports[1].send.assert_called_once_with([b"question"])
-    assert [call.args for call in request.feed.call_args_list] == [(bytes(5),), (bytes(3),)]
+    assert [call.args for call in request.feed.call_args_list] == [(bytes(5),), (bytes(1),)]
     request.fail.assert_not_called()
+
+
+def test_an_application_that_connects_is_not_waited_for_by_what_is_killed() -> None:
+    ended: list[str] = []
+
+    def connect(context: Any) -> Any:
+        try:
+            gevent.sleep(1000)
+        finally:
+            ended.append("its greenlet")
+
+    asking = gevent.spawn(kms._answer_of, connect, KMSConnectContext("h", 443, None))
+    gevent.sleep(0)
+    gevent.sleep(0)
+    asking.kill()
+    gevent.sleep(0)
+    assert ended == ["its greenlet"]
+
+
+def test_a_socket_that_is_taken_over_does_not_block() -> None:
+    """Neither the application's, which may, nor gevent's."""
+    for module in (socket, gevent.socket):
+        given, far = module.socketpair()
+        with far:
+            taken = kms._taken_over(given)
+            assert given.fileno() == -1 and taken.family == socket.AF_UNIX
+            assert not taken.getblocking() and not os.get_blocking(taken.fileno())
+            taken.close()
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -530,7 +587,7 @@ def test_a_deadline_that_has_passed_ends_the_tries(transports: list[Any]) -> Non
 def answered(*pieces: bytes) -> str:
     """What becomes of an answer of a proxy."""
     left = deque(b"".join(pieces))
-    sock: Any = Mock(recv=lambda count: bytes([left.popleft()]) if left else b"")
+    sock: Any = Mock(recv=lambda count: bytes(left.popleft() for _ in range(min(count, len(left)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
     try:
         connect._tunnel(sock, KMSConnectContext("::1", 443, 10.0))
@@ -643,6 +700,14 @@ def test_variables_of_aws_that_make_no_sense_are_named_as_the_users_option(monke
     assert "AWS_SECRET_ACCESS_KEY" in str(caught.value) and "authMechanism" not in str(caught.value)
 
 
+@pytest.mark.parametrize("token", [None, "t"])
+def test_credentials_of_aws_as_the_library_takes_them(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
+    found = OnDemand(("aws",))
+    monkeypatch.setattr(found._aws, "find", lambda: AwsCredentials("k", "s", token))
+    more = {} if token is None else {"sessionToken": token}
+    assert found.find(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
+
+
 # Names
 
 
@@ -705,7 +770,8 @@ def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | N
     query_analysis.spawn_apart(["mongocryptd", "--port", "1"])
     assert pauses == [0.002] * (min(looks or 3, 501) - 1)
     path, arguments, environment = spawned.call_args.args
-    assert path == "/bin/sh" and arguments[-3:] == ["mongocryptd", "--port", "1"] and environment is os.environ
+    assert path == "/bin/sh" and arguments == ["sh", "-c", '"$@" &', "sh", "mongocryptd", "--port", "1"]
+    assert environment is os.environ
     assert spawned.call_args.kwargs["setsid"] is True
     assert [action[1:3] for action in spawned.call_args.kwargs["file_actions"]] == [
         (each, os.devnull) for each in range(3)
@@ -795,6 +861,15 @@ def test_what_the_library_is_told(monkeypatch: pytest.MonkeyPatch, settings: dic
         assert told["setopt_append_crypt_shared_lib_search_path"] == [b"$SYSTEM"]
 
 
+def test_a_proxy_that_is_reached_by_tls_is_checked() -> None:
+    """By the authorities of the system, unless the application has another context."""
+    context = HTTPProxyKMSConnect("https://proxy.example")._context
+    assert context is not None and context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
+    given = ssl.create_default_context()
+    assert HTTPProxyKMSConnect("https://proxy.example", given)._context is given
+    assert HTTPProxyKMSConnect("http://proxy.example")._context is None
+
+
 def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
     with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
@@ -816,3 +891,76 @@ def test_what_is_not_said_to_be_heavy_stays_in_the_thread() -> None:
     made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_READY)
     native.finish.side_effect = hooks._identity
     assert made.run(lambda new: native, 0, None) == hooks._identity()
+
+
+@pytest.mark.parametrize("bypass", [False, True])
+@pytest.mark.parametrize("bypass_analysis", [False, True])
+def test_whether_queries_are_analysed(bypass: bool, bypass_analysis: bool) -> None:
+    options = AutoEncryptionOpts(
+        LOCAL, "keys.vault", bypass_auto_encryption=bypass, bypass_query_analysis=bypass_analysis
+    )
+    assert options._settings.analyses is (not bypass and not bypass_analysis)
+
+
+def test_headers_for_a_proxy_are_sent_as_http_has_them() -> None:
+    sock: Any = Mock(recv=Mock(return_value=b""))
+    connect = HTTPProxyKMSConnect("http://proxy.example", headers={"X-A": "\xfc"})
+    with pytest.raises(OSError):
+        connect._tunnel(sock, KMSConnectContext("h", 443, 10.0))
+    assert b"X-A: \xfc\r\n" in sock.sendall.call_args.args[0]
+
+
+@pytest.mark.parametrize("left", [None, 0.5, 0.0])
+def test_a_request_may_fail_again_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch, left: float | None) -> None:
+    now = SimpleNamespace(time=1000.0)
+    monkeypatch.setattr(_clock, "monotonic", lambda: now.time)
+
+    def exchange(*_: Any) -> None:
+        now.time = 1010.0 - (left or 0.0)
+        raise AutoReconnect("x")
+
+    service, request = Kms(Mock(), None), asked_for()
+    monkeypatch.setattr(service, "_exchange", exchange)
+    if left == 0.0:
+        with pytest.raises(AutoReconnect):
+            service.complete(request, 1010.0)
+    else:
+        service.complete(request, None if left is None else 1010.0)
+    assert request.fail.called is (left != 0.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "usual"), [(None, True), ({}, True), ({"aws": {}}, True), ({"aws": {}, "kmip": {}}, False)]
+)
+def test_authorities_are_read_for_providers_without_options_of_their_own(
+    own: Any, usual: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(kms_tls, "_made", lambda options: made.append(options) or str(len(made)))
+    found = kms_tls.KmsTls(own, ["aws", "kmip", "local", "local:x"])
+    assert ({"tls": True} in made[len(own or {}) :]) is usual
+    assert (found._usual is not None) is usual
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind", "why"),
+    [
+        ({"a b": "x"}, ConfigurationError, "invalid proxy header name: 'a b'"),
+        ({5: "x"}, ConfigurationError, "invalid proxy header name: 5"),
+        ({"a": "x\r\ny"}, ConfigurationError, "the value of the proxy header a is not allowed"),
+        ({"a": 5}, ConfigurationError, "the value of the proxy header a is not allowed"),
+        ({"hOst": "x"}, ConfigurationError, "the header Host is that of the key management service"),
+        ([1], TypeError, "headers must be a mapping such as a dict, not <class 'list'>"),
+    ],
+)
+def test_headers_for_a_proxy_that_are_refused(headers: Any, kind: type[Exception], why: str) -> None:
+    with pytest.raises(kind) as caught:
+        HTTPProxyKMSConnect("http://proxy.example", headers=headers)
+    assert str(caught.value) == why
+
+
+def test_what_the_library_says_while_it_is_opened_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[Any] = []
+    monkeypatch.setattr(Handle, "log", lambda handle: logged.append(handle))
+    opened = Handle(Settings(kms_providers=LOCAL))
+    assert logged == [opened]

@@ -31,7 +31,7 @@ c.count_documents({"_id": U})"""
 def known() -> Iterator[Scene]:
     """A simulated deployment in the place of an engine, and of MongoDB."""
     with DeploymentProcess("--replica-set", "1") as deployment:
-        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=1)
+        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=10)
         yield scene
         scene.close()
 
@@ -60,8 +60,13 @@ def test_a_seeded_difference_is_found(known: Scene, monkeypatch: pytest.MonkeyPa
     ],
     ids=["a command", "fail points", "chance", "silence"],
 )  # fmt: skip
-def test_a_row_is_skipped_for_a_reason_that_the_server_gives(known: Scene, source: str, reason: str) -> None:
-    found = _judged(known, source)
+def test_a_row_is_skipped_for_a_reason_that_the_server_gives(
+    known: Scene, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        if reason == "it does not answer":
+            patch.setattr(known, "_given_patience", 1)
+        found = _judged(known, source)
     assert found.verdict is Verdict.SKIPPED
     assert found.reason.startswith(reason)
     again = _judged(known, _ROW)  # and the next row is judged without it

@@ -37,6 +37,7 @@ def test_a_session_of_the_parents_is_refused(client: Client) -> None:
     ("call", "outcome"),
     [
         (lambda db, session: db.c.find_one({"_id": 1}), "found"),
+        (lambda db, session: db.c.find({"_id": 1}).to_list(), "found"),
         (lambda db, session: db.c.insert_one({"_id": 2}), "left"),
         (lambda db, session: db.c.find_one({"_id": 1}, session=session), "left"),
         (lambda db, session: db.c.insert_one({"_id": 2}, session=session), "left"),
@@ -77,6 +78,8 @@ def test_an_operation_that_is_under_way(
     waiting.join(30)
     if outcome == "found":
         assert waiting.successful(), waiting.exception
+        first, *_, last = (command["lsid"] for command in server.commands("find"))
+        assert first != last
     else:
         assert type(waiting.exception) is (AutoReconnect if waits == "for the reply" else OperationFailure)
     scripted.db.command("ping")

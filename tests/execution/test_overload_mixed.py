@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.execution.retry import RetryPolicy
+from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.sdam.server_description import ServerDescription
 from tests.execution.harness import BOTH, NO_WRITES, RETRYABLE, error, in_turn, rejected
 from tests.support.clients import Client
@@ -145,6 +145,14 @@ def test_a_storage_engine_without_retryable_writes(
     assert message in str(raised.value.__cause__)
     with pytest.raises(OperationFailure, match="Transaction numbers"):
         scripted.db.command("insert", "c", documents=[{}])
+
+
+def test_an_error_without_a_reply_is_put_in_other_words_too() -> None:
+    error = OperationFailure("Transaction numbers are only allowed on a replica set", 20)
+    better = with_retry_writes_hint(error)
+    assert isinstance(better, OperationFailure) and better.code == 20 and better.__cause__ is error
+    (text,) = (better.details or {}).values()
+    assert str(better).startswith(text) and "retryWrites=false" in text
 
 
 @pytest.mark.parametrize("how", ["another reason", "another code", "a write without a number"])

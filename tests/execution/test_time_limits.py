@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import gevent
+import gevent.event
 import pytest
 
 import gmongo
-from gmongo import MongoClient
+from gmongo import MongoClient, _clock
 from gmongo.errors import (
     ConfigurationError,
     ExecutionTimeout,
@@ -28,7 +29,7 @@ from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer
+from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LIMIT = 0.12
@@ -49,6 +50,28 @@ def limited(request: pytest.FixtureRequest, connect: Callable[..., Client]) -> I
 
 
 # What it covers
+
+
+@pytest.mark.parametrize("left", [None, 0.3, 0.8])
+def test_closing_a_cursor_has_as_much_time_as_the_cursor_had(
+    connect: Callable[..., Client], left: float | None
+) -> None:
+    """As much again, though that has passed; or what is left of a limit that was set meanwhile."""
+    gate = gevent.event.Event()
+    replies = {"find": cursor_reply([{"_id": 1}], 7), "killCursors": lambda command: gate.wait() and {"ok": 1}}
+    with ScriptedServer(replies) as server:
+        client = connect(f"mongodb://{server.name}")
+        with gmongo.timeout(0.5):
+            cursor = client.db.c.find()
+            next(cursor)
+        gevent.sleep(0.6)
+        began = _clock.monotonic()
+        try:
+            with gmongo.timeout(left):
+                cursor.close()
+            assert _clock.monotonic() - began == pytest.approx(left or 0.5, abs=0.01)
+        finally:
+            gate.set()
 
 
 def test_finding_a_server(limited: Any) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import stat
 import sys
 import termios
 import time
@@ -14,6 +15,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
+from gmongo.cmap import handshake
 from gmongo.testing import DeploymentProcess
 from tests.gevent.blame import BlameRecorder
 
@@ -29,10 +31,22 @@ def waiting(deployment):
     found = [0]
     port = deployment.members.primary.port
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as copy:
-            if copy.getpeername()[1:] == (port,):
-                found.append(int.from_bytes(fcntl.ioctl(copy, termios.FIONREAD, bytes(4)), sys.byteorder))
+        with contextlib.suppress(OSError):  # it is closed, or not connected
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as copy:
+                if copy.getpeername()[1:] == (port,):
+                    found.append(int.from_bytes(fcntl.ioctl(copy, termios.FIONREAD, bytes(4)), sys.byteorder))
     return max(found)
+
+
+def hold(deployment):
+    """Hold the loop until a reply waits in its socket, however long a busy server takes."""
+    end = time.monotonic() + 20
+    time.sleep(HELD)
+    while not waiting(deployment) and time.monotonic() < end:
+        time.sleep(HELD)
+    assert waiting(deployment)
 
 
 @pytest.fixture
@@ -50,7 +64,10 @@ def test_a_check_whose_reply_waits_in_the_socket(deployment, mode):
         client.test.c.insert_one({"_id": 1})
         for round_ in range(6):
             gevent.sleep(0.1 * round_)  # each at another place between two checks
-            time.sleep(HELD)
+            if len(recorder.of("HeartbeatStarted")) > len(recorder.of("HeartbeatSucceeded")):
+                hold(deployment)
+            else:
+                time.sleep(HELD)
             gevent.sleep(0.01)
             assert not recorder.blamed
         assert client.test.c.find_one() == {"_id": 1}
@@ -62,20 +79,24 @@ def test_an_operation_whose_reply_waits_in_the_socket(deployment):
         client.test.c.insert_one({"_id": 1})
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
         gevent.sleep(0)  # it has sent its command
-        time.sleep(HELD)
+        hold(deployment)
         assert reader.get() == {"_id": 1}
         assert not recorder.failures
         assert not recorder.blamed
 
 
-def test_a_handshake_whose_reply_waits_in_the_socket(deployment):
-    recorder = BlameRecorder()
+def test_a_handshake_whose_reply_waits_in_the_socket(deployment, monkeypatch):
+    def say_hello(*arguments):
+        holders.append(gevent.spawn(hold, deployment))  # runs when this greenlet waits for the reply
+        return real(*arguments)
+
+    real, holders, recorder = handshake.say_hello, [], BlameRecorder()
     with MongoClient(deployment.uri, event_listeners=[recorder], connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         client.test.c.insert_one({"_id": 1})
-        readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
-        gevent.sleep(0)  # one of them makes a connection
-        time.sleep(HELD)
+        monkeypatch.setattr(handshake, "say_hello", say_hello)
+        readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]  # one makes a connection
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
+        assert holders
         assert not recorder.blamed
 
 
@@ -102,7 +123,7 @@ def test_a_waiter_whose_turn_came_meanwhile(deployment):
         client.test.c.insert_one({"_id": 1})
         readers = [gevent.spawn(client.test.c.find_one, {"_id": 1}) for _ in range(2)]
         gevent.sleep(0)
-        time.sleep(HELD)
+        hold(deployment)
         assert [reader.get() for reader in readers] == [{"_id": 1}] * 2
 
 

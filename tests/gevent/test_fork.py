@@ -12,7 +12,7 @@ import gevent.subprocess
 import pytest
 from gevent.event import Event
 
-from tests.support.server import ScriptedServer, cursor_reply, held
+from tests.support.server import ScriptedServer, cursor_reply, held, silent
 from tests.support.wait import eventually
 
 # Every program below forks with FORK(), gives what the child prints to the parent, and ends with the child's status.
@@ -188,9 +188,12 @@ def test_a_child_that_does_not_use_the_client_opens_no_socket_for_anything(fork,
     """Whatever is under way in the parent: cursors that are read ahead, dropped or exhaust, replies that come late, an
     operation that waits for its server or rests before a retry, changes that are watched."""
     program = """
-gevent.sleep(0.1)
-cursors = [client.db.c.find(batch_size=1) for _ in range(2)]
-cursors.append(client.db.c.find(batch_size=1).read_ahead())
+from gmongo import CursorType
+client._executor.overload.jitter = lambda: 1.0
+collection = client.db.c
+cursors = [collection.find(batch_size=1) for _ in range(2)]
+cursors.append(collection.find(batch_size=1).read_ahead())
+cursors.append(collection.find(batch_size=1, cursor_type=CursorType.EXHAUST))
 for each in cursors:
     next(each)
 del cursors[0]
@@ -199,12 +202,20 @@ def outcome(work):
         work()
     except BaseException:
         pass
-late = gevent.spawn(outcome, lambda: client.db.c.find_one({"late": 1}))
-nowhere = client.db.get_collection("c", read_preference=Nearest(tag_sets=[{"a": "b"}]))
-waiting = gevent.spawn(outcome, nowhere.find_one)
-watching = gevent.spawn(outcome, lambda: next(client.db.c.watch()))
-gevent.sleep(0.05)
+exhausting = gevent.spawn(outcome, lambda: list(cursors[-1]))
+waiting = gevent.spawn(outcome, lambda: collection.insert_one({}))
+resting = gevent.spawn(outcome, lambda: collection.distinct("a"))
+watching = gevent.spawn(outcome, lambda: next(collection.watch()))
+late = gevent.spawn(outcome, lambda: collection.find_one({"late": 1}))
+def asked():
+    return [each.holder for pool in client._topology.pools() for each in pool.machine.in_use if each.mid_message]
+eventually(lambda: client._topology.selector.waiting == 1)
+# Four wait for replies, that of the late one among them: a batch that is read ahead, and changes; perhaps more, such as
+# the end of the cursor that was dropped.
+eventually(lambda: client._executor.overload.bucket.missing and len(asked()) >= 4)
+eventually(lambda: any(holder is not None and holder() is late for holder in asked()))
 late.kill()
+print([each.ready() for each in (exhausting, waiting, resting, watching)], client.pool_stats()[0]["draining"])
 opened = []
 def work():
     sys.addaudithook(lambda name, _what: opened.append(name) if name.startswith("socket.") else None)
@@ -218,10 +229,21 @@ def work():
     print(opened)
 in_child(work)
 """
-    server.replies["find"] = lambda command: cursor_reply([{"_id": 1}], 0 if "limit" in command else 7)
+    # A secondary without a primary: there is no server for the insert.
+    server.hello_extra = {
+        "setName": "s", "hosts": [server.name], "secondary": True, "isWritablePrimary": False, "ismaster": False,
+    }  # fmt: skip
+    overloaded = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
+    server.replies |= {
+        "find": cursor_reply([{"_id": 1}], 7),
+        "aggregate": cursor_reply([], 8),
+        "distinct": overloaded,
+    }
+    server.fail("find", *[lambda peer, message: peer.send(message)] * 4, silent)
     server.fail("getMore", *[held(Event())] * 9)
-    program = "from gmongo.read_preferences import Nearest\n" + program
-    assert fork(program, minPoolSize=5, drainLateReplies=True, serverSelectionTimeoutMS=3000).splitlines() == ["[]"]
+    options = {"replicaSet": "s", "readPreference": "nearest", "baseBackoffMS": 60_000}
+    printed = fork(program, minPoolSize=5, drainLateReplies=True, **options)
+    assert printed.splitlines() == [f"{[False] * 4} 1", "[]"]
 
 
 def test_child_that_does_not_use_the_client(fork, server):

@@ -52,7 +52,7 @@ def broken_off() -> None:
 
 
 def refused() -> None:
-    raise_error_of({"ok": 0, "errmsg": "no"})
+    raise_error_of({"ok": 0, "errmsg": "no"}, None)
 
 
 def no_time_is_left() -> None:
@@ -149,7 +149,7 @@ def under_a_limit() -> None:
 
 
 def between_two_tries() -> None:
-    executor = Executor(Mock(epoch=0), ExecutionOptions(), CommandEvents(()))
+    executor = Executor(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False))
     executor._wait(60, Mock())
 
 

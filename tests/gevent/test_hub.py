@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 
 import gevent
 import gevent.subprocess
@@ -16,7 +17,7 @@ from gevent.event import Event
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
 from tests.support.greenlets import living
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
 
 
@@ -26,20 +27,36 @@ def server(request):
         yield server
 
 
-def run(program, *arguments):
-    """Run a program that uses gmongo, in a process of its own; returns what it printed."""
-    child = gevent.subprocess.Popen(
+@contextmanager
+def started(program, *arguments):
+    """A program that uses gmongo, in a process of its own, for the length of a block."""
+    with gevent.subprocess.Popen(
         [sys.executable, "-u", "-W", "error", "-c", program, *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
-        output, errors = child.communicate(timeout=10)
-    finally:
-        child.kill()
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def ended(child, told=None):
+    """Wait for the end of a program, and return what it printed.
+
+    :param told: what it reads, if it reads at all.
+    """
+    output, errors = child.communicate(told, timeout=10)
     assert (child.returncode, errors) == (0, "")
     return output
+
+
+def run(program, *arguments):
+    """Run a program to its end; returns what it printed."""
+    with started(program, *arguments) as child:
+        return ended(child)
 
 
 def greenlets():
@@ -155,7 +172,8 @@ def test_join_returns_while_a_connection_is_being_populated(server):
 import sys, gevent
 from gmongo import MongoClient
 client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
-gevent.sleep(0.4)
+while not client.pool_stats()[0]["pending"]:
+    gevent.sleep(0.01)
 print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
 """
     server.fail("handshake", lambda peer, message: peer.send(message), silent)
@@ -168,20 +186,18 @@ def test_nothing_but_a_connection_being_populated_is_waited_for(server):
 import sys, gevent
 from gmongo import MongoClient
 client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
-gevent.sleep(0.4)
-print(client.pool_stats()[0]["pending"], client.db.c.find_one({"_id": 5}))
+while not client.pool_stats()[0]["pending"]:
+    gevent.sleep(0.01)
+gevent.spawn(print, client.pool_stats()[0]["pending"])  # when the main greenlet waits
+print(client.db.c.find_one({"_id": 5}))
 """
-
-    def late(seconds):
-        def fault(peer, message):
-            gevent.sleep(seconds)
-            peer.send(message)
-
-        return fault
-
-    server.fail("handshake", lambda peer, message: peer.send(message), late(1.2))
-    server.fail("find", late(0.3))
-    assert run(program, server.name) == "1 {'_id': 5}\n"
+    gate = Event()
+    server.fail("handshake", lambda peer, message: peer.send(message), held(gate))
+    server.fail("find", lambda peer, message: (gevent.sleep(0.3), peer.send(message)))
+    with started(program, server.name) as child:
+        assert child.stdout.readline() == "1\n"
+        gate.set()
+        assert ended(child) == "{'_id': 5}\n"
 
 
 def test_waiting_main_greenlet_meets_no_loop_exit():
@@ -259,11 +275,12 @@ def test_dropped_clients_leave_nothing_behind(server):
     use_one()
     eventually(lambda: not server.peers)
     before = greenlets(), descriptors()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:  # what a destructor warns of cannot be raised
+        warnings.simplefilter("always")
         for _ in range(50):
             use_one()
         eventually(lambda: not server.peers)
+    assert [str(each.message) for each in caught] == []
     gevent.sleep(0.01)
     eventually(lambda: (greenlets(), descriptors()) <= before)
 
@@ -333,17 +350,17 @@ def test_use_from_another_thread_is_refused_clearly(server):
 
 def test_client_dropped_in_another_thread(server):
     program = """
-import sys, threading, gevent
+import sys, threading, gevent.os
 from gmongo import MongoClient
 clients = [MongoClient(sys.argv[1])]
 clients[0].db.c.find_one()
 thread = threading.Thread(target=clients.clear)
 thread.start()
 thread.join()
-gevent.sleep(0.2)
 print("dropped")
-sys.stdin = None
-gevent.sleep(0.2)
+gevent.os.tp_read(0, 1)
 """
-    assert run(program, server.name) == "dropped\n"
-    eventually(lambda: not server.peers)
+    with started(program, server.name) as child:
+        assert child.stdout.readline() == "dropped\n"
+        eventually(lambda: not server.peers)  # while the process lives
+        assert ended(child, "\n") == ""

@@ -63,10 +63,12 @@ def test_the_pool_is_filled_up_again(client, server, thrown):
     eventually(lambda: client.pool_stats()[0]["state"] == "ready" and client.pool_stats()[0]["available"] == 1)
 
 
-def test_again_and_again(client, thrown):
+def test_again_and_again(client, server, thrown):
     for _ in range(5):
         gevent.killall(own_greenlets(client), exception=thrown)
-        gevent.sleep(0)
+        eventually(lambda: not any(each.dead for each in own_greenlets(client)))
+    hellos = len(server.commands("hello"))
+    eventually(lambda: len(server.commands("hello")) > hellos)
     assert client.test.c.find_one() is not None
 
 

@@ -8,9 +8,10 @@ import struct
 
 import gevent
 import pytest
-from gevent import Timeout
+from gevent import GreenletExit, Timeout
 from gevent.exceptions import ConcurrentObjectUseError, InvalidSwitchError
 
+from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
 from gmongo.wire.connect import connect
 from gmongo.wire.message import OP_MSG
@@ -23,7 +24,7 @@ def pair():
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.setblocking(False)
     theirs.setblocking(False)
-    transport = Transport(ours)
+    transport = Transport(ours, True)
     with gevent.Timeout(10):
         yield transport, theirs
     transport.close()
@@ -513,3 +514,52 @@ def test_a_transport_that_is_marked_while_it_waits_ends_with_what_it_was_marked_
     assert type(waiting.exception) is Interruption
     with pytest.raises(Interruption):
         transport.send([b"more"])
+
+
+def test_a_buffer_is_used_by_one_transport_at_a_time(pair):
+    transport, peer = pair
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    ours.setblocking(False)
+    other = Transport(ours, True)
+    push(peer, message(b"a" * 30))
+    transport.receive(1)
+    assert transport.release()
+    push(theirs, message(b"b" * 30))
+    received = other.receive(1)[3]
+    push(peer, message(b"c" * 30))
+    assert bytes(transport.receive(1)[3]) == b"c" * 30
+    assert bytes(received) == b"b" * 30
+    other.close()
+    theirs.close()
+
+
+def test_a_socket_that_is_not_there(tmp_path):
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    sock.setblocking(False)
+    transport = Transport(sock, True)
+    with gevent.Timeout(5), pytest.raises(TransportError) as caught:
+        transport.connect(str(tmp_path / "missing"))
+    assert caught.value.args[0] == errno.ENOENT
+    transport.close()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
+def test_what_is_thrown_amid_a_request_leaves_it_out_of_step(pair, count, thrown):
+    transport, _ = pair
+    sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * count)
+    gevent.sleep(0.01)
+    assert not transport.out_of_step and not sending.ready()
+    sending.kill(thrown)
+    assert transport.out_of_step
+
+
+def test_what_is_thrown_between_pieces_of_a_request_leaves_it_out_of_step(pair, monkeypatch):
+    def interrupted(_work):
+        raise GreenletExit
+
+    monkeypatch.setattr(LongWork, "checkpoint", interrupted)
+    transport, _ = pair
+    with pytest.raises(GreenletExit):
+        transport.send([b"x", b"y"])
+    assert transport.out_of_step

@@ -10,6 +10,7 @@ from io import StringIO
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import pymongo
 import pytest
 
 import gmongo
@@ -17,7 +18,7 @@ from gmongo._stand_in import asked as asked_module
 from gmongo._stand_in import in_pymongo, report
 from gmongo._stand_in.asked import Asked
 from gmongo._stand_in.finder import StandIn
-from gmongo._stand_in.names import PYMONGO_VERSION
+from gmongo._stand_in.names import ALIASES, LACKING, LOADED_WITH, PYMONGO_VERSION
 from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
 from gmongo._stand_in.pymongo.typings import strip_optional
@@ -301,3 +302,42 @@ def test_what_is_not_none() -> None:
     assert strip_optional(5) == 5
     with pytest.raises(AssertionError):
         strip_optional(None)
+
+
+# Names
+
+
+needs_that_pymongo = pytest.mark.skipif(
+    pymongo.version != PYMONGO_VERSION, reason="names are those of the PyMongo whose API is kept"
+)
+
+
+@needs_that_pymongo
+@pytest.mark.parametrize("name", LACKING)
+def test_what_gmongo_s_modules_lack_is_in_pymongo_s(name: str) -> None:
+    there = vars(importlib.import_module(name))
+    assert {*LACKING[name]} <= there.keys()
+
+
+@needs_that_pymongo
+@pytest.mark.parametrize("name", sorted({*ALIASES, *(each for names in LOADED_WITH.values() for each in names)}))
+def test_a_name_is_that_of_a_module_of_pymongo_s_and_of_one_of_gmongo_s(name: str) -> None:
+    importlib.import_module(name)
+    importlib.import_module(ALIASES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (
+            "pymongo.collection.Collection.find",
+            ["pymongo.collection.Collection.find", "pymongo.synchronous.collection.Collection.find"],
+        ),
+        ("pymongo.collection", ["pymongo.collection", "pymongo.synchronous.collection"]),
+        ("gridfs.GridFS", ["gridfs.GridFS", "gridfs.synchronous.GridFS"]),
+        ("elsewhere.x", ["elsewhere.x"]),
+        ("elsewhere", ["elsewhere"]),
+    ],
+)
+def test_a_name_by_all_names_of_its_module(name: str, names: list[str]) -> None:
+    assert asked_module._all_names(name) == names

@@ -70,8 +70,8 @@ def _select(
 
 def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any) -> list[Server]:
     _select(topology, selector, operation, **limit)
-    found = suitable_servers(topology.description, _selector(selector))
-    return [topology.server_at(each.address) for each in found]
+    found = suitable_servers(topology.description, _selector(selector), frozenset())
+    return [topology.server_at(each.address, None, wait=True) for each in found]
 
 
 def _opened(client: MongoClient[Any]) -> Topology:

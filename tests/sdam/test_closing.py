@@ -134,10 +134,14 @@ def test_a_close_does_not_switch_away_for_monitors(connect: Any, streaming: Scri
     recorder = Recorder()
     client = make_client(streaming.name, recorder)
     eventually(lambda: awaitable(streaming))
-    client.close()
+    other = gevent.spawn(int)
+    client._topology.close()
+    assert not other.ready()
     assert recorder.only("TopologyClosed") == ["TopologyClosed"]
     told = len(recorder.events)
     settle()
+    assert other.ready()
+    client.close()
     assert len(recorder.events) == told
 
 

@@ -176,7 +176,7 @@ def test_a_scene(number: int, recorder: Recorder, files: SimpleNamespace) -> Non
     with server_of(scene, files) as server:
         client = client_of(scene, server, recorder, files)
         try:
-            client.db.c.find_one({"_id": 1})
+            eventually(lambda: works(client), 20)
             play(scene, server, client)
             check_recovery(scene, server, client)
         finally:
@@ -199,6 +199,13 @@ def play(scene: Scene, server: ScriptedServer, client: Any) -> None:
     assert server.connection_count - before <= 6, f"a storm: {scene}"
 
 
+def works(client: Any) -> bool:
+    try:
+        return bool(client.db.c.find_one({"_id": 1}) == {"_id": 1})
+    except PyMongoError:
+        return False
+
+
 def check_recovery(scene: Scene, server: ScriptedServer, client: Any) -> None:
     """All is well again: operations succeed, and nothing is held."""
     server.faults.clear()
@@ -208,13 +215,7 @@ def check_recovery(scene: Scene, server: ScriptedServer, client: Any) -> None:
     if server._listener is None:
         server.start()
 
-    def works() -> bool:
-        try:
-            return bool(client.db.c.find_one({"_id": 1}) == {"_id": 1})
-        except PyMongoError:
-            return False
-
-    eventually(works, 20)
+    eventually(lambda: works(client), 20)
     (pool,) = client.pool_stats()
     assert (pool["in_use"], pool["waiting"]) == (0, 0), scene
     smallest = scene.options["minPoolSize"]

@@ -141,7 +141,7 @@ def test_monitors_do_not_use_the_pool(connect: Any, server: ScriptedServer, reco
     recorder.wait_for("HeartbeatSucceeded", 2)
     eventually(lambda: len(server.peers) == (2 if server.streams else 1))
     assert not [event for event in recorder.story if event.startswith("Connection")]
-    with checked_out(client._topology.server_at(server.address).pool) as connection:
+    with checked_out(client._topology.server_at(server.address, None, wait=True).pool) as connection:
         recorder.wait_for("HeartbeatSucceeded", len(recorder.of("HeartbeatSucceeded")) + 3)
         assert connection.usable
     assert len(recorder.of("ConnectionCreated")) == 1

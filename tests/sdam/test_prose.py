@@ -185,7 +185,6 @@ def test_connection_pool_management(connect: Any, server: ScriptedServer, record
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("PoolCleared")
     recorder.wait_for("PoolReady")
-    assert recorder.only("HeartbeatSucceeded", "PoolReady")[-2:] != []
     assert (
         "HeartbeatSucceeded" in recorder.story[recorder.story.index("PoolCleared") : recorder.story.index("PoolReady")]
     )

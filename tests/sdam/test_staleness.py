@@ -39,7 +39,7 @@ def topology_of(*servers: ServerDescription, options: str = "") -> TopologyDescr
 
 
 def hosts(topology: TopologyDescription, preference: Any) -> list[str]:
-    return [server.address[0] for server in suitable_servers(topology, preference)]
+    return [server.address[0] for server in suitable_servers(topology, preference, frozenset())]
 
 
 @pytest.mark.parametrize("of_primary", [0, 20, None])

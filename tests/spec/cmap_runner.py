@@ -153,7 +153,7 @@ class CmapTest:
         if interval is not None:
             options = dataclasses.replace(options, upkeep_interval=interval / 1000)
         owner = Owner()
-        events = PoolEvents(server.address, (self._transcript,), Delivery())
+        events = PoolEvents(server.address, (self._transcript,), Delivery(), None, silent=False)
         owner.pool = Pool(server.address, options, settings.connection, events, owner)
         owner.pool.finish()
         return owner.pool

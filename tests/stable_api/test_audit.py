@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -19,7 +20,8 @@ import pytest
 from gmongo.errors import OperationFailure
 from gmongo.monitoring import CommandStartedEvent
 from gmongo.server_api import ServerApi
-from gmongo.stable_api import Audit, Remark, Verdict
+from gmongo.stable_api import Audit, Remark, Verdict, report
+from gmongo.stable_api import audit as audit_module
 from gmongo.stable_api.audit import _place
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
 from gmongo.stable_api.judgement import remarks_on
@@ -445,3 +447,15 @@ def test_the_report_comes_however_the_program_ends(end: str, status: int, progra
     assert "distinct  3x  app.py:9" in done.stderr
     if end == "1 / 0":
         assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize(("part", "shown"), [("x", "find: x"), ("", "find")])
+def test_a_part_of_a_command_is_named_with_it(part: str, shown: str) -> None:
+    finding = Mock(count=2, place="app.py:1", remark=Mock(command="find", part=part, advice="do"))
+    assert report._row(finding) == (shown, "2x", "app.py:1", "do")
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError])
+def test_a_path_stays_whole_where_there_is_no_folder(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_module.Path, "cwd", Mock(side_effect=error))
+    assert audit_module._shown("/a/b.py") == "/a/b.py"

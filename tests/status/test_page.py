@@ -214,11 +214,15 @@ def test_slow_operations_are_shown_with_their_text_on_request_only(connect: Any)
 def test_a_password_is_nowhere(deployment: Deployment) -> None:
     with Deployment.standalone(users={"ada": "hunter2"}) as locked:
         address = locked.members[0].address
-        with pytest.raises(PyMongoError):
-            MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500).admin.command("ping")
-        with MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
+        refused = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
+        with refused, MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
+            with pytest.raises(PyMongoError):
+                refused.admin.command("ping")
             client.admin.command("ping")
             shown = json.dumps(process_state(True))
+            assert {each["number"] for each in json.loads(shown)["clients"]} >= {
+                each._executor.number for each in (refused, client)
+            }
             assert "hunter2" not in shown
             assert "hunter3" not in shown
             assert "ada" not in shown

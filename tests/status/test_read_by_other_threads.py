@@ -53,7 +53,7 @@ class Bustle:
         self._queues = machine.queue.waiters, topology.selector._queue.waiters
         self._rows = topology.history.happenings, slow.last
         self._others: list[Other] = []
-        self._happening = Happening(0.0, "joined", self._address)
+        self._happening = Happening(0.0, "joined", self._address, None, 1, 0.0)
         self._slow = slow.last[0]
         self._waiter: Waiter[Any] = Waiter()
         self._mappings: tuple[tuple[dict[Any, Any], Any, Any], ...] = (

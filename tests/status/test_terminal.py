@@ -11,6 +11,7 @@ import termios
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
@@ -23,7 +24,7 @@ from rich.console import Console
 from gmongo.status import publish
 from gmongo.status.screen import Screen
 from gmongo.status.terminal import Tables
-from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, View, duration
+from gmongo.status.views import EVENTS, OPERATIONS, POOLS, SERVERS, VIEWS, Column, Order, View, duration
 from gmongo.status.views import SLOW as SLOW_ONES
 from tests.status.states import EVENT, LOST, OPERATION, POOL, SERVER, SLOW, client, silent, state
 from tests.support.wait import eventually
@@ -187,6 +188,7 @@ def test_keys_scroll_to_the_end_and_no_further() -> None:
     assert "g2 " not in screen("2", *["\x1b[6~"] * 9, "k", states=MANY)[-1]
     assert screen("2", *["\x1b[6~"] * 9, *["\x1b[5~"] * 9, states=MANY) == screen("2", states=MANY)
     assert screen("2", *"jj", "1", states=MANY) == screen(states=MANY)
+    assert screen("2", *"jjjj", states=MANY[:3]) == screen("2", states=MANY[:3]), "all of a short page is seen"
 
 
 def test_it_can_be_paused() -> None:
@@ -226,3 +228,16 @@ def read_until(fd: int, text: bytes) -> None:
     found = b""
     while text not in found:
         found += nb_read(fd, 4096)
+
+
+@pytest.mark.parametrize(("width", "all_of_them"), [(119, False), (120, True), (500, True)])
+def test_all_columns_are_shown_where_there_is_room(width: int, all_of_them: bool) -> None:
+    narrow, wide = Column("a", Mock()), Column("b", Mock(), None, True)
+    table = View("x", lambda states: iter(()), (narrow, wide), Order("a"))
+    assert table.shown(width) == ([narrow, wide] if all_of_them else [narrow])
+
+
+def test_a_screen_is_shown_from_its_beginning() -> None:
+    first = screen(states=MANY, height=6)
+    assert screen("k", states=MANY, height=6) == first
+    assert screen("j", states=MANY, height=6)[1] == first[2]

@@ -7,9 +7,9 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -21,6 +21,7 @@ import gevent.subprocess
 import pytest
 from gevent import socket
 from gevent.server import StreamServer
+from gevent.socket import wait_read
 
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError
@@ -28,10 +29,11 @@ from gmongo.status import StatusPage, process_state, publish, worker_states, wor
 from gmongo.status.__main__ import main
 from gmongo.testing import Deployment
 from tests.status.test_page import request
-from tests.support.wait import eventually
+from tests.support.wait import PATIENCE, eventually
 
 # What a worker does: it makes a client before it is forked, as under ``gunicorn --preload``.
 _PROGRAM = """
+import os
 import sys
 import gevent
 import gevent.os
@@ -40,7 +42,8 @@ from gmongo.status import publish
 publish(sys.argv[1])
 client = MongoClient(sys.argv[2], appName="worker")
 client.admin.command("ping")
-gevent.sleep(0.3)  # it serves its own state by now
+while not os.path.exists(f"{sys.argv[1]}/{os.getpid()}.sock"):
+    gevent.sleep(0.01)
 if len(sys.argv) > 3:
     gevent.os.fork() and gevent.os.fork()
     client.admin.command("ping")
@@ -73,7 +76,10 @@ def states(directory: Path) -> list[dict[str, Any]]:
     return [each for each in worker_states(directory) if each["clients"] and each["clients"][0]["servers"][0]["pool"]]
 
 
-def test_workers_are_gathered_and_the_dead_are_forgotten(tmp_path: Path, deployment: Any, started: Any) -> None:
+def test_workers_are_gathered_and_the_dead_are_forgotten(
+    tmp_path: Path, deployment: Any, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)  # one look is all that there is at the end
     processes = [start(started, tmp_path / "states", deployment.uri) for _ in range(2)]
     found = eventually(lambda: len(each := states(tmp_path / "states")) == 2 and each, 20)
     assert {each["process"] for each in found} == {process.pid for process in processes}
@@ -205,16 +211,6 @@ def test_each_reader_is_shown_the_text_of_operations_only_on_request(tmp_path: P
         assert "hunter2" not in str(worker_states(tmp_path))
 
 
-def test_a_worker_that_does_not_answer_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_PATIENCE", 0.1)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as deaf:
-        deaf.bind(str(tmp_path / "12345.sock"))
-        deaf.listen(1)
-        (state,) = worker_states(tmp_path)
-    assert (state["process"], state["clients"]) == ("12345", [])
-    assert "does not answer" in state["error"]
-
-
 STATE = process_state()
 CLIENT: dict[str, Any] = {
     "number": 1, "application": "", "topology": "", "replicaSet": "", "servers": [], "operations": [], "slow": [],
@@ -272,6 +268,28 @@ def answering(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
         server.stop(timeout=0)
 
 
+def test_a_worker_that_does_not_answer_holds_up_no_other(tmp_path: Path, virtual_time: Any) -> None:
+    """All are asked at once: the one between two that are deaf answers when both have been asked."""
+    with ExitStack() as stack:
+        deaf = [stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) for _ in range(2)]
+        for sock, number in zip(deaf, (6, 8), strict=True):
+            sock.bind(str(tmp_path / f"{number}.sock"))
+            sock.listen(1)
+
+        def answer(asker: Any) -> None:
+            for each in deaf:
+                wait_read(each.fileno())
+            asker.sendall(json.dumps(state_with(CLIENT)).encode())
+
+        stack.enter_context(answering(tmp_path / "7.sock", answer))
+        found = worker_states(tmp_path)
+    assert [(each["process"], each.get("error"), len(each["clients"])) for each in found] == [
+        ("6", "does not answer within 1 s", 0),
+        (7, None, 1),
+        ("8", "does not answer within 1 s", 0),
+    ]
+
+
 def shown(directory: Path) -> tuple[list[dict[str, Any]], str]:
     """What the page shows, and what a terminal does."""
     page = json.loads(request(StatusPage(directory), "format=json")[2], parse_constant=pytest.fail)["processes"]
@@ -290,20 +308,20 @@ def drip(sock: Any) -> None:
 
 @pytest.mark.parametrize("answer", [*WRONG.values(), drip], ids=[*WRONG, "slowly"])
 def test_a_worker_that_answers_anything_else_is_one_row_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
+    tmp_path: Path, virtual_time: Any, answer: Any
 ) -> None:
-    monkeypatch.setattr(workers, "_PATIENCE", 0.3)
     with answering(tmp_path / "7.sock", answer if callable(answer) else lambda sock: sock.sendall(answer)):
         page, terminal = shown(tmp_path)
     (row,) = [each for each in page if each["process"] == "7"]
-    assert row["error"].startswith("does not answer")
+    is_late = answer in (drip, WRONG["another process"])  # a forked child has its parent's socket for a moment
+    assert row["error"].startswith(f"does not answer {'within 1 s' if is_late else 'with its state: '}")
     assert ("it has more than 4000000 bytes" in row["error"]) is (answer is WRONG["too much"])
     assert row["clients"] == []
     assert "does not answer" in terminal
     assert [each["process"] for each in page if "error" not in each] in ([], [os.getpid()])
 
 
-def test_of_what_a_worker_answers_only_what_is_known_is_shown_as_text(tmp_path: Path) -> None:
+def test_of_what_a_worker_answers_only_what_is_known_is_shown_as_text(tmp_path: Path, virtual_time: Any) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\nforged\ud800"
     client = {
         **{name: evil if value == "" else value for name, value in CLIENT.items()},
@@ -324,11 +342,16 @@ def test_of_what_a_worker_answers_only_what_is_known_is_shown_as_text(tmp_path: 
     assert "owned" in terminal
 
 
-def test_a_worker_that_holds_its_loop_cannot_hold_up_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(tmp_path)
-    eventually(lambda: list(tmp_path.glob("*.sock")))
-    gevent.spawn(time.sleep, 0.05)
-    assert worker_states(tmp_path)[0]["clients"] is not None
+def test_a_worker_that_holds_its_loop_cannot_hold_up_the_page(tmp_path: Path, deployment: Any, started: Any) -> None:
+    held, live = [start(started, tmp_path, deployment.uri) for _ in range(2)]
+    eventually(lambda: len(states(tmp_path)) == 2)
+    held.send_signal(signal.SIGSTOP)
+
+    def errors() -> dict[str, str | None]:
+        return {str(each["process"]): each.get("error") for each in worker_states(tmp_path)}
+
+    expected = {str(held.pid): "does not answer within 1 s", str(live.pid): None}
+    eventually(lambda: errors() == expected)
 
 
 def test_the_server_of_states_lets_the_program_end(tmp_path: Path) -> None:

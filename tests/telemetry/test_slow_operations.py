@@ -114,6 +114,24 @@ def test_a_wait_that_fails_or_is_interrupted_counts(slow: Connect, deployment: D
     assert found == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
 
 
+def test_a_try_on_a_pinned_connection_waits_for_nothing(caplog: Any) -> None:
+    """Though it fails: not even the time that it took to do so was a wait."""
+    with (
+        Deployment.load_balanced() as deployment,
+        MongoClient(deployment.uri, slow_operation_ms=0) as client,
+        client.start_session() as session,
+        session.start_transaction(),
+    ):
+        client.shop.orders.insert_one({"_id": 1}, session=session)
+        data = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 80, "errorCode": 2}
+        deployment.set_fail_point("failCommand", {"times": 1}, data)
+        caplog.clear()
+        with pytest.raises(errors.OperationFailure):
+            client.shop.orders.find_one(session=session)
+        found = shares(lines(caplog)[0])
+    assert found.keys() <= {"server", "network", "driver"} and sum(found.values()) >= 80
+
+
 @pytest.mark.real_time
 def test_decoding_has_its_share(slow: Connect, caplog: Any) -> None:
     client = slow(0)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gevent
 import pytest
+from bson import Binary
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from gmongo import MongoClient, errors
+from gmongo._telemetry import tracing
 from gmongo._telemetry.text import kind_of
-from gmongo.execution.account import Account
+from gmongo.execution.account import Account, Wait
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
@@ -255,21 +259,21 @@ def test_each_try_is_a_span_and_the_operation_says_why(
 # Waits
 
 
-@pytest.mark.real_time
 def test_waits_are_events_with_their_durations(connect: Connect, spans: Collected, deployment: Deployment) -> None:
-    client = connect(maxPoolSize=1, baseBackoffMS=20)
+    """The second waits until the first has made its connection (10 ms) and read its reply (50 ms, and 10)."""
+    deployment.members[0].delay(0.01)
+    orders = connect(maxPoolSize=1).shop.orders
     fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=50)
-    first = gevent.spawn(client.shop.orders.find_one)
-    eventually(lambda: client.pool_stats() and client.pool_stats()[0]["in_use"])
-    client.shop.orders.count_documents({})
-    first.get()
-    waiting = spans.one("aggregate shop.orders")
-    (event,) = [each for each in waiting.events if each.name == "connection check-out"]
-    assert event.attributes is not None
-    assert event.attributes["gmongo.wait.duration"] >= 0.03
-    (made,) = [each for each in spans.one("find shop.orders").events if each.name == "connection check-out"]
-    assert made.attributes is not None
-    assert 0 < made.attributes["gmongo.wait.connecting"] <= made.attributes["gmongo.wait.duration"]
+    first = gevent.spawn(orders.find_one)
+    second = gevent.spawn(orders.count_documents, {})
+    gevent.joinall([first, second], raise_error=True)
+    for name, waits in (
+        ("aggregate shop.orders", {"gmongo.wait.duration": 0.07}),
+        ("find shop.orders", {"gmongo.wait.duration": 0.01, "gmongo.wait.connecting": 0.01}),
+    ):
+        (event,) = [each for each in spans.one(name).events if each.name == "connection check-out"]
+        assert event.attributes is not None
+        assert {each: time for each, time in event.attributes.items() if "wait" in each} == pytest.approx(waits)
 
 
 def test_a_wait_for_a_server_is_an_event(connect: Connect, spans: Collected, deployment: Deployment) -> None:
@@ -530,3 +534,164 @@ def test_what_an_observer_raises_does_no_harm(
     assert {str(error) for error in failures_of_observers} == {"a broken processor"}
     failures_of_observers.clear()
     assert trace.get_current_span() is trace.INVALID_SPAN
+
+
+OF_COLLECTIONS = [
+    "aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete",
+    "distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors",
+    "listIndexes", "mapReduce", "update", "updateSearchIndex", "validate",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*OF_COLLECTIONS, "createUser", "dropUser", "listCollections", "getMore"])
+def test_the_collection_of_a_command(name: str) -> None:
+    command = {name: 5 if name == "getMore" else "c", "collection": "d"}
+    expected = "c" if name in OF_COLLECTIONS else "d" if name == "getMore" else ""
+    assert tracing._collection_of(name, command, "db") == expected
+    assert tracing._collection_of(name, command, "admin") == ""
+    assert tracing._collection_of(name, {name: "$cmd.aggregate", "collection": "$cmd.x"}, "db") == ""
+    assert tracing._collection_of(name, {name: 1}, "db") == ""
+
+
+SESSION = {"id": Binary(bytes(16), 4)}
+
+
+@pytest.mark.parametrize("port", [27017, None])
+@pytest.mark.parametrize("collection", ["c", ""])
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("length", [0, 1000])
+def test_the_attributes_of_a_command(port: int | None, collection: str, everything: bool, length: int) -> None:
+    traces = tracing.Traces(None, length)
+    more = {"lsid": SESSION, "txnNumber": 5, "$clusterTime": {"x": 1}, "signature": 1, "$db": "db"}
+    command = {"ping": 1, "a": "b", **(more if everything else {})}
+    connection: Any = Mock(address=("h", port), id=3)
+    connection.hello.connection_id = 7 if everything else None
+    account: Any = Mock(collection=collection, cursor_id=9 if everything else None)
+    sent: Any = SimpleNamespace(connection=connection, command=command, name="ping", database="db")
+    where = f"db.{collection}" if collection else "db"
+    expected = {
+        "db.system.name": "mongodb",
+        "db.namespace": "db",
+        "db.command.name": "ping",
+        "db.query.summary": f"ping {where}",
+        "server.address": "h",
+        "network.transport": "unix" if port is None else "tcp",
+        "db.mongodb.driver_connection_id": 3,
+        **({} if port is None else {"server.port": port}),
+        **({"db.collection.name": collection} if collection else {}),
+    }
+    if length:
+        expected["db.query.text"] = '{"ping": 1, "a": "b", "txnNumber": 5}' if everything else '{"ping": 1, "a": "b"}'
+    if everything:
+        expected |= {
+            "db.mongodb.server_connection_id": 7,
+            "db.mongodb.cursor_id": 9,
+            "db.mongodb.lsid": "00000000-0000-0000-0000-000000000000",
+            "db.mongodb.txn_number": 5,
+        }
+    assert traces._attributes_of(account, sent) == expected
+
+
+@pytest.mark.parametrize("collection", ["c", ""])
+@pytest.mark.parametrize("cursor_id", [None, 9])
+def test_the_attributes_of_an_operation(collection: str, cursor_id: int | None) -> None:
+    tracer: Any = Mock()
+    account: Any = Mock(database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={})
+    account.name = "find"
+    traces = tracing.Traces(None, 0)
+    traces._tracer = tracer
+    traces.operation_started(account, None)
+    summary, parent, kind, attributes = tracer.start_span.call_args.args
+    assert (summary, parent, kind) == ("find db.c", None, SpanKind.CLIENT)
+    assert attributes == {
+        "db.system.name": "mongodb",
+        "db.namespace": "db",
+        "db.operation.name": "find",
+        "db.operation.summary": "find db.c",
+        **({"db.collection.name": "c"} if collection else {}),
+        **({} if cursor_id is None else {"db.mongodb.cursor_id": 9}),
+    }
+
+
+def ended(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
+    """The span of a command that has ended so."""
+    span = Mock()
+    account: Any = Mock(cursor_id=cursor_id, notes={7: span})
+    sent: Any = SimpleNamespace(request_id=7)
+    tracing.Traces(None, 0).command_ended(account, sent, reply, error)
+    assert span.end.call_count == 1 and account.notes == {}
+    tracing.Traces(None, 0).command_ended(account, sent, reply, error)
+    assert span.end.call_count == 1
+    return span
+
+
+@pytest.mark.parametrize(
+    ("reply", "known", "attributes"),
+    [
+        ({"cursor": {"id": 5}}, None, {"db.mongodb.cursor_id": 5}),
+        ({"cursor": {"id": 5}}, 6, {}),
+        ({"cursor": {"id": 0}}, None, {}),
+        ({"cursor": {"id": "x"}}, None, {}),
+        ({"cursor": 5}, None, {}),
+        ({"ok": 1}, None, {}),
+        (None, None, {}),
+    ],
+)
+def test_the_span_of_a_command_ends(reply: Any, known: int | None, attributes: dict[str, Any]) -> None:
+    span = ended(reply, None, known)
+    assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
+    assert not span.set_attributes.called and not span.set_status.called
+
+
+@pytest.mark.parametrize(
+    ("error", "attributes"),
+    [
+        (errors.OperationFailure("x", 8000), {"db.response.status_code": "8000", "error.type": "8000"}),
+        (errors.AutoReconnect("x"), {"error.type": "gmongo.errors.AutoReconnect"}),
+        (KeyError("x"), {"error.type": "KeyError"}),
+    ],
+)
+def test_the_span_of_a_command_that_fails(error: BaseException, attributes: dict[str, Any]) -> None:
+    span = ended(None, error)
+    assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
+    ((told,),) = (call.args for call in span.set_attributes.call_args_list)
+    assert told["exception.type"] == tracing.kind_of(error)
+    assert told["exception.stacktrace"].endswith(f"{told['exception.type']}: {told['exception.message']}")
+    span.add_event.assert_called_once_with("exception", told)
+    ((status,),) = (call.args for call in span.set_status.call_args_list)
+    assert (status.status_code.name, status.description) == ("ERROR", tracing.kind_of(error))
+
+
+def test_nothing_is_told_of_a_span_that_is_not_recorded() -> None:
+    span = Mock(is_recording=lambda: False)
+    tracing._record(span, KeyError("x"), 0)
+    assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
+
+
+@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize(
+    ("seconds", "connecting", "error", "expected"),
+    [
+        (0.0009, 0.0, None, None),
+        (0.001, 0.0, None, {"gmongo.wait.duration": 0.001}),
+        (0.0, 0.5, None, {"gmongo.wait.duration": 0.0, "gmongo.wait.connecting": 0.5}),
+        (0.0, 0.0, KeyError(), {"gmongo.wait.duration": 0.0, "error.type": "KeyError"}),
+    ],
+)
+def test_waits_are_told_that_are_some(
+    recording: bool, seconds: float, connecting: float, error: Any, expected: Any
+) -> None:
+    traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: recording)
+    account: Any = Mock(notes={traces: (span, None, None)})
+    traces.waited(account, Wait.SELECTION, seconds, connecting, error)
+    told = [call.args for call in span.add_event.call_args_list]
+    assert told == ([(Wait.SELECTION.value, expected)] if expected is not None and recording else [])
+    traces.waited(Mock(notes={}), Wait.SELECTION, 1.0, 0.0, None)
+    traces.try_failed(Mock(notes={}), errors.AutoReconnect("x"))
+
+
+def test_a_try_that_failed_is_told() -> None:
+    traces, span = tracing.Traces(None, 0), Mock()
+    account: Any = Mock(notes={traces: (span, None, None)}, tries=2)
+    traces.try_failed(account, errors.AutoReconnect("x"))
+    span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})

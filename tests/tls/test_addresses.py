@@ -11,6 +11,7 @@ from gevent import socket as gevent_socket
 from gevent.server import StreamServer
 
 import gmongo
+from gmongo.wire import connect
 from tests.support.middlemen import pump
 from tests.support.server import ScriptedServer
 
@@ -59,3 +60,10 @@ def test_a_unix_domain_socket(tmp_path):
                 with gmongo.MongoClient(host, **options) as client:
                     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         onward.stop(timeout=0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_address_of_a_host_needs_no_resolver(host, monkeypatch):
+    monkeypatch.setattr(connect, "_look_up", None)
+    ((family, sockaddr),) = connect._resolve((host, 5), True)
+    assert (family, sockaddr) == (_socket.AF_INET6 if ":" in host else _socket.AF_INET, (host, 5))

@@ -9,7 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import bson
 import pytest
+import trustme
+from cryptography import x509
 from gevent import GreenletExit
 
 pytest.importorskip("OpenSSL")
@@ -18,6 +21,7 @@ pytest.importorskip("service_identity")
 from OpenSSL import SSL
 
 from gmongo import _clock
+from gmongo._tls import tls_of
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, ConfigurationError
 from gmongo.wire import connect as connecting
@@ -26,6 +30,7 @@ from gmongo.wire.ocsp.transport import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, OpenSslObject, Peer, Session, Trust
 from gmongo.wire.tls import Tls, TlsTransport, reason
 from gmongo.wire.transport import TransportError
+from tests.hostile.peer import message
 from tests.support.ocsp import Authority, Certified
 
 CIPHERS = "ECDHE+AESGCM"
@@ -128,6 +133,8 @@ def test_the_ends_of_a_step(call: str) -> None:
 def test_errors_have_the_names_of_the_standard_library(error: SSL.Error, name: str) -> None:
     found = openssl._as_ssl_error(error, "")
     assert type(found) is ssl.SSLError and found.reason == name
+    number, text = found.args
+    assert number == 1 and text.replace(" ", "_").upper().rpartition("_ALERT_")[2] == name.rpartition("_ALERT_")[2]
 
 
 def test_a_refusal_is_an_error_of_verification() -> None:
@@ -161,6 +168,26 @@ def test_a_certificate_of_a_chain(
         refusal = f"{kind} mismatch, certificate is not valid for {name!r}"
     assert (peer.refusal, accepted) == (refusal, not refusal)
     assert peer.shown is bool(ok and depth == 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("db.example.test", True),
+        ("DB.Example.Test", True),
+        ("a.db.example.test", False),
+        ("example.test", False),
+        ("plain", True),
+        ("PLAIN", True),
+        ("other", False),
+        ("127.0.0.7", True),
+        ("127.0.0.8", False),
+    ],
+)
+def test_the_names_in_a_certificate(name: str, fits: bool) -> None:
+    issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
+    certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+    assert (openssl._wrong_name(name, certificate) == "") is fits
 
 
 def test_what_an_engine_knows_of_its_server() -> None:
@@ -272,6 +299,50 @@ def test_a_server_that_ends_tls_has_closed_the_connection(pair: Any) -> None:
     transport.close()
 
 
+@pytest.mark.parametrize("open_", [True, False])
+def test_why_a_handshake_fails_is_told_though_the_server_cannot_be(pair: Any, open_: bool) -> None:
+    """The alert may not go out any more."""
+    tls = Mock()
+    transport = TlsTransport(pair[0], True, tls, "h")
+
+    def fail() -> None:
+        transport._outgoing.write(b"alert")
+        error = ssl.SSLError(1, "why")
+        error.reason = "UNEXPECTED_EOF_WHILE_READING"
+        raise error
+
+    tls.context.wrap_bio.return_value = SimpleNamespace(do_handshake=fail)
+    if not open_:
+        pair[1].close()
+    with pytest.raises(TransportError, match=r"^TLS handshake failed: connection closed by the server \(UNEXP"):
+        transport.shake_hands()
+    assert not open_ or pair[1].recv(10) == b"alert"
+    transport.close()
+
+
+@pytest.mark.parametrize("how", ["round trip", "receive"])
+def test_an_engine_is_asked_for_a_reply_when_its_bytes_are_there(pair: Any, how: str) -> None:
+    """To ask before is to have an exception raised for each operation."""
+    transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
+    asked: list[int] = []
+
+    def read(size: int, into: memoryview | None = None) -> Any:
+        asked.append(transport._incoming.pending)
+        data = transport._incoming.read(size)
+        if into is None:
+            return data
+        into[: len(data)] = data
+        return len(data)
+
+    transport._engine = SimpleNamespace(write=len, read=read, pending=lambda: 0)  # type: ignore[assignment]
+    reply = message(bson.encode({"ok": 1}), 7)
+    pair[1].send(reply)
+    body = transport.round_trip([b"request"], 7) if how == "round trip" else transport.receive(7)[3][5:]
+    assert body is not None and bson.decode(body) == {"ok": 1}
+    assert asked == [len(reply)]
+    transport.close()
+
+
 def test_a_name_that_is_none_of_a_server(pair: Any) -> None:
     class Context:
         def wrap_bio(self, *_: Any, **__: Any) -> None:
@@ -335,3 +406,105 @@ def test_a_connection_that_was_interrupted_before_it_had_a_socket() -> None:
     connection.interrupt(AutoReconnect("cleared"))
     with pytest.raises(AutoReconnect, match="cleared"):
         connection.next_reply(None, bytes)
+
+
+# Without a handshake
+
+
+def test_what_is_known_of_a_server_before_it_has_shown_anything() -> None:
+    peer = Peer("h", True)
+    assert (peer.name, peer.check_name, peer.shown) == ("h", True, False)
+    assert (peer.staple, peer.refusal, peer.valid_until) == (b"", "", None)
+
+
+@pytest.mark.parametrize("step", ["use_certificate_chain_file", "check_privatekey"])
+@pytest.mark.parametrize("what", ["SSL.Error", "TypeError", "ValueError", "UnsupportedAlgorithm"])
+def test_a_key_that_cannot_be_used(what: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = {
+        "SSL.Error": openssl.SSL.Error,
+        "TypeError": TypeError,
+        "ValueError": ValueError,
+        "UnsupportedAlgorithm": openssl.UnsupportedAlgorithm,
+    }
+    context = Mock()
+    getattr(context, step).side_effect = errors[what]("no")
+    monkeypatch.setattr(openssl, "_own_key", Mock())
+    with pytest.raises(ConfigurationError, match=r"^tlsCertificateKeyFile: pyOpenSSL cannot use 'file': "):
+        openssl._load_own(context, "file", None)
+
+
+def test_the_session_of_a_handshake_that_failed_is_forgotten() -> None:
+    ours, theirs = _socket.socketpair()
+    tls: Any = Mock()
+    tls.context.wrap_bio.side_effect = ValueError("no")
+    transport = TlsTransport(ours, True, tls, "h.")
+    with pytest.raises(TransportError, match=r"^TLS handshake failed: "):
+        transport.shake_hands()
+    tls.forget.assert_called_once_with("h")
+    transport.close()
+    theirs.close()
+
+
+def test_the_next_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "_resolve", lambda *_: [(2, ("a", 1)), (2, ("b", 1)), (2, ("c", 1))])
+    monkeypatch.setattr(connecting, "_open", Mock())
+    tried: list[Any] = []
+
+    def made(*_: Any) -> Any:
+        number = len(tried)
+        error = TransportError(f"refused {number}") if number < refused else None
+        tried.append(Mock(connect=raising(error) if error else Mock()))
+        return tried[-1]
+
+    monkeypatch.setattr(connecting, "Transport", made)
+    attached: list[Any] = []
+    for refused in range(4):
+        tried.clear()
+        attached.clear()
+        if refused < 3:
+            connecting.connect(("h", 1), attached.append)
+        else:
+            with pytest.raises(TransportError, match=r"^refused 2$"):
+                connecting.connect(("h", 1), attached.append)
+        assert attached == tried and len(tried) == min(refused + 1, 3)
+        assert [each.close.called for each in tried] == [number < refused for number in range(len(tried))]
+
+
+@pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])
+@pytest.mark.parametrize(("more", "asks"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)])
+def test_how_long_responders_are_asked(
+    connect_timeout: float | None, seconds: float, more: Any, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr("gmongo.wire.ocsp.revocation.Revocation", lambda *given: made.append(given))
+    assert tls_of({"tls": True, **more}, connect_timeout) is not None
+    assert made == [(asks, seconds)]
+
+
+NO_TLS, TOO_OLD = "the server does not speak TLS", "the server speaks no version of TLS from 1.2 on"
+REFUSED = "the server refused the client certificate"
+REASONS = {
+    "WRONG_VERSION_NUMBER": NO_TLS,
+    "HTTP_REQUEST": NO_TLS,
+    "PACKET_LENGTH_TOO_LONG": NO_TLS,
+    "UNSUPPORTED_PROTOCOL": TOO_OLD,
+    "TLSV1_ALERT_PROTOCOL_VERSION": TOO_OLD,
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the server demands a client certificate (tlsCertificateKeyFile)",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refused (perhaps it demands a client certificate)",
+    "TLSV1_ALERT_UNKNOWN_CA": "the server does not know the authority of the client certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": REFUSED,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the server says that the client certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "the server says that the client certificate has been revoked",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": REFUSED,
+    "UNEXPECTED_EOF_WHILE_READING": "connection closed by the server",
+}
+
+
+def test_reasons_for_people() -> None:
+    for name, text in REASONS.items():
+        error = ssl.SSLError(1, "x")
+        error.reason = name
+        assert reason(error) == f"{text} ({name})"
+    error = ssl.SSLError(1, "x")
+    error.reason = "SOMETHING_ELSE"
+    assert reason(error) == "SOMETHING_ELSE"

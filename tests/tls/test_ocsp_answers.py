@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from math import inf
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 pytest.importorskip("OpenSSL")
 pytest.importorskip("service_identity")
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import dsa
 
 from gmongo import _clock
-from gmongo.wire.ocsp import answer, question
+from gmongo.wire.ocsp import answer, inquiry, question
 from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
 from gmongo.wire.ocsp.question import Question
 from gmongo.wire.ocsp.revocation import Revocation
@@ -245,3 +249,58 @@ def test_of_two_answers_the_one_that_holds_longer_is_kept(authorities: dict[str,
         known.check(chain, authority.response(certified, REVOKED, until=3 * DAY), pytest.fail)
     with pytest.raises(TransportError):
         known.check(chain, b"", pytest.fail)
+
+
+def test_the_certificate_of_the_responder_is_found_among_others() -> None:
+    authority = Authority()
+    signer, other = authority.delegate(OCSP_SIGNING), authority.delegate(OCSP_SIGNING)
+    response: Any = SimpleNamespace(
+        responder_name=None,
+        responder_key_hash=x509.SubjectKeyIdentifier.from_public_key(signer.certificate.public_key()).digest,
+        certificates=[other.certificate, signer.certificate],
+    )
+    assert answer._signer(response, authority.certificate) == signer.certificate
+
+
+def test_no_more_than_four_responders_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(inquiry.gevent, "spawn", lambda _ask, url, *_more: asked.append(url))
+    inquiry.Inquiry(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None)  # type: ignore[arg-type]
+    assert asked == list("abcd")
+
+
+def test_a_limit_of_an_inquiry_does_not_hold_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[Any] = []
+
+    def limit(*arguments: Any, **named: Any) -> Any:
+        limits.append((arguments, named))
+        return nullcontext()
+
+    monkeypatch.setattr(inquiry, "interrupt_after", limit)
+    monkeypatch.setattr(inquiry, "ask", Mock(side_effect=NoAnswer("it has none")))
+    inquiry.Inquiry(SimpleNamespace(responders=["a"], request=b""), 5.0, pytest.fail).wait(True)  # type: ignore[arg-type]
+    (((seconds, error), named),) = limits
+    assert seconds == 5.0 and isinstance(error, NoAnswer) and named == {"ref": False}
+
+
+@pytest.mark.parametrize("addresses", [1, 2])
+def test_connections_to_a_responder_are_closed(monkeypatch: pytest.MonkeyPatch, addresses: int) -> None:
+    made: list[Mock] = []
+
+    def ask(url: str, request: bytes, attach: Any) -> bytes:
+        for _ in range(addresses):
+            made.append(Mock())
+            attach(made[-1])
+        raise NoAnswer("it has none")
+
+    monkeypatch.setattr(inquiry, "ask", ask)
+    asking = inquiry.Inquiry(SimpleNamespace(responders=["a"], request=b""), 5.0, pytest.fail)  # type: ignore[arg-type]
+    asking.wait(True)
+    assert [each.close.call_count for each in made] == [1] * addresses and not asking._transports
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), UnsupportedAlgorithm("x")])
+def test_a_response_that_the_library_cannot_read(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer.ocsp, "load_der_ocsp_response", Mock(side_effect=error))
+    with pytest.raises(NoAnswer, match=r"^the OCSP response cannot be read: x$"):
+        read_answer(Mock(), b"")

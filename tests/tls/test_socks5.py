@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import ConfigurationError
 from tests.support.middlemen import Socks5
-from tests.support.refusal import why_refused
+from tests.support.refusal import refusing, why_refused
 from tests.support.server import ScriptedServer
 from tests.support.tls import TlsServer, server_context
 
@@ -81,11 +83,10 @@ def test_tls_through_a_proxy(files):
 
 
 def test_a_proxy_that_is_not_there(server):
-    with Socks5() as proxy:
-        pass
-    reason = refusal(server, proxy)
+    with refusing() as port:
+        reason = refusal(server, SimpleNamespace(port=port))
     assert f"127.0.0.1:{server.port}: " in reason
-    assert f"SOCKS5 proxy 127.0.0.1:{proxy.port}: [Errno 111] Connection refused" in reason
+    assert f"SOCKS5 proxy 127.0.0.1:{port}: [Errno 111] Connection refused" in reason
 
 
 def test_a_proxy_that_wants_an_account(server):

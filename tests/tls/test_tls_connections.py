@@ -336,10 +336,14 @@ def test_an_exchange_that_is_interrupted(server, files):
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: gate.wait() and cursor_reply([])
     with client_of(server, tlsCAFile=files.ca) as client:
-        with pytest.raises(gevent.Timeout), gevent.Timeout(0.1):
-            find(client)
+        finding, limit = gevent.spawn(find, client), gevent.Timeout()
+        server.wait_for("find")
+        finding.kill(limit)
+        assert finding.exception is limit
         gate.set()
         assert find(client) is None
+        interrupted, new = server.connections_of("find")
+        assert interrupted != new
         assert client.pool_stats()[0]["total"] == 1
 
 
@@ -430,3 +434,12 @@ def test_replies_that_arrive_together(server, files):
         server.changed()
         [address] = client.topology_description.server_descriptions()
         eventually(lambda: client.topology_description.server_descriptions()[address].tags == {"news": "yes"})
+
+
+def test_ocsp_that_is_asked_for_needs_its_packages(monkeypatch, files):
+    monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
+    options = {"tls": True, "tlscafile": files.ca}
+    with pytest.raises(ConfigurationError) as caught:
+        tls_of({**options, "tlsdisableocspendpointcheck": False}, 5.0)
+    assert str(caught.value) == "tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]"
+    assert tls_of(options, 5.0) is not None

@@ -35,9 +35,10 @@ def say(*words: Any) -> None:
     print(*words, flush=True)
 
 
-def listen() -> None:
-    """Wait for a line from the test; other greenlets run meanwhile."""
-    _orders().readline()
+def listen() -> str:
+    """Wait for a line from the test; other greenlets run meanwhile. It is empty when the test has ended."""
+    line: bytes = _orders().readline()
+    return line.decode().strip()
 
 
 @cache

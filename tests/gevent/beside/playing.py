@@ -55,9 +55,9 @@ class Player:
         """The next line that it prints."""
         return self.process.stdout.readline().strip()
 
-    def go_on(self) -> None:
+    def go_on(self, order: str = "go on") -> None:
         """Tell it to."""
-        self.process.stdin.write("go on\n")
+        self.process.stdin.write(f"{order}\n")
         self.process.stdin.flush()
 
     def rest(self) -> str:

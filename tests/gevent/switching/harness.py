@@ -172,6 +172,7 @@ class Scenario:
     warm = True  # whether the pool has a connection before it begins
     clears = False  # whether it clears the pool itself
     survives = False  # whether the greenlet is the driver's own, which goes on after an exception
+    limited = True  # whether the driver has a time-out of its own for any of its waits
     closes = False  # whether the client is closed at the end
     ends_cursors = False  # whether the servers end cursors with their connections, as behind a load balancer
     least_switches = 1

@@ -502,6 +502,7 @@ class Populate(OwnGreenlet):
 class Upkeep(OwnGreenlet):
     name = "background run"
     options = {"minPoolSize": 1}
+    limited = False
     most_points = 3
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
