@@ -12,7 +12,7 @@ import uuid
 
 import gevent
 import pytest
-from bson import Binary, ObjectId
+from bson import Binary
 
 from gmongo import MongoClient
 from gmongo.errors import (
@@ -471,11 +471,13 @@ def test_seek(files, lines):
     assert file.read(2) == b"hr"
     file.seek(0)
     assert file.read(2) == b"on"
-    with pytest.raises(OSError, match="negative"):
-        file.seek(-1)
-    with pytest.raises(OSError, match="whence") as raised:
-        file.seek(0, 7)
-    assert raised.value.errno == errno.EINVAL
+    for arguments, text in (
+        ((-1,), "the position must not be negative, was -1"),
+        ((0, 7), "whence must be 0, 1 or 2, not 7"),
+    ):
+        with pytest.raises(OSError, match=text) as raised:
+            file.seek(*arguments)
+        assert (raised.value.errno, raised.value.strerror, file.tell()) == (errno.EINVAL, text, 2)
 
 
 def test_seek_ahead_fetches_only_what_is_read(database):
@@ -534,19 +536,43 @@ def test_a_grid_out_is_for_reading_only(files, lines):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0"),
-        (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1"),
+        (
+            lambda chunks: chunks.delete_one({"n": 0}),
+            "missing chunk: expected chunk #0 but found chunk with n=1",
+        ),
+        (
+            lambda chunks: chunks.delete_one({"n": 1}),
+            "missing chunk: expected chunk #1 but found chunk with n=2",
+        ),
         (lambda chunks: chunks.delete_one({"n": 2}), "no chunk #2"),
-        (lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}), "wrong size: expected 4"),
-        (lambda chunks: chunks.update_one({"n": 2}, {"$set": {"data": Binary(b"xxx")}}), "wrong size: expected 2"),
-        (lambda chunks: chunks.insert_one({"files_id": 1, "n": 3, "data": Binary(b"x")}), "extra chunk"),
+        (
+            lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}),
+            "chunk #1 has the wrong size: expected 4 bytes but found 3",
+        ),
+        (
+            lambda chunks: chunks.update_one({"n": 2}, {"$set": {"data": Binary(b"xxx")}}),
+            "chunk #2 has the wrong size: expected 2 bytes but found 3",
+        ),
+        (
+            lambda chunks: chunks.insert_one({"files_id": 1, "n": 3, "data": Binary(b"x")}),
+            "extra chunk found: expected 3 chunks but found chunk with n=3",
+        ),
     ],
 )
 def test_damage_is_noticed(bucket, files_database, change, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     change(files_database.fs.chunks)
-    with pytest.raises(CorruptGridFile, match=message):
+    with pytest.raises(CorruptGridFile, match=f"^{message}$"):
         bucket.download_to_stream(1, io.BytesIO())
+
+
+def test_chunks_are_read_in_their_order_wherever_they_are_stored(bucket, files_database):
+    """Such as after a restore, or a migration between shards."""
+    bucket.upload_from_stream_with_id(1, "f", b"0123456789")
+    chunks = files_database.fs.chunks.find().to_list()
+    files_database.fs.chunks.delete_many({})
+    files_database.fs.chunks.insert_many(chunks[::-1])
+    assert bucket.open_download_stream(1).read() == b"0123456789"
 
 
 @pytest.mark.parametrize("data", ["text", 5, None, [1]])
@@ -589,20 +615,36 @@ def test_a_timeout_loses_nothing():
             assert file.read() == b"001122"
 
 
-def test_a_missing_file(bucket, files):
-    for attempt in (
-        lambda: bucket.open_download_stream(ObjectId()),
-        lambda: bucket.download_to_stream(5, io.BytesIO()),
-        lambda: bucket.delete(5),
-        lambda: bucket.rename(5, "x"),
-        lambda: bucket.delete_by_name("none"),
-        lambda: bucket.rename_by_name("none", "x"),
-        lambda: bucket.open_download_stream_by_name("none"),
-        lambda: files.get(5),
-        lambda: files.get_last_version("none"),
-    ):
-        with pytest.raises(NoFile):
-            attempt()
+@pytest.mark.parametrize(
+    ("attempt", "text"),
+    [
+        (lambda bucket, _: bucket.open_download_stream(5), "no file in gridfs collection '{}.fs.files' with _id 5"),
+        (
+            lambda bucket, _: bucket.download_to_stream(5, io.BytesIO()),
+            "no file in gridfs collection '{}.fs.files' with _id 5",
+        ),
+        (lambda _, files: files.get(5), "no file in gridfs collection '{}.fs.files' with _id 5"),
+        (lambda bucket, _: bucket.delete(5), "no file could be deleted because none matched 5"),
+        (
+            lambda bucket, _: bucket.delete_by_name("none"),
+            "no file could be deleted because none matched filename 'none'",
+        ),
+        (
+            lambda bucket, _: bucket.rename(5, "x"),
+            "no files could be renamed to 'x' because none matched file_id 5",
+        ),
+        (
+            lambda bucket, _: bucket.rename_by_name("none", "x"),
+            "no files could be renamed to 'x' because none matched filename 'none'",
+        ),
+        (lambda bucket, _: bucket.open_download_stream_by_name("none"), "no file with the name 'none'"),
+        (lambda _, files: files.get_last_version("none"), "no version -1 for filename 'none'"),
+        (lambda _, files: files.get_version("none", 2), "no version 2 for filename 'none'"),
+    ],
+)
+def test_a_missing_file(bucket, files, files_database, attempt, text):
+    with pytest.raises(NoFile, match=f"^{re.escape(text.format(files_database.name))}$"):
+        attempt(bucket, files)
 
 
 # Names
