@@ -32,7 +32,7 @@ from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes
 from gmongo.operations.distinct import Count, Distinct
-from gmongo.operations.find import FindOne, without_modifiers
+from gmongo.operations.find import FindOne
 from gmongo.operations.find_and_modify import FindAndModify
 from gmongo.operations.keys import KeyOrList, fields_document, sort_document
 from gmongo.operations.models import (
@@ -949,13 +949,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id, snapshot,
             comment, session, allow_disk_use, let,
         )  # fmt: skip
-        if options == _NO_OPTIONS_OF_FIND:
-            fields: DocumentDict = {}
-            filter = filter or _EVERYTHING
-            if "$query" in filter:
-                filter, fields = without_modifiers(filter, fields)
-        else:
-            filter, fields = Cursor(self, filter, *options)._query()
+        fields: DocumentDict = {}
+        filter = filter or _EVERYTHING
+        if options != _NO_OPTIONS_OF_FIND or "$query" in filter:
+            cursor: Cursor[Value] = Cursor(self, filter, *options)
+            filter, fields = cursor._query()
+            if "explain" in fields:
+                return next(cursor.limit(-1))
         return self._executor.run(FindOne(self._context, filter, fields), session)
 
     def find_one_and_delete(

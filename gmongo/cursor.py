@@ -28,7 +28,7 @@ from gmongo.execution.sessions import SessionHandle, checked_session, end_if_imp
 from gmongo.operations.find import ExhaustFind, Find, without_modifiers
 from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
 from gmongo.operations.models import checked_flag, checked_hint
-from gmongo.operations.run_command import Explain
+from gmongo.operations.run_command import Explain, ExplainedQuery
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
@@ -499,9 +499,11 @@ class Cursor(Generic[DocumentType]):
             raise InvalidOperation("min and max are the bounds of an index: hint must name it")
         return filter, fields
 
-    def _operation(self, exhaust: bool) -> Find:
+    def _operation(self, exhaust: bool) -> Find | Explain:
         collection = self._collection
         filter, fields = self._query()
+        if "explain" in fields:
+            return ExplainedQuery(collection._context, self._explanation())
         # A server that knows of the limit counts all further batches in, too.
         takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._iterates or self._flags & _TAILABLE)
         kind = ExhaustFind if exhaust else Find
@@ -552,10 +554,14 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: `min` or `max` are given without `hint`.
         :raises OperationFailure: the server refused the query.
         """
-        filter, fields = self._query()
-        command = {"explain": {"find": self._collection.name, "filter": filter, **fields}}
-        operation = Explain(self._collection._context, command)
+        operation = Explain(self._collection._context, self._explanation())
         return self._executor.run(operation, self._session, self._executor.deadline())
+
+    def _explanation(self) -> DocumentDict:
+        """The command that explains the query."""
+        filter, fields = self._query()
+        fields.pop("explain", None)
+        return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
 
     def distinct(self, key: str) -> list[Value]:
         """The distinct values of a field among the documents that match. Of the options of the query, the filter,

@@ -32,15 +32,17 @@ _MODIFIERS = {
     "$orderby": "sort",
     "$returnKey": "returnKey",
     "$showDiskLoc": "showRecordId",
+    "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
+_NO_MODIFIERS = ("$query", "$readPreference")  # the read preference is that of the collection
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
     """The filter and the fields of a command, for a filter in the form ``{"$query": ..., "$orderby": ...}``."""
     if "$query" not in filter:
         return filter, fields
-    modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name != "$query"}
+    modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
     return filter["$query"], {**fields, **modifiers}
 
 

@@ -16,7 +16,7 @@ from gmongo.events.command import SENSITIVE
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, Result
-from gmongo.operations.find import CursorOperation
+from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
@@ -113,6 +113,15 @@ class Explain(_OwnCommand):
     retryable = True
 
     __slots__ = ()
+
+
+class ExplainedQuery(Explain):
+    """The same for a query in its old form that asks for it by ``$explain``: the one document of its cursor."""
+
+    __slots__ = ()
+
+    def result(self, reply: DocumentDict, address: Address) -> Result:
+        return CursorReply(0, "", [reply], address, {"cursor": {}})
 
 
 class CursorCommand(CursorOperation):
