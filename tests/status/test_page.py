@@ -108,6 +108,19 @@ def test_who_holds_a_connection_and_who_waits_for_one(connect: Any, deployment: 
     assert phases(client) == []
 
 
+def test_of_many_the_two_hundred_that_wait_longest_are_shown(connect: Any, deployment: Deployment) -> None:
+    client = connect(maxPoolSize=1)
+    client.admin.command("ping")
+    deployment.members[0].freeze()
+    greenlets = [gevent.spawn(client.shop.orders.find_one) for _ in range(250)]
+    state = eventually(lambda: (found := state_of(client))["servers"][0]["pool"]["waiting"] == 249 and found)
+    shown = [each["sinceMS"] for each in state["operations"]]
+    assert len(shown) == 200
+    assert shown == sorted(shown, reverse=True)
+    deployment.members[0].thaw()
+    gevent.joinall(greenlets)
+
+
 def test_who_waits_for_a_server(connect: Any, deployment: Deployment) -> None:
     deployment.members[0].kill()
     client = connect()
