@@ -154,7 +154,6 @@ def test_the_time_of_another_process_counts_all_its_threads():
         assert program.processor_seconds >= seconds > 0
 
 
-@pytest.mark.timeout(300)
 def test_the_service_on_each_kind_of_concurrency(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(service, "CALLERS", 4)
     monkeypatch.setattr(service, "ROUTES", {"/hundred": 0.2})

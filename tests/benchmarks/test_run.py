@@ -30,7 +30,6 @@ def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], di
     }
 
 
-@pytest.mark.timeout(300)
 def test_operations(tmp_path):
     """Each operation, and each circumstance."""
     names = ["find_one", "insert_one", "delete_one", "find_100", "insert_many", "insert_one+replica_set"]

@@ -61,7 +61,6 @@ def test_a_librarys_own_tests(suite, tmp_path):
     assert without_parameters(missing) == set(suite.exceptions), sorted(missing)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_an_application_of_a_library(name, tmp_path):
     require(*SCRIPTS[name])
