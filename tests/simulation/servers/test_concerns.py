@@ -35,6 +35,13 @@ def standalone():
 
 
 @pytest.fixture
+def limited(virtual_time):
+    """A standalone whose limits are of virtual time: a bucket does not refill while the machine is busy."""
+    with Deployment.standalone() as deployment:
+        yield deployment
+
+
+@pytest.fixture
 def client(standalone):
     with WireClient(standalone.members[0].address) as client:
         yield client
@@ -95,27 +102,29 @@ def test_a_parameter_that_does_not_exist_is_refused():
         Deployment.standalone(parameters={"noSuch": 1})
 
 
-def test_request_rate_limit(standalone, client):
-    standalone.rate_limit(requests=5)
-    replies = [client.run({"ping": 1}) for _ in range(8)]
-    assert [each["ok"] for each in replies] == [1] * 5 + [0] * 3
-    assert (replies[-1]["code"], replies[-1]["codeName"]) == (462, "IngressRequestRateLimitExceeded")
-    assert set(replies[-1]["errorLabels"]) == {"SystemOverloadedError", "RetryableError"}
-    assert client.run({"hello": 1})["ok"] == 1, "a handshake is never refused"
-    standalone.rate_limit()
-    assert client.run({"ping": 1})["ok"] == 1
+def test_request_rate_limit(limited):
+    limited.rate_limit(requests=5)
+    with WireClient(limited.members[0].address) as client:
+        replies = [client.run({"ping": 1}) for _ in range(8)]
+        assert [each["ok"] for each in replies] == [1] * 5 + [0] * 3
+        assert (replies[-1]["code"], replies[-1]["codeName"]) == (462, "IngressRequestRateLimitExceeded")
+        assert set(replies[-1]["errorLabels"]) == {"SystemOverloadedError", "RetryableError"}
+        assert client.run({"hello": 1})["ok"] == 1, "a handshake is never refused"
+        limited.rate_limit()
+        assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_request_rate_limit_refills(standalone, client):
-    standalone.rate_limit(requests=100, burst=0.01)
-    assert [client.run({"ping": 1})["ok"] for _ in range(2)] == [1, 0]
-    gevent.sleep(0.015)
-    assert client.run({"ping": 1})["ok"] == 1
+def test_request_rate_limit_refills(limited):
+    limited.rate_limit(requests=100, burst=0.01)
+    with WireClient(limited.members[0].address) as client:
+        assert [client.run({"ping": 1})["ok"] for _ in range(2)] == [1, 0]
+        gevent.sleep(0.015)
+        assert client.run({"ping": 1})["ok"] == 1
 
 
-def test_connection_rate_limit(standalone):
-    standalone.rate_limit(connections=2)
-    address = standalone.members[0].address
+def test_connection_rate_limit(limited):
+    limited.rate_limit(connections=2)
+    address = limited.members[0].address
     with WireClient(address) as first, WireClient(address) as second, WireClient(address) as third:
         assert first.run({"ping": 1})["ok"] == second.run({"ping": 1})["ok"] == 1
         assert third.is_closed()
