@@ -58,7 +58,7 @@ def test_without_a_majority_there_is_no_primary(replica_set):
     await_primary(replica_set)
 
 
-def test_a_member_alone_is_elected_again_after_its_step_down():
+def test_a_member_alone_is_elected_again_after_its_step_down(virtual_time):
     with Deployment.replica_set(members=1, election_delay=0.01) as deployment:
         member = deployment.members.primary
         member.step_down(seconds=0.05)
