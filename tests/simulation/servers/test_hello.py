@@ -8,6 +8,7 @@ from bson import Binary, Int64, ObjectId
 
 from gmongo.testing import Deployment
 from tests.simulation.servers.wire_client import WireClient
+from tests.support.wait import eventually
 
 
 def hello_of(deployment, member=0, **fields):
@@ -132,10 +133,9 @@ def test_a_connection_that_left_is_not_counted():
         with WireClient(member.address) as client:
             known = client.run({"hello": 1})["topologyVersion"]
             client.stream({"hello": 1, "topologyVersion": known, "maxAwaitTimeMS": 60_000})
-            gevent.sleep(0.01)
-            assert len(member.connections) == 1
-        gevent.sleep(0.01)
-        assert not member.connections
+            (connection,) = member.connections.values()
+            eventually(lambda: connection.busy_with == "hello")
+        eventually(lambda: not member.connections)
 
 
 def test_a_hello_that_comes_with_the_end_of_its_connection_is_not_awaited(virtual_time):
