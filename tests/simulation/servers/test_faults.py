@@ -14,6 +14,7 @@ from gmongo.testing import Deployment
 from gmongo.testing.simulation import command_log
 from tests.simulation.servers.wire_client import WireClient
 from tests.support.greenlets import living
+from tests.support.wait import eventually
 
 PING = {"ping": 1}
 
@@ -230,11 +231,9 @@ def test_no_greenlet_stays_after_a_kill(kind, frozen):
         if kind == "standalone" and not frozen:
             talking = [WireClient(member.address) for _ in range(5)]
             assert all(client.run({"ping": 1})["ok"] for client in talking)
-        gevent.sleep(0.01)
-        assert greenlets() - before
+        eventually(lambda: len(greenlets() - before) >= len(clients))
         member.kill()
-        gevent.sleep(0.01)
-        assert not greenlets() - before
+        eventually(lambda: not greenlets() - before)
         for client in clients:
             client.close()
 
