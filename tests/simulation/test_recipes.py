@@ -94,9 +94,9 @@ def test_a_change_stream_that_resumes(deployment, client):
     with client.shop.orders.watch() as stream:
         client.shop.orders.insert_one({"_id": 1})
         assert next(stream)["documentKey"] == {"_id": 1}
+        client.shop.orders.insert_one({"_id": 2})
         deployment.members.primary.step_down()
         deployment.members[0].drop_connections()
-        client.shop.orders.insert_one({"_id": 2})
         assert next(stream)["documentKey"] == {"_id": 2}
 
 

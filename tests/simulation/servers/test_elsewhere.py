@@ -19,6 +19,7 @@ from pymongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import CommandError, Deployment, DeploymentProcess, DeploymentThread, certificates
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
+from tests.simulation.servers.primaries import await_another_primary
 
 pytestmark = pytest.mark.long
 
@@ -84,6 +85,7 @@ def test_every_fault_reaches_the_member(replica_set, client):
     client.db.c.insert_one({"_id": 1})
     old = replica_set.members.primary
     old.kill()
+    await_another_primary(client, old.address)
     client.db.c.insert_one({"_id": 2})
     assert not old.alive and replica_set.members.primary is not old
     old.restart()
@@ -104,12 +106,14 @@ def test_every_fault_reaches_the_member(replica_set, client):
             fail()
             with pytest.raises((AutoReconnect, OperationFailure, Exception)):
                 direct.admin.command("ping")
+    known = set(primary.connections)
     primary.drop_connections()
-    client.db.c.find_one()  # the lost connections are noticed: a write is tried again only once
-    primary.step_down(0.1)
+    assert known and known.isdisjoint(primary.connections)
+    primary.step_down()
+    await_another_primary(client, primary.address)
     client.db.c.insert_one({"_id": 3})
     with pytest.raises(ValueError, match="not the primary"):
-        primary.step_down(0.1)
+        primary.step_down()
     with pytest.raises(ValueError, match="seconds is -1"):
         primary.delay(-1)
     with pytest.raises(ValueError, match="n_bytes"):
@@ -237,7 +241,10 @@ def test_pymongo_async(replica_set):
         async with AsyncMongoClient(replica_set.uri) as client:
             await client.drop_database("db")
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20)))
+            before = await client.primary
             replica_set.members.primary.kill()
+            while await client.primary in (None, before):  # as in `await_another_primary`
+                await asyncio.sleep(0.01)
             await asyncio.gather(*(client.db.c.insert_one({"_id": number}) for number in range(20, 40)))
             return await client.db.c.count_documents({})
 
