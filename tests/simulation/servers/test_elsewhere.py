@@ -167,7 +167,7 @@ def test_fail_points(replica_set, client):
 
 
 def test_rate_limit(replica_set, client):
-    replica_set.rate_limit(requests=1, burst=1, member=replica_set.members.primary)
+    replica_set.rate_limit(requests=0.01, burst=1, member=replica_set.members.primary)
     with pytest.raises(OperationFailure) as caught:
         for _ in range(5):
             client.db.command("find", "c")
