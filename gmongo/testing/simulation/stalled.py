@@ -32,7 +32,8 @@ _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
 # Packages in whose code a thread stands that waits natively.
 _WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
 _LOOK_EVERY = 0.25  # seconds
-_PATIENCE = 1.0
+_LOOKS = 5  # in a row that must find a thread waiting
+_PATIENCE = 1.0  # seconds that a client is given to send its request
 _OPERATION_FAILED = 96
 
 _watched: weakref.WeakSet[Listener] = weakref.WeakSet()
@@ -51,16 +52,16 @@ def watch(*listeners: Listener) -> None:
 
 
 def _watch() -> None:
-    # When a thread was first seen to wait while a connection waits at its port. It was seen so at each look since then:
-    # one that is only busy may happen to be in the code of a socket once.
-    since: dict[int, float] = {}
+    # How many looks in a row have seen a thread wait while a connection waits at its port: one that is only busy may
+    # happen to be in the code of a socket once. Looks are counted, and not seconds: in those the process may have had no
+    # processor.
+    seen: dict[int, int] = {}
     while listeners := list(_watched):
         waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}
         del listeners
-        now = time.monotonic()
-        since = {port: since.get(port, now) for port in waiting}
+        seen = {port: seen.get(port, 0) + 1 for port in waiting}
         for port, listener in waiting.items():
-            if now - since[port] >= _PATIENCE:
+            if seen[port] >= _LOOKS:
                 _log.error(MESSAGE)
                 for sock in listener.take_waiting():
                     _explain(sock)
