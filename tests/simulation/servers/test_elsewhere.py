@@ -346,18 +346,18 @@ def test_a_monkey_patched_program_has_no_native_thread_for_it():
 WAITING = {
     "pymongo": (
         "from pymongo import MongoClient\n"
-        "with MongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "with MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
         "    client.db.c.find_one()\n"
     ),
     "pymongo imported before": (
-        "with pymongo.MongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "with pymongo.MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
         "    client.db.c.find_one()\n"
     ),
     "pymongo async": (
         "import asyncio\n"
         "from pymongo import AsyncMongoClient\n"
         "async def work():\n"
-        "    async with AsyncMongoClient(deployment.uri, serverSelectionTimeoutMS=2500) as client:\n"
+        "    async with AsyncMongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE) as client:\n"
         "        await client.db.c.find_one()\n"
         "asyncio.run(work())\n"
     ),
@@ -366,7 +366,7 @@ WAITING = {
         "from pymongo import MongoClient\n"
         "def work():\n"
         "    try:\n"
-        "        MongoClient(deployment.uri, serverSelectionTimeoutMS=2500).db.c.find_one()\n"
+        "        MongoClient(deployment.uri, serverSelectionTimeoutMS=PATIENCE).db.c.find_one()\n"
         "    except Exception as problem:\n"
         "        told.append(problem)\n"
         "told = []\n"
@@ -385,10 +385,14 @@ WAITING = {
 def test_a_deployment_that_its_client_keeps_from_answering_says_so(waiting, kind):
     before = "import pymongo\n" if "before" in waiting else ""
     program = f"{before}from gmongo.testing import Deployment\ndeployment = Deployment.{kind}().start()\n"
-    command = [sys.executable, "-c", program + WAITING[waiting]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    *_, told = done.stderr.splitlines()
-    assert done.returncode == 1 and "other drivers need a DeploymentThread or a DeploymentProcess" in told
+    for patience in ("2_500", "30_000"):  # whose end on a busy machine may come before the answer
+        command = [sys.executable, "-c", program + WAITING[waiting].replace("PATIENCE", patience)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        *_, told = done.stderr.splitlines()
+        assert done.returncode == 1
+        if "the greenlets that serve" in told:
+            break
+    assert "other drivers need a DeploymentThread or a DeploymentProcess" in told
 
 
 def test_a_program_that_is_busy_is_not_taken_for_one_that_waits():
