@@ -76,7 +76,7 @@ class Play:
         for server in self.servers:
             if server.peers:
                 self.faults.append(f"{len(server.peers)} connections are left")
-            server.stop()
+            server.close()
         return self.faults
 
     def _play_period(self, client: Client, number: int) -> None:

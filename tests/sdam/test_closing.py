@@ -372,12 +372,12 @@ def test_a_check_that_is_interrupted_gives_its_connection_up(
 
 def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
     with ScriptedServer() as dead:
-        pass
-    client = connect(dead, serverSelectionTimeoutMS=60_000)
-    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
-    eventually(lambda: client._topology.selector.waiting == 3)
-    client._topology.close()
-    gevent.joinall(waiting, timeout=5)
+        dead.stop()
+        client = connect(dead, serverSelectionTimeoutMS=60_000)
+        waiting = [gevent.spawn(client.db.c.find_one) for _ in range(3)]
+        eventually(lambda: client._topology.selector.waiting == 3)
+        client._topology.close()
+        gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3
 
 

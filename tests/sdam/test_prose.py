@@ -31,10 +31,11 @@ def known(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Clie
 
 def test_all_servers_unavailable(connect: Any) -> None:
     with ScriptedServer() as one, ScriptedServer() as two:
-        pass
-    client = connect(one, two, serverSelectionTimeoutMS=50)
-    with pytest.raises(ServerSelectionTimeoutError):
-        client.db.c.find_one()
+        one.stop()
+        two.stop()
+        client = connect(one, two, serverSelectionTimeoutMS=50)
+        with pytest.raises(ServerSelectionTimeoutError):
+            client.db.c.find_one()
 
 
 def test_network_error_writing_to_the_primary(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:

@@ -155,12 +155,12 @@ def test_checks_that_are_asked_for_are_half_a_second_apart(connect: Any, polled:
 def test_a_server_that_is_down_is_not_pestered(connect: Any, recorder: Any) -> None:
     """Not even if operations wait for it."""
     with ScriptedServer() as server:
-        pass
-    clock = Clock()
-    client = connect(server, event_listeners=[clock])
-    waiting = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
-    assert min(clock.pauses(1)) >= MIN_HEARTBEAT_FREQUENCY
-    with server:
+        server.stop()
+        clock = Clock()
+        client = connect(server, event_listeners=[clock])
+        waiting = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
+        assert min(clock.pauses(1)) >= MIN_HEARTBEAT_FREQUENCY
+        server.start()
         gevent.joinall(waiting, timeout=5, raise_error=True)
 
 
@@ -169,14 +169,14 @@ def test_a_server_that_is_down_is_not_pestered(connect: Any, recorder: Any) -> N
 def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> None:
     """A server that is down is checked an interval later, unless an operation needs it sooner."""
     with ScriptedServer() as server:
-        pass
-    client = connect(server, serverSelectionTimeoutMS=30)
-    recorder.wait_for("HeartbeatFailed")
-    settle(0.1)
-    assert len(recorder.of("HeartbeatStarted")) == 1
-    with pytest.raises(ServerSelectionTimeoutError):
-        client.db.c.find_one()
-    recorder.wait_for("HeartbeatFailed", 2)
+        server.stop()
+        client = connect(server, serverSelectionTimeoutMS=30)
+        recorder.wait_for("HeartbeatFailed")
+        settle(0.1)
+        assert len(recorder.of("HeartbeatStarted")) == 1
+        with pytest.raises(ServerSelectionTimeoutError):
+            client.db.c.find_one()
+        recorder.wait_for("HeartbeatFailed", 2)
 
 
 # Time-outs
@@ -271,10 +271,10 @@ def test_selection_is_tried_until_its_time_is_up() -> None:
 @pytest.mark.usefixtures("quick")
 def test_selection_is_tried_again_and_again(connect: Callable[..., Any], recorder: Any) -> None:
     with ScriptedServer() as server:
-        pass
-    client = connect(server)
-    waiting = gevent.spawn(client.db.c.find_one, {"_id": 1})
-    recorder.wait_for("HeartbeatFailed", 4)
-    with server:
+        server.stop()
+        client = connect(server)
+        waiting = gevent.spawn(client.db.c.find_one, {"_id": 1})
+        recorder.wait_for("HeartbeatFailed", 4)
+        server.start()
         assert waiting.get(timeout=5) == {"_id": 1}
         assert description_of(client, server).server_type_name == "Standalone"

@@ -29,7 +29,7 @@ class ScriptedReplicaSet:
 
     def __exit__(self, *_: object) -> None:
         for member in self.members:
-            member.stop()
+            member.close()
 
     def _describe(self, member: ScriptedServer) -> dict[str, Any]:
         primary = member is self.primary

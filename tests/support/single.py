@@ -18,6 +18,7 @@ from gevent.event import Event
 from gevent.queue import Queue
 from gevent.server import StreamServer
 
+from gmongo.testing.simulation.listener import reserve
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.support.faults import Fault
 from tests.support.framing import HEADER, command_name, read_request, write_message
@@ -167,6 +168,7 @@ class ScriptedServer:
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
+        self._reserved: socket.socket | None = None  # has the port, also while the server is stopped
         self.port = 0
 
     @property
@@ -184,27 +186,36 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        self.close()
 
     def start(self) -> None:
         """Listen, on the same port as before."""
         self.answering.set()
         self.reading.set()
         self._process = ObjectId()
+        if self._reserved is None:
+            self._reserved = reserve(self.port)
+            self.port = self._reserved.getsockname()[1]
         self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
         self._listener.start()
         # Its connections inherit this, which real servers set as well: else the second of two replies in a row waits
         # 40 ms for the first to be acknowledged.
         self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.port = self._listener.server_port
 
     def stop(self) -> None:
-        """Refuse connections and drop those that are open."""
+        """Refuse connections and drop those that are open. The port stays the server's: no other can listen there."""
         if self._listener is not None:
             self._listener.stop(timeout=0)
             self._listener = None
         for peer in list(self.peers.values()):
             peer.close()
+
+    def close(self) -> None:
+        """Stop, and let go of the port."""
+        self.stop()
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
 
     def _accept(self, sock: Any, _address: Any) -> None:
         self.connection_count += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 
 import gevent
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
+from gmongo.testing.simulation.listener import reserve
 from tests.simulation.servers.wire_client import PATIENCE
 
 KINDS = {
@@ -76,8 +78,12 @@ def test_several_deployments_at_once():
 
 def test_after_close_there_is_no_answer():
     with Deployment.standalone() as deployment:
-        uri = deployment.uri
-    with MongoClient(uri, serverSelectionTimeoutMS=20) as client, pytest.raises(ServerSelectionTimeoutError):
+        uri, port = deployment.uri, deployment.members[0].port
+    with (
+        closing(reserve(port)),  # so that no other program answers there
+        MongoClient(uri, serverSelectionTimeoutMS=20) as client,
+        pytest.raises(ServerSelectionTimeoutError),
+    ):
         client.admin.command("ping")
 
 
