@@ -53,8 +53,8 @@ def watch(*listeners: Listener) -> None:
 
 def _watch() -> None:
     # How many looks in a row have seen a thread wait while a connection waits at its port: one that is only busy may
-    # happen to be in the code of a socket once. Looks are counted, and not seconds: in those the process may have had no
-    # processor.
+    # happen to be in the code of a socket once. Looks are counted, and not seconds, in which the process may have had
+    # no processor.
     seen: dict[int, int] = {}
     while listeners := list(_watched):
         waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}
