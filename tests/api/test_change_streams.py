@@ -442,7 +442,7 @@ def test_selects_a_server_by_the_read_preference_of_the_start():
         assert preferences == ["secondaryPreferred"] * 2
 
 
-def test_a_timeout_of_the_application_loses_nothing():
+def test_a_timeout_of_the_application_loses_nothing(virtual_time):
     with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
         server.fail("getMore", silent)
         limit = gevent.Timeout(0.2)
@@ -473,7 +473,7 @@ def _killed(stream):
 
 
 @pytest.mark.parametrize("interrupt", [_given_up_by_the_application, _out_of_time, _killed])
-def test_the_iteration_after_an_interruption_asks_for_changes(interrupt):
+def test_the_iteration_after_an_interruption_asks_for_changes(virtual_time, interrupt):
     with Stream([], [], [], [event(1)]) as server, watching(server) as client, client.db.c.watch() as stream:
         server.fail("getMore", silent)
         interrupt(stream)

@@ -531,7 +531,7 @@ def test_a_lost_connection_after_a_batch_keeps_what_is_known():
         assert len(server.commands("bulkWrite")) == 2
 
 
-def test_a_timeout_of_the_application_passes_through():
+def test_a_timeout_of_the_application_passes_through(virtual_time):
     with scripted() as server, MongoClient(*server.address) as client:
         server.fail("bulkWrite", silent)
         limit = gevent.Timeout(0.2)

@@ -597,7 +597,7 @@ def test_numbers_of_files_that_are_none_are_named(files_database, bucket, field,
         bucket.open_download_stream(1).read()
 
 
-def test_a_timeout_loses_nothing():
+def test_a_timeout_loses_nothing(virtual_time):
     chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(3)]
 
     def find(command):
