@@ -16,9 +16,10 @@ class SilentServerError(Exception):
 
 
 @contextmanager
-def interrupted(seconds: float, note: Callable[[], object] = lambda: None) -> Iterator[None]:
+def interrupted(seconds: float | None, note: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Interrupt what the main thread waits for in the block, again and again, each time that so many seconds are over.
 
+    :param seconds: None is never.
     :param note: is called before; the call may catch the error.
     :raises SilentServerError: it is interrupted.
     """

@@ -38,7 +38,7 @@ DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [
 
 # After which the documents are as they were.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-_PATIENCE = 10.0
+_PATIENCE: float | None = None  # seconds that a call is given; None is as long as the test: megabytes take their time
 _BARRIER = "after the call"
 
 # Fields that say what the server does without them too; one driver sends them, the other saves the bytes.
@@ -117,7 +117,7 @@ class Scene:
 
     :param server: host and port.
     :param name: what the server is called.
-    :param patience: seconds that a call is given.
+    :param patience: seconds that a call is given, on a server that may never answer.
     :param database: the one that calls work in.
     :param alone: let calls reach no other, and send nothing that concerns the server as a whole.
     :param login: user and password with their ``@``, as in a connection string.
@@ -145,7 +145,7 @@ class Scene:
             raise ForeignDatabaseError(
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
-        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server), database if alone else None)
+        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server, patience), database if alone else None)
         heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
         self.uri = f"mongodb://{login}127.0.0.1:{self._tap.port}/?{options}{heartbeat}"
         if limit is not None:
@@ -168,7 +168,7 @@ class Scene:
         return self.play(PYMONGO, source), self.play(GMONGO, source)
 
     @property
-    def _patience(self) -> float:
+    def _patience(self) -> float | None:
         return self._given_patience or _PATIENCE
 
     @property
@@ -331,11 +331,11 @@ class Scene:
         return left
 
 
-def _fault_of_unacknowledged(server: tuple[str, int]) -> str:
+def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None) -> str:
     """What a server does wrong with a command that asks for no answer, as drivers wait for ever for what comes after
     it; empty if it does what it should.
     """
-    with socket.create_connection(server, timeout=_PATIENCE) as connection:
+    with socket.create_connection(server, timeout=patience) as connection:
         try:
             for number, flags in ((1, 2), (2, 0)):
                 body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
