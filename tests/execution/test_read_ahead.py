@@ -29,6 +29,7 @@ from gmongo.errors import (
 from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
+from tests.support.programs import TIMEOUT
 from tests.support.server import ScriptedServer, cursor_reply, cut, garbled, held
 from tests.support.wait import eventually
 
@@ -608,7 +609,7 @@ client.close()
     server.fail("getMore", held(gate))
     gevent.spawn(lambda: (server.wait_for("getMore"), gevent.sleep(0.1), gate.set()))
     arguments = [sys.executable, "-c", program, server.name]
-    child = gevent.subprocess.run(arguments, capture_output=True, text=True, timeout=9)
+    child = gevent.subprocess.run(arguments, capture_output=True, text=True, timeout=TIMEOUT)
     assert (child.stdout, child.stderr) == ("{'_id': 0} {'_id': 1} {'_id': 2}\n", "")
 
 

@@ -41,6 +41,6 @@ def run_program(program: str, *arguments: str) -> str:
     A native thread starts it: ``gevent.subprocess`` would fork, and other threads may be running.
     """
     run = gevent.get_hub().threadpool.apply
-    done: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments), {"timeout": 10})
+    done: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
