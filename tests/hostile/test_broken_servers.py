@@ -96,20 +96,16 @@ def check_nothing_lost(client, server, sessions_lost):
 
 
 def test_unreachable_server():
-    with ScriptedServer() as server:
-        name = server.name
-    with MongoClient(name, serverSelectionTimeoutMS=200) as client:
+    with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=200) as client:
+        server.stop()
         with pytest.raises(ServerSelectionTimeoutError) as caught:
             client.db.c.find_one()
         message = str(caught.value)
-        for part in (name, "Connection refused", "Timeout: 0.2s", "Topology Description", "Unknown"):
+        for part in (server.name, "Connection refused", "Timeout: 0.2s", "Topology Description", "Unknown"):
             assert part in message
         assert caught.value.timeout
         server.start()
-        try:
-            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-        finally:
-            server.stop()
+        assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 def test_no_primary_is_named_as_what_is_missing():
