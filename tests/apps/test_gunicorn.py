@@ -58,9 +58,9 @@ def belong_to_the_living(deployment, host):
 
 
 def assert_ends_well(deployment, host):
-    """It is told to end when all workers are up: gunicorn tells each of them once, and one that is only just being
+    """It is told to end when both workers are up: gunicorn tells each of them once, and one that is only just being
     forked does not hear it, so that gunicorn would kill it after the whole grace period."""
-    until(lambda: belong_to_the_living(deployment, host))
+    until(lambda: len(alive(workers(host))) == 2 and belong_to_the_living(deployment, host))
     assert host.end() == 0
     until(lambda: not connections(deployment))
 
