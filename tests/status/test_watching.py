@@ -176,6 +176,7 @@ def test_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 # Sockets
 
 
+@pytest.mark.usefixtures("patient")
 def test_what_a_process_of_the_same_number_has_left_is_replaced(tmp_path: Path) -> None:
     for suffix in (".sock", ".new"):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:

@@ -29,7 +29,7 @@ from gmongo.status import StatusPage, process_state, publish, worker_states, wor
 from gmongo.status.__main__ import main
 from gmongo.testing import Deployment
 from tests.status.test_page import request
-from tests.support.wait import PATIENCE, eventually
+from tests.support.wait import eventually
 
 # What a worker does: it makes a client before it is forked, as under ``gunicorn --preload``.
 _PROGRAM = """
@@ -76,10 +76,8 @@ def states(directory: Path) -> list[dict[str, Any]]:
     return [each for each in worker_states(directory) if each["clients"] and each["clients"][0]["servers"][0]["pool"]]
 
 
-def test_workers_are_gathered_and_the_dead_are_forgotten(
-    tmp_path: Path, deployment: Any, started: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)  # one look is all that there is at the end
+@pytest.mark.usefixtures("patient")
+def test_workers_are_gathered_and_the_dead_are_forgotten(tmp_path: Path, deployment: Any, started: Any) -> None:
     processes = [start(started, tmp_path / "states", deployment.uri) for _ in range(2)]
     found = eventually(lambda: len(each := states(tmp_path / "states")) == 2 and each, 20)
     assert {each["process"] for each in found} == {process.pid for process in processes}
@@ -100,6 +98,7 @@ def test_forked_workers_serve_themselves(tmp_path: Path, deployment: Any, starte
         os.kill(child, 9)
 
 
+@pytest.mark.usefixtures("patient")
 def test_only_the_user_gets_in(tmp_path: Path) -> None:
     directory = tmp_path / "states"
     publish(directory)
@@ -189,6 +188,7 @@ def test_to_publish_overwrites_nothing(tmp_path: Path, suffix: str, caplog: pyte
     assert workers._published.pop(tmp_path)._server is None
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_page_gathers_and_the_query_text_is_not_served(tmp_path: Path) -> None:
     page = StatusPage(tmp_path)
     eventually(lambda: list(tmp_path.glob("*.sock")))
@@ -196,6 +196,7 @@ def test_the_page_gathers_and_the_query_text_is_not_served(tmp_path: Path) -> No
     assert process["process"] == os.getpid()
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("first", [True, False], ids=["the text is asked for first", "the text is asked for later"])
 def test_each_reader_is_shown_the_text_of_operations_only_on_request(tmp_path: Path, first: bool) -> None:
     """One directory has several readers, each of which is told by itself what to show."""
