@@ -23,10 +23,11 @@ from rich.terminal_theme import MONOKAI
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.status import StatusPage, worker_states
+from gmongo.status import workers as states_of_workers
 from gmongo.status.screen import Screen
 from gmongo.testing import Deployment
 from tests.support.browser import CHROMIUM, Page, browser
-from tests.support.wait import until
+from tests.support.wait import PATIENCE, until
 
 pytestmark = [
     pytest.mark.long,
@@ -189,7 +190,8 @@ def watch(page: Page, deployment: Deployment) -> None:
 def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page of three workers, whose replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
-    with Deployment.replica_set(members=3) as deployment:
+    with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # what it shows goes when it is not heard
         command = [sys.executable, "-c", _WORKER, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}
