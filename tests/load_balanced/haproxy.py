@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from gevent import socket as gsocket
 
+from gmongo.testing.simulation.listener import reserve
 from tests.support.wait import eventually
 
 # Debian installs it where only root looks.
@@ -45,29 +45,29 @@ def haproxy(services: list[str], folder: Path) -> Iterator[str]:
     :param services: ``host:port`` of each.
     :param folder: for the configuration.
     """
-    assert BINARY is not None
-    port = _free_port()
+    with reserve(0) as reserved:  # so that no other program has the port before HAProxy does
+        port = reserved.getsockname()[1]
+        with _started(port, services, folder):
+            yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def _started(port: int, services: list[str], folder: Path) -> Iterator[None]:
     servers = "\n".join(
         f"    server service{number} {address} send-proxy-v2 check inter 100ms fall 1 rise 1"
         for number, address in enumerate(services)
     )
     file = folder / "haproxy.cfg"
     file.write_text(_CONFIGURATION.format(port=port, servers=servers))
+    assert BINARY is not None
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([BINARY, "-db", "-f", str(file)], **quiet) as process:
         try:
             eventually(lambda: process.poll() is not None or _listens(port))
             assert process.poll() is None, "HAProxy did not start"
-            yield f"127.0.0.1:{port}"
+            yield
         finally:
             process.terminate()
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-    return port
 
 
 def _listens(port: int) -> bool:
