@@ -364,10 +364,14 @@ def test_the_server_of_states_lets_the_program_end(tmp_path: Path) -> None:
 def test_the_terminal(tmp_path: Path, deployment: Any, started: Any) -> None:
     start(started, tmp_path, deployment.uri)
     eventually(lambda: states(tmp_path), 20)
-    shown = run(str(tmp_path), "--once")
-    assert shown.returncode == 0
-    for word in ("Servers", "Standalone", deployment.members[0].address, "Operations", "worker"):
-        assert word in shown.stdout
+    words = ("Servers", "Standalone", deployment.members[0].address, "Operations", "worker")
+
+    def has_all() -> bool:
+        shown = run(str(tmp_path), "--once")
+        assert shown.returncode == 0
+        return all(word in shown.stdout for word in words)
+
+    eventually(has_all)  # of a worker that does not answer within a second it says so, and shows no more
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1
     assert "there is no directory" in missing.stderr
