@@ -11,7 +11,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.monitoring import ConnectionPoolListener
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, VirtualTime
 from tests.support.fail_points import block
 from tests.support.wait import eventually
 
@@ -72,8 +72,9 @@ WAYS = {
 }
 
 
-@pytest.fixture(scope="module", params=["replica set", "load balanced"])
-def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
+@pytest.fixture(params=["replica set", "load balanced"])
+def deployment(request: pytest.FixtureRequest, virtual_time: VirtualTime) -> Iterator[Deployment]:
+    """Its time is virtual: what it is told to hold for a while is held until all else is done."""
     make = Deployment.replica_set if request.param == "replica set" else Deployment.load_balanced
     with make() as deployment, MongoClient(deployment.uri) as client:
         client.db.c.insert_many([{"_id": number} for number in range(5)])
