@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 
 import gevent
 import pytest
@@ -11,6 +12,7 @@ from gmongo.auth import scram_keys
 from gmongo.auth.scram import ScramConversation
 from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
+from tests.support.wait import PATIENCE
 
 # Mechanism, client's nonce, and the four messages. The second is from RFC 7677, both from the driver specification.
 VECTORS = {
@@ -173,14 +175,17 @@ def test_the_greenlet_that_asked_first_may_be_killed():
 
 
 @pytest.mark.real_time
-def test_deriving_does_not_hold_the_loop():
+def test_deriving_does_not_hold_the_loop(monkeypatch):
+    """What derives waits here until the loop has had its turns, which it could not have if it was held."""
+    derive, turned = scram_keys.derive_keys, threading.Event()
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *question: turned.wait(PATIENCE) and derive(*question))
     keys = ScramKeys()
-    derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 400_000)
-    turns = 0
-    while not derivation.ready():
+    derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)
+    for _ in range(5):
         gevent.sleep(0.001)
-        turns += 1
-    assert turns > 5
+    assert not derivation.ready()
+    turned.set()
+    assert derivation.get() == derive("sha256", b"p", b"s", 4096)
 
 
 def test_old_keys_do_not_pile_up():
