@@ -14,7 +14,7 @@ from gmongo.errors import NetworkTimeout, PoolClearedError, WaitQueueTimeoutErro
 from gmongo.monitoring import CommandListener, ConnectionPoolListener, ServerListener
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply, held, silent
-from tests.support.wait import eventually
+from tests.support.wait import PATIENCE, eventually
 
 
 class Foreign(BaseException):
@@ -129,7 +129,7 @@ def test_interrupted_in_the_instant_of_the_hand_over(client, server, thrown, doo
     assert (stats(client)["waiting"], stats(client)["in_use"]) == (1, 1)  # the doomed one has it
     if not doomed_first:
         first.kill(thrown(), block=False)
-    assert second.get(timeout=2) == {"_id": 2}
+    assert second.get(timeout=PATIENCE) == {"_id": 2}
     sent = {"_id": 1} in [each["filter"] for each in server.commands("find")]
     assert sent is not doomed_first
     check_nothing_lost(client)
@@ -149,7 +149,7 @@ def test_interrupted_with_leave_to_make_a_connection(client, server, doomed_firs
     assert (stats(client)["waiting"], stats(client)["pending"]) == (1, 1)
     if not doomed_first:
         first.kill(block=False)
-    assert second.get(timeout=2) == {"_id": 2}
+    assert second.get(timeout=PATIENCE) == {"_id": 2}
     check_nothing_lost(client)
 
 
@@ -214,7 +214,7 @@ def test_wait_queue_timeout(server):
         assert caught.value.timeout
         assert (stats(client)["waiting"], stats(client)["in_use"]) == (0, 1)
         gate.set()
-        assert holder.get(timeout=2) == {"_id": "holder"}
+        assert holder.get(timeout=PATIENCE) == {"_id": "holder"}
         check_nothing_lost(client)
 
 
@@ -259,7 +259,7 @@ def test_establishing_a_connection(unconnected, server, interrupt):
     waiting(unconnected, 1)
     assert stats(unconnected)["pending"] == 1
     interrupt(first)
-    assert second.get(timeout=2) == {"_id": 2}  # the leave to connect has gone to the next one
+    assert second.get(timeout=PATIENCE) == {"_id": 2}  # the leave to connect has gone to the next one
     check_nothing_lost(unconnected)
 
 
@@ -375,7 +375,7 @@ def test_clear_that_interrupts(server):
         readers = [find(client, number) for number in range(2)]
         eventually(lambda: len(server.commands("find")) == 2)
         client._topology.pools()[0].clear(interrupt=True)
-        gevent.joinall(readers, timeout=2)
+        gevent.joinall(readers, timeout=PATIENCE)
         assert [type(reader.exception) for reader in readers] == [PoolClearedError] * 2
         assert "interrupted due to server monitor timeout" in str(readers[0].exception)
         pool = stats(client)
@@ -389,7 +389,7 @@ def test_clear_evicts_waiters(client, held_connection):
     assert stats(client)["waiting"] == 0
     client._topology.pools()[0].ready()
     held_connection.set()
-    assert waiter.get(timeout=5) == {"_id": 1}  # it was tried again
+    assert waiter.get(timeout=PATIENCE) == {"_id": 1}  # it was tried again
     eventually(lambda: stats(client)["in_use"] == 0)
     check_nothing_lost(client, generation=1)
 
@@ -444,7 +444,7 @@ def test_killed_while_a_listener_switches(server, event):
     sleeper = Sleeper(event)
     with gevent.Timeout(30), MongoClient(server.name, maxPoolSize=1, event_listeners=[sleeper]) as client:
         reader = find(client, 1)
-        assert sleeper.asleep.wait(2)
+        assert sleeper.asleep.wait(PATIENCE)
         kill(reader)
         check_nothing_lost(client)
 
@@ -459,7 +459,7 @@ def test_a_cursor_that_was_open_when_its_operation_was_killed_is_ended(server, e
         client.admin.command("ping")
         sleeper.asleep.clear()
         reader = gevent.spawn(lambda: next(client.db.c.find()))
-        assert sleeper.asleep.wait(2)
+        assert sleeper.asleep.wait(PATIENCE)
         kill(reader)
         eventually(lambda: server.commands("killCursors"))
         assert [command["cursors"] for command in server.commands("killCursors")] == [[7]]
@@ -473,7 +473,7 @@ def test_killed_while_a_listener_of_a_closed_connection_switches(server):
         client.admin.command("ping")
         gevent.sleep(0.01)
         reader = find(client, 1)
-        assert sleeper.asleep.wait(2)
+        assert sleeper.asleep.wait(PATIENCE)
         kill(reader)
         pool = stats(client)
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -488,7 +488,7 @@ def test_killed_while_a_listener_of_a_failed_handshake_switches(server, event):
         server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
         sleeper.asleep.clear()
         reader = find(client, 1)
-        assert sleeper.asleep.wait(2)
+        assert sleeper.asleep.wait(PATIENCE)
         kill(reader)
         pool = stats(client)
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -517,4 +517,4 @@ def test_storm_of_kills_and_time_outs(server):
         assert (pool["in_use"], pool["pending"], pool["waiting"], pool["generation"]) == (0, 0, 0, 0)
         assert pool["total"] <= 3
         readers = [find(client, number) for number in range(20)]
-        assert [reader.get(timeout=2)["_id"] for reader in readers] == list(range(20))
+        assert [reader.get(timeout=PATIENCE)["_id"] for reader in readers] == list(range(20))
