@@ -87,7 +87,7 @@ class Wakeup:
 
     def _sleep(self, seconds: float | None) -> None:
         self._sleeper = getcurrent()
-        timer = self._hub.loop.timer(seconds or 0, ref=False)
+        timer = self._hub.loop.timer(max(seconds or 0, _moment()), ref=False)
         if seconds is not None:
             timer.start(self._wake, update=True)  # the time of the loop may be old
         try:

@@ -78,11 +78,21 @@ work.checkpoint()
 """
 
 
+WAKEUP = """
+import gevent
+from gmongo._background import Wakeup
+sleeping = gevent.spawn(Wakeup().sleep, 0.0003)
+while not sleeping.ready():
+    gevent.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP], ids=["long work", "background"])
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
-def test_no_loop_warns_of_the_pause_in_long_work(monkeypatch, loop):
+def test_no_loop_warns_of_a_short_pause(monkeypatch, loop, program):
     """That of libuv cannot wait for less than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
-    run(CHECKPOINT)
+    run(program)
 
 
 # Never holding the hub
