@@ -18,12 +18,12 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
 from tests.support.greenlets import living
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
-from tests.support.wait import eventually
+from tests.support.wait import PATIENCE, eventually
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])
 def server(request):
-    with gevent.Timeout(15), ScriptedServer(streams=request.param) as server:
+    with gevent.Timeout(2 * PATIENCE), ScriptedServer(streams=request.param) as server:
         yield server
 
 
@@ -48,7 +48,7 @@ def ended(child, told=None):
 
     :param told: what it reads, if it reads at all.
     """
-    output, errors = child.communicate(told, timeout=10)
+    output, errors = child.communicate(told, timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
     return output
 
@@ -250,7 +250,7 @@ def test_close_ends_the_waits_for_a_server():
     waiter = gevent.spawn(client.db.c.find_one)
     gevent.sleep(0.02)
     client.close()
-    gevent.joinall([waiter], timeout=2)
+    eventually(waiter.ready)
     assert isinstance(waiter.exception, InvalidOperation)
 
 
@@ -262,7 +262,7 @@ def test_close_while_an_operation_runs(server):
     eventually(lambda: server.commands("find"))
     client.close()
     gate.set()
-    assert reader.get(timeout=2) == {"_id": 1}
+    assert reader.get(timeout=PATIENCE) == {"_id": 1}
     eventually(lambda: not server.peers)
 
 
@@ -302,7 +302,7 @@ def test_dropped_client_goes_without_the_garbage_collector(server):
         client = MongoClient(server.name)
         client.db.c.find_one()
         del client
-        eventually(lambda: not server.peers, 2)
+        eventually(lambda: not server.peers)
     finally:
         gc.enable()
 
