@@ -160,7 +160,7 @@ def test_a_child_that_does_not_use_the_client_opens_no_connection(fork, server):
     """Neither to fill its pool up, when the background runs, nor for a greenlet that waits for one in the parent."""
     program = """
 client.db.c.find_one({"_id": "parent"})
-gevent.sleep(0.1)
+eventually(lambda: client.pool_stats()[0]["available"] == 3)
 def outcome():
     try:
         client.db.c.insert_one({})
