@@ -20,7 +20,7 @@ AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 
 
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch):
+def hurry(monkeypatch, virtual_time):
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
