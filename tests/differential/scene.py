@@ -331,7 +331,7 @@ class Scene:
         return left
 
 
-def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None) -> str:
+def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None = None) -> str:
     """What a server does wrong with a command that asks for no answer, as drivers wait for ever for what comes after
     it; empty if it does what it should.
     """

@@ -175,6 +175,7 @@ UNUSUAL: dict[str, set[str]] = {
     "ExhaustFind": {"opens_cursor", "pins_connection", "retryable", "takes_read_concern"},
     "ExhaustGetMore": {"takes_max_time", "waits_for_documents"},
     "Explain": {"retryable"},
+    "ExplainedQuery": {"retryable"},
     "Find": {"opens_cursor", "retryable", "takes_read_concern"},
     "FindAndModify": {"is_write", "takes_write_concern"},
     "FindOne": {"retryable", "takes_read_concern"},
