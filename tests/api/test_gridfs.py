@@ -12,7 +12,9 @@ import uuid
 
 import gevent
 import pytest
-from bson import Binary
+from bson import SON, Binary
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.errors import (
@@ -613,6 +615,52 @@ def test_a_timeout_loses_nothing(virtual_time):
                 file.read()
             assert file.tell() == 0
             assert file.read() == b"001122"
+
+
+def test_after_an_interruption_the_next_chunk_may_be_read():
+    chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(4)]
+
+    def find(command):
+        if command["find"] == "fs.files":
+            return cursor_reply([{"_id": 1, "length": 8, "chunkSize": 2}])
+        first = command["filter"].get("n", {"$gte": 0})["$gte"]
+        return cursor_reply(chunks[first : first + 2], cursor_id=0 if first else 5)
+
+    with ScriptedServer({"find": find, "getMore": cursor_reply(chunks[2:], field="nextBatch")}) as server:
+        server.fail("getMore", silent)
+        with MongoClient(*server.address) as client:
+            file = GridFSBucket(client.test).open_download_stream(1)
+            assert file.read(4) == b"0011"
+            reading = gevent.spawn(file.readchunk)
+            server.wait_for("getMore")
+            reading.kill()
+            file.seek(6)
+            assert file.readchunk() == b"33"
+
+
+class Words(TypeDecoder):
+    """Numbers as an application would rather have them."""
+
+    bson_type = int
+
+    def transform_bson(self, value):
+        return f"number {value}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        CodecOptions(document_class=SON),
+        CodecOptions(RawBSONDocument),
+        CodecOptions(type_registry=TypeRegistry([Words()])),
+    ],
+    ids=["SON", "raw", "types"],
+)
+def test_a_file_is_read_whatever_the_application_decodes_to(bucket, files_database, options):
+    file_id = bucket.upload_from_stream("f", b"0123456789", metadata={"a": 1})
+    found = GridFSBucket(files_database.with_options(codec_options=options)).open_download_stream(file_id)
+    assert (found.read(), found.length, found.chunk_size) == (b"0123456789", 10, 4)
+    assert isinstance(found.metadata, options.document_class)
 
 
 @pytest.mark.parametrize(

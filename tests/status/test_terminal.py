@@ -70,6 +70,9 @@ def test_an_operation_a_slow_one_and_an_event() -> None:
     spent = "check-out 200.0 ms, server 98.0 ms"  # what is less than a hundredth is left out
     slow = ["12", "1.0 s", "300.0 ms", "find shop.orders", "h:1", "1", spent, "NetworkTimeout"]
     assert cells(SLOW_ONES, states) == [slow]
+    for driver, is_shown in ((3.0, False), (3.02, True)):
+        ((*_, shown, _),) = cells(SLOW_ONES, state(client(slow=[{**SLOW, "driverMS": driver}])))
+        assert (shown == f"{spent}, driver 3.0 ms") is is_shown
     assert cells(EVENTS, states) == [["12", "61.0 s", "elected primary", "2", "h:1", "gone"]]
 
 

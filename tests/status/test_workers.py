@@ -23,7 +23,7 @@ from gevent import socket
 from gevent.server import StreamServer
 from gevent.socket import wait_read
 
-from gmongo import MongoClient
+from gmongo import MongoClient, _clock
 from gmongo.errors import ConfigurationError
 from gmongo.status import StatusPage, process_state, publish, worker_states, workers
 from gmongo.status.__main__ import main
@@ -267,6 +267,16 @@ def answering(path: Path, serve: Callable[[Any], None]) -> Iterator[None]:
         server.start()
         yield
         server.stop(timeout=0)
+
+
+def test_who_asks_and_does_not_read_is_left_after_a_second(monkeypatch: pytest.MonkeyPatch, virtual_time: Any) -> None:
+    monkeypatch.setattr(workers, "process_state", lambda _query_text: "x" * 10_000_000)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        before = _clock.monotonic()
+        workers._answer(ours, False)
+        assert _clock.monotonic() - before == pytest.approx(1)
+        assert ours.closed
 
 
 def test_a_worker_that_does_not_answer_holds_up_no_other(tmp_path: Path, virtual_time: Any) -> None:
