@@ -210,10 +210,12 @@ late = gevent.spawn(outcome, lambda: collection.find_one({"late": 1}))
 def asked():
     return [each.holder for pool in client._topology.pools() for each in pool.machine.in_use if each.mid_message]
 eventually(lambda: client._topology.selector.waiting == 1)
-# Four wait for replies, that of the late one among them: a batch that is read ahead, and changes; perhaps more, such as
-# the end of the cursor that was dropped.
-eventually(lambda: client._executor.overload.bucket.missing and len(asked()) >= 4)
-eventually(lambda: any(holder is not None and holder() is late for holder in asked()))
+# A batch that is read ahead, the exhaust cursor of this greenlet, changes, and what comes late: all wait for replies.
+def all_asked():
+    found = [holder() for holder in asked() if holder is not None]
+    ahead = any("ReadAhead" in repr(each) for each in found)
+    return ahead and {gevent.getcurrent(), watching, late} <= set(found) and client._executor.overload.bucket.missing
+eventually(all_asked)
 late.kill()
 print([each.ready() for each in (exhausting, waiting, resting, watching)], client.pool_stats()[0]["draining"])
 opened = []
