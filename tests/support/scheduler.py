@@ -45,6 +45,7 @@ class Scheduler:
     """A hub and its loop in one. The greenlet that makes it is the one that takes the steps."""
 
     current: Scheduler
+    approx_timer_resolution = 0.0  # seconds
 
     def __init__(self) -> None:
         Scheduler.current = self
