@@ -52,7 +52,6 @@ class _Call:
         """It is over. Does not switch."""
         _calls.under_way.discard(self)
         done, self._done = self._done, None
-        done.stop()
         done.close()
 
     def wait(self) -> object:

@@ -221,9 +221,7 @@ class StateMachine:
         connection.established_in = duration
         self._events.note(self._events.connection_ready, connection.id, duration)
         self._events.note_made(duration)
-        if self._populate_backoff:
-            self._populate_backoff = self._populate_backoff_ends = 0.0
-            self.upkeep_wakeup.set()
+        self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def use(self, connection: Connection) -> None:
         """A pending connection is ready, for the check-out that established it.

@@ -275,11 +275,10 @@ def test_what_a_validation_has_found(result: dict[str, Any], message: str | None
 
 
 def test_an_aggregation_that_writes_looks_for_a_server_before_it_knows_any() -> None:
-    with Deployment.replica_set(1) as deployment:
-        client: MongoClient[Any] = MongoClient(deployment.uri, connect=False, readPreference="secondaryPreferred")
+    with Deployment.replica_set(2) as deployment:
+        client: MongoClient[Any] = MongoClient(deployment.uri, connect=False, readPreference="secondary")
         with client:
-            client.db.c.aggregate([{"$out": "d"}])
-            assert client.nodes
+            assert client.db.c.aggregate([{"$out": "d"}]).address in client.secondaries
 
 
 def test_one_mongos_has_an_address() -> None:
@@ -309,6 +308,11 @@ def test_several_mongos_have_no_address() -> None:
             lambda: MongoClient("a").db.c.create_indexes([5]),
             TypeError,
             "indexes must be a list of IndexModel, not [5]",
+        ),
+        (
+            lambda: MongoClient("a").db.c.create_search_indexes([5]),
+            TypeError,
+            "models must be a list of SearchIndexModel",
         ),
         (
             lambda: split_options("tlsInsecure=true&tlsAllowInvalidHostnames=true"),
