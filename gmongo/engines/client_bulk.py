@@ -174,8 +174,6 @@ class ClientBulk:
             self.outcome["writeErrors"].append({**result, "idx": write.index, "op": write.document})
 
     def _succeeded(self, write: Write, result: DocumentDict) -> None:
-        if not self._verbose:
-            return
         result["idx"] = write.index
         each: InsertOneResult | UpdateResult | DeleteResult
         if write.kind == "insert":

@@ -349,6 +349,23 @@ def test_a_kill_aborts_the_upload_in_the_background(bucket, files_database):
     assert files_database.fs.files.count_documents({}) == 0
 
 
+def test_a_kill_while_a_source_is_read_aborts_the_upload(bucket, files_database):
+    file = bucket.open_upload_stream("f", chunk_size_bytes=1_000_000)
+
+    class Endless(Broken):
+        def read(self, size):
+            if self.reads:
+                gevent.sleep(60)
+            return super().read(size)
+
+    source = Endless()
+    writer = gevent.spawn(file.write, source)
+    eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
+    writer.kill()
+    assert file.closed
+    eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
+
+
 def test_a_timeout_while_storing_ends_the_upload():
     with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
         server.fail("insert", silent)

@@ -11,7 +11,7 @@ from gevent import GreenletExit
 
 import gmongo
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, ExecutionTimeout, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, ExecutionTimeout, NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
 from tests.execution.harness import BOTH, check_nothing_held, fail, idle, slow, spread
 from tests.support.clients import Client
@@ -288,6 +288,38 @@ def test_a_time_limit_around_with_transaction(
         assert raised.value.timeout
         assert isinstance(raised.value.__cause__, OperationFailure)
         assert len(deployment.commands.named("insert")) > 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind", "text"),
+    [
+        (None, NetworkTimeout, "with_transaction ran out of time after 3 s: try again"),
+        (3, ExecutionTimeout, "with_transaction ran out of time: try again"),
+    ],
+)
+def test_a_callback_that_uses_the_time_up_is_not_called_again(
+    virtual_time: VirtualTime,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: float | None,
+    kind: type[PyMongoError],
+    text: str,
+) -> None:
+    monkeypatch.setattr("gmongo.engines.transaction._TIME_LIMIT", 3.0)
+    failed = PyMongoError("try again", [TRANSIENT])
+    calls = []
+
+    def callback(session: ClientSession) -> None:
+        calls.append(session)
+        gevent.sleep(3)
+        raise failed
+
+    with client.start_session() as session, gmongo.timeout(limit), pytest.raises(kind, match=f"^{text}$") as raised:
+        session.with_transaction(callback)
+    assert type(raised.value) is kind
+    assert raised.value.__cause__ is failed
+    assert raised.value.has_error_label(TRANSIENT)
+    assert len(calls) == 1
 
 
 def test_unknown_results_are_labelled(deployment: Deployment, connect: Callable[..., Client]) -> None:

@@ -138,6 +138,7 @@ def test_operations_have_the_names_of_the_specification(connect: Connect, spans:
     orders.find_one_and_delete({})
     shop.create_collection("new")
     shop.command("ping")
+    shop.cursor_command("find", "orders")
     shop.drop_collection("new")
     client.list_database_names()
     client.admin.command("ping")
@@ -148,6 +149,7 @@ def test_operations_have_the_names_of_the_specification(connect: Connect, spans:
         "findAndModify shop.orders",
         "createCollection shop.new",
         "runCommand shop",
+        "runCursorCommand shop",
         "dropCollection shop.new",
         "listDatabases admin",
         "runCommand admin",
