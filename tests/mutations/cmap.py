@@ -83,16 +83,8 @@ MUTATIONS = (
         "c61",
         "a success does not end the rest",
         STATE,
-        "        if self._populate_backoff:\n            self._populate_backoff = self._populate_backoff_ends = 0.0\n            self.upkeep_wakeup.set()\n",
-        "",
-        "cmap/test_populating",
-    ),
-    M(
-        "c62",
-        "the end of the rest is not told the background",
-        STATE,
-        "            self._populate_backoff = self._populate_backoff_ends = 0.0\n            self.upkeep_wakeup.set()\n",
-        "            self._populate_backoff = self._populate_backoff_ends = 0.0\n",
+        "        self._events.note_made(duration)\n        self._populate_backoff = self._populate_backoff_ends = 0.0\n",
+        "        self._events.note_made(duration)\n",
         "cmap/test_populating",
     ),
     M(
