@@ -308,7 +308,8 @@ def test_what_is_not_none() -> None:
 
 
 needs_that_pymongo = pytest.mark.skipif(
-    pymongo.version != PYMONGO_VERSION, reason="names are those of the PyMongo whose API is kept"
+    pymongo.version.split(".")[:2] != PYMONGO_VERSION.split(".")[:2],
+    reason="names are those of the PyMongo whose API is kept",
 )
 
 
