@@ -159,9 +159,7 @@ def test_an_engine_whose_builder_is_missing_is_left_out_by_name(tmp_path: Path) 
 
 def test_an_engine_that_cannot_be_built_is_left_out_with_the_reason(tmp_path: Path) -> None:
     program = "import sys; sys.exit('no network')"
-    engine = Engine(
-        "marvel", "1", "python3", lambda folder: run(sys.executable, "-c", program, cwd=folder), lambda *_: []
-    )
+    engine = Engine("marvel", "1", "sh", lambda folder: run(sys.executable, "-c", program, cwd=folder), lambda *_: [])
     for _time in range(2):  # nothing that failed is kept
         with pytest.raises(MissingEngineError, match="no network"):
             engine.built(tmp_path)
