@@ -15,7 +15,7 @@ from gevent.event import Event
 from gmongo.cmap.upkeep import upkeep
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool, owner_of
-from tests.support.server import ScriptedServer, held
+from tests.support.server import ScriptedServer, cut, held
 from tests.support.wait import eventually
 
 
@@ -148,6 +148,16 @@ def test_a_child_closes_what_it_has_inherited(new_pool: Any) -> None:
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()
     assert idle._transport.closed and in_use._transport.closed
+
+
+@pytest.mark.requirement("CMAP-45", "BP-72")
+def test_a_child_does_not_rest_for_its_parents_failure(new_pool: Any, server: Any) -> None:
+    server.fail("handshake", cut(0))
+    pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
+    eventually(lambda: pool.machine.rest() > 0)
+    pool.mark_forked(lambda: AutoReconnect("forked"))
+    pool.reset_after_fork()
+    assert pool.machine.rest() == 0
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169")

@@ -14,6 +14,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import WaitQueueTimeoutError
+from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, held
 from tests.support.wait import eventually
 
@@ -28,10 +29,13 @@ def slow_report(client: MongoClient[Any]) -> Any:
     return client.shop.orders.find_one({"secret": "hidden"})
 
 
-def test_the_error_names_the_holders_of_connections_and_says_for_how_long(server: ScriptedServer) -> None:
+@pytest.mark.parametrize("listeners", [[], [Recorder()]], ids=["unobserved", "observed"])
+def test_the_error_names_the_holders_of_connections_and_says_for_how_long(
+    server: ScriptedServer, listeners: list[Recorder]
+) -> None:
     gate = Event()
     server.fail("find", held(gate))
-    with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50) as client:
+    with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50, event_listeners=listeners) as client:
         reporter = gevent.spawn(slow_report, client)
         reporter.name = "reporter"
         eventually(lambda: server.commands("find"))

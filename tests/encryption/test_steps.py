@@ -930,16 +930,23 @@ def test_a_request_may_fail_again_as_long_as_there_is_time(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("own", "usual"), [(None, True), ({}, True), ({"aws": {}}, True), ({"aws": {}, "kmip": {}}, False)]
+    ("own", "usual", "tls"),
+    [
+        (None, True, ["1", "1"]),
+        ({}, True, ["1", "1"]),
+        ({"aws": {}}, True, ["1", "2"]),
+        ({"aws": {}, "kmip": {}}, False, ["1", "2"]),
+    ],
 )
 def test_authorities_are_read_for_providers_without_options_of_their_own(
-    own: Any, usual: bool, monkeypatch: pytest.MonkeyPatch
+    own: Any, usual: bool, tls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
     monkeypatch.setattr(kms_tls, "_made", lambda options: made.append(options) or str(len(made)))
     found = kms_tls.KmsTls(own, ["aws", "kmip", "local", "local:x"])
     assert ({"tls": True} in made[len(own or {}) :]) is usual
     assert (found._usual is not None) is usual
+    assert [found.of("aws"), found.of("kmip")] == tls
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
+from gmongo.events.selection import Named
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -58,6 +59,23 @@ def monitor() -> Iterator[Monitor]:
     """A monitor that is not started."""
     owner: Any = Owner()
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
+
+
+def test_a_server_to_be_passed_over_is_chosen_only_if_there_is_no_other() -> None:
+    addresses = [("a", 27017), ("b", 27017)]
+    topology = opened("mongodb://a,b/")
+    for address in addresses:
+        topology.server_checked(ServerDescription(address, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}))
+
+    def chosen(*passed_over: Any) -> set[Any]:
+        selected = [
+            topology.selector.select(topology, WRITABLE, Named("find"), None, frozenset(passed_over)) for _ in range(40)
+        ]
+        return {server.address for server in selected}
+
+    assert chosen(A) == {addresses[1]}
+    assert chosen(*addresses) == chosen() == {*addresses}
+    topology.close()
 
 
 @pytest.mark.parametrize("error", [None, OSError("x")])

@@ -20,7 +20,7 @@ from gmongo.cmap.handshake import say_hello
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
 from gmongo.wire.compression import make_compressor
-from gmongo.wire.message import EXHAUST_ALLOWED, OP_MSG, encode_op_msg
+from gmongo.wire.message import EXHAUST_ALLOWED, OP_COMPRESSED, OP_MSG, encode_op_msg
 from gmongo.wire.transport import TransportError
 
 REPLY = bson.encode({"ok": 1})
@@ -175,6 +175,16 @@ def test_a_reply_that_cannot_be_decoded(wire: bytes, call: str) -> None:
 def test_a_message_that_is_none_leaves_the_stream_out_of_step() -> None:
     connection, transport = connected(round_trip=None, receive=(9, 5, 4711, payload()))
     with pytest.raises(ProtocolError):
+        connection.exchange(5, REQUEST, None, bson.decode)
+    assert transport.out_of_step is True and connection.unanswered is None
+
+
+def test_no_late_reply_is_waited_for_when_one_was_interrupted_while_it_was_decompressed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gmongo.cmap.connection.decompressed", Mock(side_effect=GreenletExit))
+    connection, transport = connected(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
+    with pytest.raises(GreenletExit):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
 

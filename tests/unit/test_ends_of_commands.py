@@ -6,9 +6,12 @@ from math import inf
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
+from uuid import uuid4
 
+import bson
 import pytest
-from bson.codec_options import DEFAULT_CODEC_OPTIONS
+from bson.binary import UuidRepresentation
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
@@ -82,6 +85,20 @@ def test_a_listener_that_is_interrupted_takes_the_place_of_the_error() -> None:
     with pytest.raises(GreenletExit):
         scene.report(error, sent, {"ok": 1})
     assert scene.topology.handle_error.call_count == 1 and scene.taken == ["cursor"]
+
+
+def test_a_command_is_encoded_as_the_options_of_its_operation_say() -> None:
+    scene = Scene()
+    value, operation = uuid4(), scene.attempt.operation
+    scene.attempt.deadline, scene.runner._decorator = None, Mock()
+    scene.connection.hello.max_command_size = 1000
+    operation.command.return_value = {"value": value}
+    operation.context.codec_options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD)
+    operation.message.side_effect = GreenletExit
+    with pytest.raises(GreenletExit):
+        scene.runner.run(scene.attempt, scene.connection)
+    body = operation.message.call_args.args[2]
+    assert bson.decode(body, operation.context.codec_options) == {"value": value}
 
 
 def test_orphans_are_taken_by_what_is_there() -> None:
