@@ -185,7 +185,7 @@ def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> Non
 def fails_after(seconds: float, recorder: Any, count: int = 1) -> None:
     event = recorder.wait_for("HeartbeatFailed", count)
     assert isinstance(event.reply, NetworkTimeout)
-    assert seconds <= round(event.duration, 6) < seconds + 1
+    assert round(event.duration, 6) >= seconds
 
 
 @pytest.mark.requirement("SM-10", "SM-67")
