@@ -1,13 +1,14 @@
 """The main job: a web application under gunicorn's gevent worker that keeps its documents through gmongo.
 
 ``python -m examples.main_job`` starts the application and sends visitors to it, which post notes and get them back.
-Then it prints what happened, and exits with status 1 if a request failed or a document is missing. The database is
-the one that MONGODB_URI names, or an embedded one.
+Then it prints the results, and exits with status 1 if a request failed or a document is missing. The database is the
+server of MONGODB_URI, else a `mongod` if one is installed and runs here, else nx-27017.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import uuid
 from time import perf_counter
@@ -22,7 +23,8 @@ from examples.visitors import Visit, percentile, send_visitors
 from examples.web_server import Choice, WebServerError, meet_workers, serve
 from gmongo import ASCENDING, MongoClient
 from gmongo.errors import PyMongoError
-from gmongo.testing import EmbeddedDatabaseError, database_uri
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError, database_uri
+from gmongo.testing.embedded import default_engine
 
 
 class Result(NamedTuple):
@@ -102,9 +104,11 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
     choice = Choice(arguments.server, workers, arguments.preload)
     topic = f"main job {uuid.uuid4().hex}"
     client: MongoClient[dict[str, Any]]
+    source = URI_VARIABLE if os.environ.get(URI_VARIABLE) else default_engine()
     with database_uri() as uri, MongoClient(uri, serverSelectionTimeoutMS=5000) as client:
         notes = client.get_default_database("gmongo_examples").notes
-        console.print(f"database: {uri}", markup=False, highlight=False)
+        version = client.server_info()["version"]
+        console.print(f"database: {source}, version {version}, {uri}", markup=False, highlight=False)
         notes.create_index([("topic", ASCENDING)])
         with serve(choice, uri) as port:
             console.print(f"web server: {choice.describe()}, on port {port}")

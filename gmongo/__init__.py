@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from gmongo import uri_parser as uri_parser  # which applications reach without importing it
-from gmongo._cursor_type import CursorType
-from gmongo._server_facts.wire_versions import MAX_SUPPORTED as MAX_SUPPORTED_WIRE_VERSION
-from gmongo._server_facts.wire_versions import MIN_SUPPORTED as MIN_SUPPORTED_WIRE_VERSION
+from typing import TYPE_CHECKING, Any
+
 from gmongo._version import __version__
-from gmongo.collection import ReturnDocument
-from gmongo.execution.deadline import timeout
-from gmongo.mongo_client import MongoClient
-from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
-from gmongo.operations.models import (
-    DeleteMany,
-    DeleteOne,
-    IndexModel,
-    InsertOne,
-    ReplaceOne,
-    UpdateMany,
-    UpdateOne,
-)
-from gmongo.read_preferences import ReadPreference
-from gmongo.write_concern import WriteConcern
+
+if TYPE_CHECKING:
+    from gmongo import uri_parser as uri_parser
+    from gmongo._cursor_type import CursorType
+    from gmongo._server_facts.wire_versions import MAX_SUPPORTED as MAX_SUPPORTED_WIRE_VERSION
+    from gmongo._server_facts.wire_versions import MIN_SUPPORTED as MIN_SUPPORTED_WIRE_VERSION
+    from gmongo.collection import ReturnDocument
+    from gmongo.execution.deadline import timeout
+    from gmongo.mongo_client import MongoClient
+    from gmongo.operations.keys import ASCENDING, DESCENDING, GEO2D, GEOSPHERE, HASHED, TEXT
+    from gmongo.operations.models import (
+        DeleteMany,
+        DeleteOne,
+        IndexModel,
+        InsertOne,
+        ReplaceOne,
+        UpdateMany,
+        UpdateOne,
+    )
+    from gmongo.read_preferences import ReadPreference
+    from gmongo.write_concern import WriteConcern
 
 __all__ = [
     "ASCENDING",
@@ -59,12 +63,26 @@ version_tuple = tuple(int(part) if part.isdigit() else part for part in __versio
 
 
 def get_version_string() -> str:
-    """The version of gmongo, such as ``"0.2.0"``."""
+    """Return the version of gmongo, such as ``"0.2.0"``."""
     return __version__
 
 
 def has_c() -> bool:
-    """Whether documents are encoded and decoded by bson's C extension."""
+    """Return whether bson's C extension encodes and decodes documents."""
     import bson
 
     return bool(bson.has_c())
+
+
+def __getattr__(name: str) -> Any:
+    # The first use of a name loads the driver. The plugin for pytest is part of this package, and pytest loads it in
+    # every run, also where no test uses the driver.
+    from gmongo._names import look_up
+
+    return look_up(name)
+
+
+def __dir__() -> list[str]:
+    from gmongo._names import MODULES
+
+    return sorted({*globals(), *MODULES})

@@ -40,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "a file that is named runs whole",
     )
     parser.addoption(
-        "--engine", choices=("nx", "secantus"), help="of the embedded database; by default MONGODB_URI may name another"
+        "--engine",
+        choices=("nx", "secantus", "mongod"),
+        help="the engine of the embedded database; by default the server of MONGODB_URI, else mongod, else nx-27017",
     )
 
 
@@ -110,7 +112,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The connection string of a real database: the one that MONGODB_URI names, or an embedded one."""
+    """The connection string of a real database: the server of MONGODB_URI, else of an embedded database."""
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:

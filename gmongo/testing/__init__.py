@@ -1,28 +1,25 @@
-"""Databases for tests, examples and first steps, without a MongoDB installation.
+"""Databases for tests, examples and first steps.
 
-:class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with all that
-may go wrong with them. :class:`DeploymentProcess` and :class:`DeploymentThread` do so in a process or a native thread
-of their own, for programs that do not run on gevent. :class:`VirtualTime` lets time pass in no time.
-:class:`EmbeddedDatabase` runs a small, real database server over a SQLite file; :func:`database_uri` uses it where
-``MONGODB_URI`` names no other. They need ``pip install 'gmongo[testing]'``.
+- :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child processes, such as
+  MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts one unless ``MONGODB_URI`` is set.
+- :class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with their
+  failures. :class:`DeploymentProcess` and :class:`DeploymentThread` do so in a process or a native thread of their own,
+  for programs that do not run on gevent. :class:`VirtualTime` lets time pass at once. They need ``pip install
+  'gmongo[testing]'``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmongo.testing.embedded import (
-    URI_VARIABLE,
-    EmbeddedDatabase,
-    EmbeddedDatabaseError,
-    database_uri,
-)
-
 if TYPE_CHECKING:
     from gmongo.testing.command import CommandError
     from gmongo.testing.deployment import Deployment
     from gmongo.testing.deployment_process import DeploymentProcess
     from gmongo.testing.deployment_thread import DeploymentThread
+    from gmongo.testing.embedded import URI_VARIABLE, EmbeddedDatabase, database_uri
+    from gmongo.testing.embedded_replica_set import EmbeddedReplicaSet
+    from gmongo.testing.mongod.program import EmbeddedDatabaseError
     from gmongo.testing.simulation.certificates import certificates
     from gmongo.testing.virtual_time import VirtualTime
 
@@ -34,25 +31,31 @@ __all__ = [
     "DeploymentThread",
     "EmbeddedDatabase",
     "EmbeddedDatabaseError",
+    "EmbeddedReplicaSet",
     "VirtualTime",
     "certificates",
     "database_uri",
 ]
 
-# Loaded when they are asked for: the embedded database does without what these need.
-_LATE = {
+# A name is imported when it is used first. pytest loads the plugin of this package in every run.
+_MODULES = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",
     "DeploymentProcess": "gmongo.testing.deployment_process",
     "DeploymentThread": "gmongo.testing.deployment_thread",
+    "EmbeddedDatabase": "gmongo.testing.embedded",
+    "EmbeddedDatabaseError": "gmongo.testing.mongod.program",
+    "EmbeddedReplicaSet": "gmongo.testing.embedded_replica_set",
+    "URI_VARIABLE": "gmongo.testing.embedded",
     "VirtualTime": "gmongo.testing.virtual_time",
     "certificates": "gmongo.testing.simulation.certificates",
+    "database_uri": "gmongo.testing.embedded",
 }
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name not in _LATE:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATE[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""Server processes for tests and examples, which never outlive the process that started them."""
+"""Run servers for tests and examples in processes that never outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _TAIL = 4000
 
 
 class TetheredProcess:
-    """A Python program that ends with this process, even if this one is killed; it has its own process group.
+    """A program in a process group of its own, which ends with this process, even if this process is killed.
 
-    It works with and without monkey-patching, and lets other greenlets run while it waits.
+    The class works with and without monkey-patching. Other greenlets run while it waits.
 
-    :param target: what it runs, as ``module:function``.
-    :param arguments: of its command line.
-    :param scratch: a directory of its own, which is removed when it ends; a temporary one by default.
-    :param cwd: its working directory, and the first on its module search path; `scratch` by default.
-    :param environment: variables to set besides those of this process.
-    :param pass_fds: file descriptors that it inherits under their numbers.
+    :param target: the Python function to call, as ``module:function``, or the absolute path of an executable file.
+    :param arguments: the arguments of the command line.
+    :param scratch: a directory that is removed when the program is ended; by default a new temporary directory.
+    :param cwd: the working directory, which is also the first entry of a Python program's module search path; by
+        default `scratch`.
+    :param environment: environment variables to set in addition to the variables of this process.
+    :param pass_fds: file descriptors that the program inherits under their numbers.
     """
 
     def __init__(
@@ -71,15 +72,23 @@ class TetheredProcess:
 
     @property
     def pid(self) -> int:
-        """Its process ID, which is also that of its process group."""
+        """The process ID, which is also the number of the process group."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Its exit status, or None while it runs."""
+        """Return the exit status, or None while the process runs."""
         return self._process.poll()
 
+    def kill(self) -> None:
+        """Send SIGKILL to the whole group, and wait for its end. The scratch directory stays."""
+        # After the process has been waited for, its number may belong to another group. No switch lies between the
+        # check and the signal, so nothing waits for the process in between.
+        if os.getpid() == self._owner and self._process.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._process.wait()
+
     def output(self) -> str:
-        """The last of what it wrote to its standard output and standard error."""
+        """Return the end of the text that the program wrote to its standard output and standard error."""
         try:
             text = self._output_path.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -87,11 +96,12 @@ class TetheredProcess:
         return text[-_TAIL:].strip()
 
     def end(self, grace: float = 5.0) -> None:
-        """End it: SIGTERM first, and SIGKILL for the whole group when it is gone or `grace` is over.
+        """End the program: first SIGTERM, then SIGKILL for the whole group if the grace period is over.
 
-        Does nothing if it has been ended, and nothing in a fork of the process that started it.
+        Does nothing if the program has been ended, and nothing in a fork of the process that started it. A process
+        that ended by itself is expected to have ended its children.
 
-        :param grace: seconds that it is given to end by itself.
+        :param grace: seconds that the program has to end by itself.
         """
         if self._ended or os.getpid() != self._owner:
             return
@@ -101,16 +111,9 @@ class TetheredProcess:
             self._process.terminate()
             while self._process.poll() is None and monotonic() < deadline:
                 gevent.sleep(_POLL_EVERY)
-        finally:  # also when the wait is interrupted
-            self._kill()
-
-    def _kill(self) -> None:
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # no process is left in the group
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._process.wait()
+        finally:  # also after an interrupt of the wait
+            self.kill()
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def __enter__(self) -> TetheredProcess:
         return self
@@ -122,5 +125,5 @@ class TetheredProcess:
 
 
 def new_scratch() -> Path:
-    """A new temporary directory."""
+    """Make a temporary directory."""
     return Path(tempfile.mkdtemp(prefix="gmongo-"))

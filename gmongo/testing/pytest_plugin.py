@@ -1,86 +1,160 @@
-"""Fixtures for pytest: ``pytest_plugins = ["gmongo.testing.pytest_plugin"]`` in the outermost ``conftest.py``.
+"""Fixtures for pytest. pytest loads the plugin by itself where gmongo is installed.
 
-Each test gets an empty deployment of its own: in the hub of the test, which takes a millisecond; or, for programs that
-do not run on gevent, in a native thread, which takes some, or in a process, which takes a second.
+Real servers: `mongodb_server` is one server or replica set of MongoDB's `mongod` for the whole session,
+`mongodb_client` is a client of it and `mongodb_database` an empty database for each test. Simulated deployments: each
+test has an empty deployment of its own, in the hub of the test (1 ms), in a native thread (some ms) or in a process
+(1 s). A fixture starts nothing, and imports nothing, until a test requests it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gmongo.testing.deployment import Deployment
-from gmongo.testing.deployment_process import DeploymentProcess
-from gmongo.testing.deployment_thread import DeploymentThread
-from gmongo.testing.virtual_time import VirtualTime
+if TYPE_CHECKING:
+    from gmongo import MongoClient
+    from gmongo.database import Database
+    from gmongo.testing import Deployment, DeploymentProcess, DeploymentThread, VirtualTime
+    from gmongo.testing.shared_server import RunningServer
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of `mongodb_server` to the command line."""
+    group = parser.getgroup("gmongo", "real MongoDB servers")
+    group.addoption(
+        "--mongodb-members",
+        type=int,
+        default=0,
+        metavar="N",
+        help="mongodb_server is a replica set of N members; by default a standalone",
+    )
+    group.addoption(
+        "--mongodb-shared",
+        action="store_true",
+        help="all processes of pytest-xdist share one mongodb_server; by default each process has its own",
+    )
+
+
+@pytest.fixture(scope="session")
+def mongodb_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One real server for the session, with the attribute `uri`: the server of ``MONGODB_URI``, else a new `mongod`."""
+    from gmongo.testing import shared_server
+
+    members = request.config.getoption("--mongodb-members")
+    if request.config.getoption("--mongodb-shared") and hasattr(request.config, "workerinput"):
+        context = shared_server.shared(tmp_path_factory.getbasetemp().parent, members)
+    else:
+        context = shared_server.new_server(members)
+    with context as server:
+        yield server
+
+
+@pytest.fixture
+def mongodb_client(mongodb_server: RunningServer) -> Iterator[MongoClient[dict[str, Any]]]:
+    """A client of `mongodb_server` for one test."""
+    from gmongo import MongoClient
+
+    with MongoClient[dict[str, Any]](mongodb_server.uri) as client:
+        yield client
+
+
+@pytest.fixture
+def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Database[dict[str, Any]]]:
+    """An empty database of `mongodb_server` for one test. The fixture drops the database after the test."""
+    from gmongo._chance import urandom
+
+    database = mongodb_client[f"test_{urandom(6).hex()}"]
+    yield database
+    mongodb_client.drop_database(database.name)
 
 
 @pytest.fixture
 def mongodb_standalone() -> Iterator[Deployment]:
-    """A server without replication."""
+    """A simulated server without replication."""
+    from gmongo.testing import Deployment
+
     with Deployment.standalone() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_replica_set() -> Iterator[Deployment]:
-    """A replica set of three members."""
+    """A simulated replica set of three members."""
+    from gmongo.testing import Deployment
+
     with Deployment.replica_set() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_sharded_cluster() -> Iterator[Deployment]:
-    """A sharded cluster of two mongos."""
+    """A simulated sharded cluster of two mongos."""
+    from gmongo.testing import Deployment
+
     with Deployment.sharded() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_standalone_thread() -> Iterator[DeploymentThread]:
-    """A server without replication, in a native thread."""
+    """A simulated server without replication, in a native thread."""
+    from gmongo.testing import DeploymentThread
+
     with DeploymentThread.standalone() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_replica_set_thread() -> Iterator[DeploymentThread]:
-    """A replica set of three members, in a native thread."""
+    """A simulated replica set of three members, in a native thread."""
+    from gmongo.testing import DeploymentThread
+
     with DeploymentThread.replica_set() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_sharded_cluster_thread() -> Iterator[DeploymentThread]:
-    """A sharded cluster of two mongos, in a native thread."""
+    """A simulated sharded cluster of two mongos, in a native thread."""
+    from gmongo.testing import DeploymentThread
+
     with DeploymentThread.sharded() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_standalone_process() -> Iterator[DeploymentProcess]:
-    """A server without replication, in a process of its own."""
+    """A simulated server without replication, in a process of its own."""
+    from gmongo.testing import DeploymentProcess
+
     with DeploymentProcess.standalone() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_replica_set_process() -> Iterator[DeploymentProcess]:
-    """A replica set of three members, in a process of its own."""
+    """A simulated replica set of three members, in a process of its own."""
+    from gmongo.testing import DeploymentProcess
+
     with DeploymentProcess.replica_set() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def mongodb_sharded_cluster_process() -> Iterator[DeploymentProcess]:
-    """A sharded cluster of two mongos, in a process of its own."""
+    """A simulated sharded cluster of two mongos, in a process of its own."""
+    from gmongo.testing import DeploymentProcess
+
     with DeploymentProcess.sharded() as deployment:
         yield deployment
 
 
 @pytest.fixture
 def virtual_time() -> Iterator[VirtualTime]:
-    """Time that passes only when nothing else can happen. Name it before the deployments, whose clock it is to be."""
+    """Time that passes only when nothing else can happen. Request the fixture before the simulated deployments."""
+    from gmongo.testing import VirtualTime
+
     with VirtualTime() as time:
         yield time

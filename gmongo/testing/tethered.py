@@ -1,6 +1,6 @@
-"""What a :class:`~gmongo.testing.process.TetheredProcess` runs: a program that ends with its parent process.
+"""Run a program that ends with its parent process, for :class:`~gmongo.testing.process.TetheredProcess`.
 
-It is run as a file, so that neither gevent nor the driver is loaded, and imports the standard library only.
+The file runs as a script, so that neither gevent nor the driver is loaded. It imports the standard library only.
 """
 
 from __future__ import annotations
@@ -9,35 +9,48 @@ import importlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
-_LOOK_EVERY = 0.2
-_GRACE = 2
+_CHECK_INTERVAL = 0.2  # seconds
+_GRACE = 2.0  # seconds
 
 
 def main() -> None:
-    """Run ``module:function`` with the remaining arguments of the command line as its own.
+    """Run a program with the remaining arguments of the command line.
 
-    The arguments are: the process ID of the parent, a directory to remove if the parent vanishes,
-    ``module:function``, and those of the function.
+    The arguments are: the process ID of the parent, a directory to remove if the parent ends, the target, and the
+    arguments of the target. The target is ``module:function``, or the absolute path of an executable file.
     """
-    sys.path[0] = os.getcwd()
     parent, scratch, target, *arguments = sys.argv[1:]
-    threading.Thread(target=_end_with, args=(int(parent), scratch), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(int(parent), scratch), daemon=True).start()
+    sys.exit(_run_file(target, arguments) if os.path.isabs(target) else _call(target, arguments))
+
+
+def _call(target: str, arguments: list[str]) -> Any:
+    sys.path[0] = os.getcwd()
     module, _, function = target.partition(":")
     sys.argv = [module, *arguments]
-    sys.exit(getattr(importlib.import_module(module), function)())
+    return getattr(importlib.import_module(module), function)()
 
 
-def _end_with(parent: int, scratch: str) -> None:
-    # Linux has a signal for the parent's death, but it follows the parent's thread rather than its process.
+def _run_file(path: str, arguments: list[str]) -> int:
+    program = subprocess.Popen([path, *arguments])
+    signal.signal(signal.SIGTERM, lambda *_: program.terminate())
+    return program.wait()
+
+
+def _end_with_parent(parent: int, scratch: str) -> None:
+    # Linux has a signal for the parent's death. The signal follows the parent's thread instead of its process.
     while os.getppid() == parent:
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_CHECK_INTERVAL)
     shutil.rmtree(scratch, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_GRACE)
+    shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files meanwhile
     os.killpg(0, signal.SIGKILL)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from gmongo import MongoClient
 from gmongo.collection import Collection
+from gmongo.errors import OperationFailure
 from tests.support.recorder import Recorder
 
 
@@ -31,3 +32,18 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
         collection = client.gmongo_tests[f"r{uuid.uuid4().hex[:12]}"]
         yield Recorded(collection, recorder)
         collection.drop()
+
+
+@contextmanager
+def refused_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
+    """Run a block whose command an older server refuses. The command is recorded in both cases.
+
+    :param version: the first version of the server that knows the fields of the command.
+    :param code: the code of the error of an older server; by default the code for an unknown field.
+    """
+    try:
+        yield
+    except OperationFailure as error:
+        found = collection.database.client.server_info()["version"]
+        if error.code != code or [int(part) for part in found.split(".")[:2]] >= [int(n) for n in version.split(".")]:
+            raise

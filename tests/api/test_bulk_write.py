@@ -13,7 +13,7 @@ from gmongo.results import BulkWriteResult
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, recorded_collection
+from .recording import Recorded, recorded_collection, refused_before
 
 EMPTY = {
     "writeErrors": [],
@@ -112,15 +112,14 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
     collection, recorder = recorded
     common: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": [("_id", 1)]}
     sent = {"collation": {"locale": "fr"}, "hint": {"_id": 1}}
-    collection.bulk_write(
-        [
-            UpdateOne({"a": 1}, {"$set": {"b.$[x]": 1}}, array_filters=[{"x": 1}], sort={"a": 1}, **common),
-            UpdateMany({"a": 1}, {"$set": {"b": 1}}, **common),
-            ReplaceOne({"a": 1}, {"b": 1}, sort=[("a", -1)], **common),
-            DeleteOne({"a": 1}, **common),
-            DeleteMany({"a": 1}, **common),
-        ]
-    )
+    updates = [
+        UpdateOne({"a": 1}, {"$set": {"b.$[x]": 1}}, array_filters=[{"x": 1}], sort={"a": 1}, **common),
+        UpdateMany({"a": 1}, {"$set": {"b": 1}}, **common),
+        ReplaceOne({"a": 1}, {"b": 1}, sort=[("a", -1)], **common),
+    ]
+    with refused_before(collection, "8.0"):
+        collection.bulk_write(updates)
+    collection.bulk_write([DeleteOne({"a": 1}, **common), DeleteMany({"a": 1}, **common)])
     one, many, replace = recorder.command("update")["updates"]
     assert {name: one[name] for name in ("arrayFilters", "sort", *sent)} == {
         "arrayFilters": [{"x": 1}],

@@ -23,7 +23,10 @@ from gmongo.errors import (
 )
 from gmongo.read_concern import ReadConcern
 
-from .recording import Recorded, recorded_collection
+from .recording import Recorded, recorded_collection, refused_before
+
+_NO_REPLICATION = 20
+"""The code of IllegalOperation: a standalone has no cluster time."""
 
 
 @pytest.fixture
@@ -201,6 +204,7 @@ def test_drop_collection_takes_a_name_or_a_collection(recorded: Recorded) -> Non
     collection, recorder = recorded
     collection.insert_one({})
     assert collection.database.drop_collection(collection)["ok"] == 1
+    collection.insert_one({})
     assert collection.database.drop_collection(collection.name, comment="why")["ok"] == 1
     collection.with_options(write_concern=WriteConcern(w=1)).drop()
     assert [command["drop"] for command in recorder.sent("drop")] == [collection.name] * 3
@@ -438,5 +442,6 @@ def test_reads_of_a_causal_session_come_after_what_it_has_seen(recorded: Recorde
     collection, recorder = recorded
     with collection.database.client.start_session() as session:
         session.advance_operation_time(Timestamp(5, 1))
-        collection.find_one(session=session)
+        with refused_before(collection, "99.0", _NO_REPLICATION):
+            collection.find_one(session=session)
     assert recorder.command("find")["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}

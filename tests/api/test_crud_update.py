@@ -12,7 +12,7 @@ from gmongo.collection import Collection
 from gmongo.errors import DuplicateKeyError, WriteError
 from gmongo.results import DeleteResult, UpdateResult
 
-from .recording import Recorded, recorded_collection
+from .recording import Recorded, recorded_collection, refused_before
 
 
 @pytest.fixture
@@ -67,18 +67,19 @@ def test_update_many_changes_all_that_match(pens: Collection[Any]) -> None:
 
 def test_update_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
-    collection.update_one(
-        {"_id": 1},
-        {"$set": {"a.$[x]": 1}},
-        upsert=True,
-        bypass_document_validation=True,
-        collation=Collation("fr", strength=2),
-        array_filters=[{"x": 1}],
-        hint=[("_id", 1)],
-        let={"y": 1},
-        sort=[("a", -1)],  # type: ignore[arg-type]
-        comment="why",
-    )
+    with refused_before(collection, "8.0"):
+        collection.update_one(
+            {"_id": 1},
+            {"$set": {"a.$[x]": 1}},
+            upsert=True,
+            bypass_document_validation=True,
+            collation=Collation("fr", strength=2),
+            array_filters=[{"x": 1}],
+            hint=[("_id", 1)],
+            let={"y": 1},
+            sort=[("a", -1)],  # type: ignore[arg-type]
+            comment="why",
+        )
     command = recorder.command("update")
     (statement,) = command["updates"]
     assert statement == {
@@ -151,7 +152,8 @@ def test_replace_one_inserts_if_told_to(pens: Collection[Any]) -> None:
 
 def test_replace_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
-    collection.replace_one({"_id": 1}, {"a": 1}, hint="_id_", sort={"a": 1}, let={"y": 1}, comment=7)
+    with refused_before(collection, "8.0"):
+        collection.replace_one({"_id": 1}, {"a": 1}, hint="_id_", sort={"a": 1}, let={"y": 1}, comment=7)
     command = recorder.command("update")
     assert command["updates"] == [
         {"q": {"_id": 1}, "u": {"a": 1}, "multi": False, "upsert": False, "hint": "_id_", "sort": {"a": 1}}

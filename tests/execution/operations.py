@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from bson import DBRef
 
 from gmongo import IndexModel, InsertOne
+from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 
 # What it is -> (the first command on the wire, the call)
 WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -60,3 +62,16 @@ WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "drop_database": ("dropDatabase", lambda client, s: client.drop_database("other", session=s)),
     "server_info": ("buildinfo", lambda client, s: client.server_info(session=s)),
 }
+
+_DOCUMENTS_STAGE = 14  # MongoDB 5.1
+_OLDEST_WIRE_VERSION = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate a database": _DOCUMENTS_STAGE}
+
+
+def skip_if_too_old(client: Any, what: str) -> None:
+    """Skip a test of an operation that the server of a client does not know.
+
+    :param what: the operation, one of :data:`WITH_SESSION`.
+    """
+    found, needed = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSION.get(what, 0)
+    if found < needed:
+        pytest.skip(f"version: {what} needs a server with wire version {needed}, this one has {found}")

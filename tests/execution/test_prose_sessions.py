@@ -16,8 +16,9 @@ from gmongo import MongoClient, UpdateOne
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.testing import Deployment
+from gmongo.write_concern import WriteConcern
 from tests.execution.harness import check_nothing_held
-from tests.execution.operations import WITH_SESSION
+from tests.execution.operations import WITH_SESSION, skip_if_too_old
 from tests.support.clients import Client
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder
@@ -95,6 +96,7 @@ def test_3_cluster_time(
 def test_4_explicit_and_implicit_sessions(client: Client, recorder: Recorder, what: str) -> None:
     """4. Explicit and implicit session arguments."""
     name, run = WITH_SESSION[what]
+    skip_if_too_old(client, what)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
     recorder.forget()
     with client.start_session() as session:
@@ -160,7 +162,8 @@ def test_11_find_and_get_more(connect: Callable[..., Client], recorder: Recorder
     """11. For every combination of topology and readPreference, `find` and `getMore` both send the same session id."""
     with getattr(Deployment, kind)() as deployment:
         client = connect(deployment)
-        client.db.c.insert_many([{} for _ in range(3)])
+        collection = client.db.get_collection("c", write_concern=WriteConcern(w=3 if kind == "replica_set" else 1))
+        collection.insert_many([{} for _ in range(3)])
         assert len(list(client.db.c.with_options(read_preference=preference).find(batch_size=2))) == 3
         (find,), (get_more,) = lsids(recorder, "find"), lsids(recorder, "getMore")
         assert find == get_more

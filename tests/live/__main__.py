@@ -20,6 +20,7 @@ from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
 from gmongo.testing import URI_VARIABLE
 from tests.live import answers, calls, official, prose, work
+from tests.live.mongod import MECHANISMS, Started, started
 from tests.live.report import LIMIT, Outcome, Report, SilentError, Skip
 from tests.live.target import RefusedError, Target
 
@@ -41,6 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
     uri = os.environ.get(URI_VARIABLE)
     parser.add_argument("uri", nargs="?", default=uri, help=f"the connection string; by default that in {URI_VARIABLE}")
+    parser.add_argument("--mongod", type=int, metavar="N", help="start N members for the run; 0: a standalone")
+    parser.add_argument("--tls", action="store_true", help="with --mongod: clients must use TLS")
+    parser.add_argument("--mechanism", choices=MECHANISMS, help="with --mongod: access control, with this mechanism")
+    parser.add_argument("--compressor", help="with --mongod: the compressor of all clients")
     parser.add_argument("--disposable", metavar="NAME", help="the replica set's name, or else HOST:PORT")
     parser.add_argument("--one-mongos", metavar="URI", help="of a load balancer in front of one mongos, beside several")
     parser.add_argument("--api-version", metavar="N", help="the version of the Stable API that clients declare")
@@ -54,14 +59,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run what is asked for; 1 if a case has failed, 2 if the deployment is not to be used so."""
+    """Run the chosen parts; return 1 if a case has failed, and 2 if the deployment must not be used in this way."""
     parser = _parser()
     given = parser.parse_args(arguments)
+    if given.mongod is not None:
+        choices = {"tls": given.tls, "mechanism": given.mechanism, "compressor": given.compressor}
+        with started(given.mongod, api_version=given.api_version, **choices) as deployment:
+            given.uri, given.disposable = deployment.uri, deployment.name
+            return _run_all(parser, given, deployment)
     if not given.uri:
         parser.error(f"there is no connection string, neither as an argument nor in {URI_VARIABLE}")
+    return _run_all(parser, given, None)
+
+
+def _run_all(parser: argparse.ArgumentParser, given: argparse.Namespace, deployment: Started | None) -> int:
     try:
         options = {"server_api": ServerApi(given.api_version)} if given.api_version else {}
-        target = Target(given.uri, options, given.one_mongos)
+        target = Target(given.uri, options, given.one_mongos, deployment and deployment.replica_set)
     except PyMongoError as error:
         parser.error(str(error))
     try:

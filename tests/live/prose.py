@@ -18,7 +18,7 @@ from gmongo.monitoring import CommandListener
 from gmongo.testing import Deployment
 from tests.live.probes import Probes
 from tests.live.report import Outcome, Report
-from tests.live.target import OWN, Target
+from tests.live.target import Target
 from tests.support import clients
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
@@ -72,8 +72,7 @@ class Borrowed:
         self._target.set_fail_point(name, mode, data, member and member.address)
 
     def __enter__(self) -> Borrowed:
-        for name in set(self._target.client.list_database_names()) - OWN:
-            self._target.client.drop_database(name)
+        self._target.clear()
         self.commands.clear()
         return self
 

@@ -12,6 +12,7 @@ from gmongo import MongoClient
 from gmongo.database import Database
 from gmongo.errors import PyMongoError
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
+from gmongo.testing import EmbeddedReplicaSet
 from gmongo.uri_parser import parse_uri
 from tests.live.report import Skip
 from tests.spec.unified.requirements import Offer
@@ -69,9 +70,17 @@ class Target:
     :param uri: its connection string.
     :param options: those of every client besides, such as `server_api`.
     :param one_mongos: the connection string of a load balancer in front of one mongos, beside that of several.
+    :param replica_set: the replica set that was started for the run, whose members may be killed and stopped.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, Any] | None = None, one_mongos: str | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, Any] | None = None,
+        one_mongos: str | None = None,
+        replica_set: EmbeddedReplicaSet | None = None,
+    ) -> None:
+        self.replica_set = replica_set
         self.uri, self.options, self._one_mongos = uri, dict(options or {}), one_mongos
         self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
@@ -109,7 +118,9 @@ class Target:
         return self._one_mongos or self.uri
 
     def clear(self) -> None:
-        """Drop what the run has made."""
+        """End the sessions that a part has left, and drop the databases of the run."""
+        if self.disposable and self.topology == "replicaset":  # an open transaction delays a drop for a minute
+            self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
             if name not in OWN and (self.disposable or name.startswith(self.run)):
                 self.client.drop_database(name)

@@ -15,7 +15,7 @@ import pytest
 from gevent.server import StreamServer
 
 from gmongo import MongoClient
-from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, python_engines
 from tests.support.programs import ROOT, environment, run_python
 
 pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
@@ -64,8 +64,8 @@ def count_after_insert(uri: str) -> int:
 
 def test_several_start_at_once_while_other_greenlets_run(temporary, monkeypatch):
     """None is taken for ready before others have run, however fast it starts."""
-    ask = embedded._answering_process
-    monkeypatch.setattr(embedded, "_answering_process", lambda *given: ask(*given) if ticks > 5 else None)
+    ask = python_engines.answering_process
+    monkeypatch.setattr(python_engines, "answering_process", lambda *given: ask(*given) if ticks > 5 else None)
     databases = [EmbeddedDatabase() for _ in range(3)]
     ticks = 0
     starting = [gevent.spawn(database.start) for database in databases]
@@ -148,7 +148,7 @@ def test_it_runs_in_another_native_thread():
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["closes", "http"])
 def test_it_takes_another_port_if_the_first_is_taken(answer, monkeypatch):
-    free_port = embedded._free_port
+    free_port = python_engines._free_port
 
     def reply(connection, _peer):
         connection.recv(100)
@@ -158,7 +158,7 @@ def test_it_takes_another_port_if_the_first_is_taken(answer, monkeypatch):
     taken = StreamServer(("127.0.0.1", 0), reply)
     taken.start()
     ports = [taken.server_port]
-    monkeypatch.setattr(embedded, "_free_port", lambda: ports.pop() if ports else free_port())
+    monkeypatch.setattr(python_engines, "_free_port", lambda: ports.pop() if ports else free_port())
     try:
         with EmbeddedDatabase() as database:
             assert database.port != taken.server_port
@@ -175,7 +175,7 @@ def test_a_server_that_fails_is_shown_with_its_own_words(tmp_path, temporary):
 
 def test_a_server_that_is_too_slow_is_given_up(temporary):
     database = EmbeddedDatabase(start_timeout=0.01)
-    with pytest.raises(EmbeddedDatabaseError, match=r"did not answer within 0\.01 seconds"):
+    with pytest.raises(EmbeddedDatabaseError, match=r"did not answer in time"):
         database.start()
     assert list(temporary.iterdir()) == []
 
@@ -206,9 +206,9 @@ def test_the_variable_names_the_database_to_use(monkeypatch):
         assert count_after_insert(uri) == 1
 
 
-@pytest.mark.parametrize("given", ["mongod", None])
-def test_an_engine_that_there_is_not_is_refused(given):
-    with pytest.raises(ValueError, match=r"engine must be one of 'nx', 'secantus'"):
+@pytest.mark.parametrize("given", ["mongo", None])
+def test_unknown_engine_raises_value_error(given):
+    with pytest.raises(ValueError, match=r"engine must be one of 'mongod', 'nx', 'secantus'"):
         EmbeddedDatabase(engine=given)
 
 

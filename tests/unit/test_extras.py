@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gmongo.testing.embedded import default_engine
+
 _ROOT = Path(__file__).parents[2]
 # Packages that are not found.
 _HIDE = """
@@ -66,8 +68,14 @@ MISSING = [
         "from gmongo.testing import DeploymentThread; DeploymentThread.standalone().start()",
     ),
     ("testing", "sortedcontainers", _MODULE.format("gmongo.testing")),
-    ("testing", "sortedcontainers", "import gmongo.testing.pytest_plugin"),
     ("testing", "trustme", f"{_A_DEPLOYMENT}; Deployment.standalone(tls=True).start()"),
+    (
+        "mongod",
+        "fiftyone",
+        "import os, shutil; os.environ.pop('GMONGO_MONGOD', None); shutil.which = lambda *_: None\n"
+        "from gmongo.testing.mongod import program; program._installed = lambda: None\n"
+        "from gmongo.testing import EmbeddedDatabase; EmbeddedDatabase(engine='mongod').start()",
+    ),
     ("testing", "nx_27017", "from gmongo.testing import EmbeddedDatabase; EmbeddedDatabase().start()"),
     (
         "testing",
@@ -113,6 +121,8 @@ def test_it_does_what_it_is_for(extra: str) -> None:
     """Here, where other packages are as well."""
     for package in {package for name, package, _ in MISSING if name == extra}:
         pytest.importorskip(package)
+    if extra == "mongod" and default_engine() != "mongod":
+        pytest.skip("no mongod runs here")
     done = subprocess.run(
         [sys.executable, "-m", "tests.extras", extra],
         capture_output=True,

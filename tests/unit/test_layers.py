@@ -53,7 +53,8 @@ ALLOWED = {
     ("events", "sdam"): "an event of discovery shows descriptions",
     ("events", "wire"): "the type of an address",
     ("monitoring", "sdam"): "an event of discovery shows descriptions",
-    ("testing", "wire"): "the embedded database is asked whether it is ready",
+    ("testing", "wire"): "the embedded servers receive commands without the driver",
+    ("testing", "api"): "the plugin for pytest makes clients",
 }
 
 

@@ -1,0 +1,162 @@
+"""Run a replica set of MongoDB's own server in child processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+import gevent
+
+from gmongo.testing.mongod.connection import CommandFailedError
+from gmongo.testing.mongod.program import EmbeddedDatabaseError, find_program
+from gmongo.testing.mongod.server import Server
+from gmongo.testing.mongod.settings import Settings
+
+_CHECK_INTERVAL = 0.05  # seconds
+_ALREADY_INITIALIZED = 23
+
+
+class EmbeddedReplicaSet:
+    """A replica set of `mongod` processes on free ports of the loopback interface, with temporary data.
+
+    Use the class in a ``with`` block, or call :meth:`start` and :meth:`close`. All processes end with this process,
+    even if this process is killed. Other greenlets run while the class waits. MongoDB's server is under the Server
+    Side Public License (SSPL). gmongo runs the server as a separate program.
+
+    Each member is a :class:`~gmongo.testing.mongod.server.Server` with the methods `kill` (SIGKILL), `stop`
+    (SIGSTOP), `resume` (SIGCONT), `step_down` and `restart`.
+
+    :param members: the number of members; 3 by default.
+    :param name: the name of the replica set; ``"rs0"`` by default.
+    :param program: the path of `mongod`. By default the class looks at ``GMONGO_MONGOD``, at the wheel that
+        ``gmongo[mongod]`` installs, and at ``PATH``, in this order.
+    :param election_timeout: seconds after which the members elect another primary; 2 by default.
+    :param start_timeout: seconds until a primary must be elected; 120 by default.
+    :param settings: the settings of all members: `fail_points` (True by default), `tls`, `users`,
+        `require_api_version`, `parameters` and `compressors`, as for :class:`~gmongo.testing.EmbeddedDatabase`.
+    :raises ValueError: the number of members is not from 1 to 7, or a setting is wrong. `require_api_version` needs
+        `users`, or a replica set of one member.
+    :raises TypeError: there is no setting of that name.
+
+    :ivar members: the members; empty before the start.
+    """
+
+    def __init__(
+        self,
+        members: int = 3,
+        *,
+        name: str = "rs0",
+        program: str | os.PathLike[str] | None = None,
+        election_timeout: float = 2.0,
+        start_timeout: float = 120.0,
+        **settings: Any,
+    ) -> None:
+        if not 1 <= members <= 7:
+            raise ValueError(f"members must be from 1 to 7, not {members!r:.20}")
+        self._number, self.name, self._program = members, name, program
+        self._election_timeout, self._start_timeout = election_timeout, start_timeout
+        self._settings = Settings(**settings)
+        if self._settings.require_api_version and members > 1 and not self._settings.users:
+            # Members without a key file do not exempt each other from the rule, and replication ends.
+            raise ValueError("require_api_version needs users, or a replica set of one member")
+        self.members: list[Server] = []
+
+    @property
+    def uri(self) -> str:
+        """The connection string, with the first user and the options that the members require.
+
+        :raises EmbeddedDatabaseError: the replica set is not running.
+        """
+        if not self.members:
+            raise EmbeddedDatabaseError("the replica set is not running: call start() or use a with block")
+        return self._settings.uri(*(member.address for member in self.members), replica_set=self.name)
+
+    @property
+    def primary(self) -> Server:
+        """The primary. Waits for an election for at most `start_timeout` seconds.
+
+        :raises EmbeddedDatabaseError: the members elected no primary in time.
+        """
+        deadline = monotonic() + self._start_timeout
+        while True:
+            for member in self.members:
+                if self._hello(member).get("isWritablePrimary"):
+                    return member
+            if monotonic() > deadline:
+                raise EmbeddedDatabaseError(f"the members elected no primary within {self._start_timeout:g} seconds")
+            gevent.sleep(_CHECK_INTERVAL)
+
+    @property
+    def secondaries(self) -> list[Server]:
+        """The members that answer and are secondaries."""
+        return [member for member in self.members if self._hello(member).get("secondary")]
+
+    def start(self) -> EmbeddedReplicaSet:
+        """Start all members, initiate the replica set, create the users, and wait until all members have data.
+
+        :raises EmbeddedDatabaseError: there is no usable `mongod`, a member ended, or no primary was elected in time.
+            The message has the last lines of the member's log. No process and no folder remains.
+        """
+        if self.members:
+            raise EmbeddedDatabaseError("the replica set is running already")
+        program = find_program(self._program)
+        deadline = monotonic() + self._start_timeout
+        try:
+            self.members = [Server(program, self._settings, replica_set=self.name) for _ in range(self._number)]
+            gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
+            self._initiate()
+            self.primary.create_users()
+            self._await_secondaries(deadline)
+            for member in self.members:
+                member.require_api_version()
+        except CommandFailedError as error:
+            self.close()
+            raise EmbeddedDatabaseError(f"the replica set could not be initiated: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _initiate(self) -> None:
+        hosts = [{"_id": number, "host": member.address} for number, member in enumerate(self.members)]
+        timing = {"electionTimeoutMillis": int(1000 * self._election_timeout), "heartbeatIntervalMillis": 500}
+        config = {"_id": self.name, "version": 1, "members": hosts, "settings": timing}
+        try:
+            self.members[0].command({"replSetInitiate": config}, is_local=True)
+        except CommandFailedError as error:
+            if error.reply.get("code") != _ALREADY_INITIALIZED:
+                raise
+
+    def _await_secondaries(self, deadline: float) -> None:
+        while len(self.secondaries) < self._number - 1:
+            if monotonic() > deadline:
+                raise EmbeddedDatabaseError(f"the members have no data after {self._start_timeout:g} seconds")
+            gevent.sleep(_CHECK_INTERVAL)
+
+    def _hello(self, member: Server) -> Mapping[str, Any]:
+        if not member.is_running or member.is_stopped:
+            return {}
+        try:
+            return member.command({"hello": 1}, is_local=True)
+        except CommandFailedError:
+            return {}
+
+    def close(self) -> None:
+        """End all members, and remove their data. Does nothing if the replica set is not running."""
+        members, self.members = self.members, []
+        for member in members:
+            member.end()
+
+    def __enter__(self) -> EmbeddedReplicaSet:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedReplicaSet {self.uri if self.members else 'not running'}>"

@@ -1,0 +1,1 @@
+"""Run MongoDB's own server, `mongod`, for tests."""

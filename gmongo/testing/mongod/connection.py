@@ -1,0 +1,95 @@
+"""Send commands to a server without the driver: one plain connection for each command."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import bson
+
+from gmongo import _chance
+from gmongo.errors import ProtocolError
+from gmongo.wire.connect import connect
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.message import decode_reply, encode_op_msg, next_request_id
+from gmongo.wire.tls import Tls
+from gmongo.wire.transport import Transport
+
+_TIMEOUT = 10.0  # seconds
+
+
+class CommandFailedError(RuntimeError):
+    """A server answered a command with an error, or did not answer.
+
+    :ivar reply: the reply of the server; empty if there is none.
+    """
+
+    def __init__(self, text: str, reply: Mapping[str, Any] | None = None) -> None:
+        super().__init__(text)
+        self.reply = dict(reply or {})
+
+
+def run_command(
+    address: tuple[str, int],
+    command: Mapping[str, Any],
+    *,
+    credentials: tuple[str, str] | None = None,
+    ca_file: str | None = None,
+    timeout: float = _TIMEOUT,
+) -> dict[str, Any]:
+    """Run a command on the database ``admin`` over a connection of its own, and return the reply.
+
+    :param address: the host and the port of the server.
+    :param command: the command document.
+    :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256; by default none.
+    :param ca_file: the path of the certificate authority, for a server with TLS; by default without TLS.
+    :param timeout: seconds for the connection and the command; 10 by default.
+    :raises CommandFailedError: the server is not reachable, did not answer in time, or answered with an error.
+    """
+    transports: list[Transport] = []
+    too_late = TimeoutError(f"no reply within {timeout:g} seconds")
+    tls = Tls(ssl.create_default_context(cafile=ca_file)) if ca_file else None
+    try:
+        with interrupt_after(timeout, too_late):
+            connect(address, transports.append, tls=tls)
+            if credentials is not None:
+                _authenticate(transports[-1], *credentials)
+            return _exchange(transports[-1], command)
+    except (OSError, EOFError, ProtocolError, bson.InvalidBSON) as error:
+        raise CommandFailedError(f"{next(iter(command))} on {address[0]}:{address[1]}: {error}") from error
+    finally:
+        for transport in transports:
+            transport.close()
+
+
+def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any]:
+    request_id = next_request_id()
+    transport.send(encode_op_msg(request_id, 0, bson.encode({**command, "$db": "admin"})))
+    _reply_id, _response_to, opcode, payload = transport.receive(request_id)
+    body, _more = decode_reply(opcode, payload)
+    reply = bson.decode(body)
+    if not reply.get("ok"):
+        raise CommandFailedError(f"{next(iter(command))}: {reply.get('errmsg')}", reply)
+    return reply
+
+
+def _authenticate(transport: Transport, user: str, password: str) -> None:
+    """Authenticate with SCRAM-SHA-256 (RFC 7677). The server's signature is not checked: tests own the server."""
+    nonce = base64.b64encode(_chance.urandom(18)).decode()
+    first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{first}".encode()}
+    reply = _exchange(transport, {**start, "options": {"skipEmptyExchange": True}})
+    challenge = reply["payload"].decode()
+    fields = dict(field.split("=", 1) for field in challenge.split(","))
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), base64.b64decode(fields["s"]), int(fields["i"]))
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    final = f"c=biws,r={fields['r']}"
+    signed = f"{first},{challenge},{final}".encode()
+    signature = hmac.digest(hashlib.sha256(client_key).digest(), signed, "sha256")
+    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
+    answer = {"saslContinue": 1, "conversationId": reply["conversationId"], "payload": f"{final},p={proof}".encode()}
+    _exchange(transport, answer)

@@ -1,0 +1,99 @@
+"""Find the program `mongod`, and check that it runs here."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+PROGRAM_VARIABLE = "GMONGO_MONGOD"
+OLDEST = (4, 2)
+_DISTRIBUTION = re.compile(r"fiftyone[-_]db([-_].*)?$")
+_VERSION = re.compile(r"db version v(\d+)\.(\d+)\.(\d+)")
+_TIMEOUT = 60.0  # seconds
+_REMEDIES = (
+    (
+        "error while loading shared libraries",
+        "The program of gmongo[mongod] needs OpenSSL 3, libcurl 4 and glibc 2.34 (Debian 12, Ubuntu 22.04 or newer: "
+        f"apt-get install libssl3 libcurl4). Or let {PROGRAM_VARIABLE} name another mongod.",
+    ),
+    ("GLIBC", f"The C library of this system is too old. Let {PROGRAM_VARIABLE} name a mongod that was built for it."),
+    ("Exec format", f"The program is for another processor. Let {PROGRAM_VARIABLE} name a mongod for this processor."),
+    ("No such file", f"The C library of this system is not glibc. Let {PROGRAM_VARIABLE} name a mongod for it."),
+)
+
+
+class EmbeddedDatabaseError(RuntimeError):
+    """The embedded database cannot be started, or is not running."""
+
+
+class Program(NamedTuple):
+    """A `mongod` that runs here.
+
+    :param path: the executable file.
+    :param version: the version, such as ``(6, 0, 5)``.
+    """
+
+    path: Path
+    version: tuple[int, int, int]
+
+
+def find_program(given: str | os.PathLike[str] | None = None) -> Program:
+    """Find `mongod`: `given`, else ``GMONGO_MONGOD``, else the wheel of ``gmongo[mongod]``, else ``PATH``.
+
+    :raises EmbeddedDatabaseError: there is no `mongod`, it does not run here, or its version is too old.
+    """
+    named = given or os.environ.get(PROGRAM_VARIABLE)
+    found = Path(named) if named else _installed() or _on_path()
+    if found is None:
+        raise EmbeddedDatabaseError(
+            "mongod is not installed: run pip install 'gmongo[mongod]' (Linux on x86-64), "
+            f"let {PROGRAM_VARIABLE} name the program, or put it on the PATH"
+        )
+    return _checked(found.absolute())
+
+
+def _installed() -> Path | None:
+    """Return the program of an installed wheel."""
+    for distribution in metadata.distributions():
+        if _DISTRIBUTION.match(distribution.metadata["Name"] or ""):
+            for file in distribution.files or ():
+                if file.name == "mongod":
+                    return Path(str(distribution.locate_file(file)))
+    return None
+
+
+def _on_path() -> Path | None:
+    found = shutil.which("mongod")
+    return Path(found) if found else None
+
+
+@functools.cache
+def _checked(path: Path) -> Program:
+    if not path.is_file():
+        raise EmbeddedDatabaseError(f"{path} is no file: it was to be the program mongod")
+    try:
+        if not os.access(path, os.X_OK):  # the wheel does not mark its program as executable
+            path.chmod(0o755)
+        command = [str(path), "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unusable(path, str(error)) from error
+    version = _VERSION.search(done.stdout)
+    if version is None:
+        raise _unusable(path, (done.stderr + done.stdout).strip())
+    major, minor, patch = map(int, version.groups())
+    if (major, minor) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise EmbeddedDatabaseError(f"{path} has version {major}.{minor}.{patch}; gmongo needs {oldest} or newer")
+    return Program(path, (major, minor, patch))
+
+
+def _unusable(path: Path, output: str) -> EmbeddedDatabaseError:
+    remedy = next((text for words, text in _REMEDIES if words in output), f"See {PROGRAM_VARIABLE} for another one.")
+    return EmbeddedDatabaseError(f"{path} does not run here. {remedy} Its output was:\n{output[-2000:]}")

@@ -1,0 +1,201 @@
+"""Run one `mongod` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import gevent
+
+from gmongo.testing.mongod.connection import run_command
+from gmongo.testing.mongod.program import EmbeddedDatabaseError, Program
+from gmongo.testing.mongod.settings import HOST, Settings
+from gmongo.testing.process import TetheredProcess, new_scratch
+
+_CHECK_INTERVAL = 0.02  # seconds
+_LOG_LINES = 12
+_STARTING, _LISTENING = 4615611, 23016  # numbers of the server's log messages
+_REMEDIES = (
+    ("address already in use", "Another program uses the port. End that program, or choose no port."),
+    ("no space left", "The disk is full. Free some space, or let `path` or TMPDIR name a folder on another disk."),
+    ("permission denied", "Let `path` or TMPDIR name a folder that this user may write to."),
+)
+
+
+class Server:
+    """One `mongod`. A kill, a stop or a restart keeps its data and its port.
+
+    :param program: the program.
+    :param settings: the settings.
+    :param path: the folder that keeps the data files; None for a temporary folder, which ends with the server.
+    :param replica_set: the name of the replica set; None for a standalone.
+    :param port: the TCP port; 0 for any free port.
+
+    :ivar pid: the process ID of the running `mongod`; None before the first start.
+    :ivar is_stopped: True between :meth:`stop` and :meth:`resume`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        settings: Settings,
+        path: Path | None = None,
+        replica_set: str | None = None,
+        port: int = 0,
+    ) -> None:
+        self._program, self._settings, self._replica_set = program, settings, replica_set
+        self._scratch = new_scratch()
+        self._data = path or self._scratch / "data"
+        self._is_temporary = path is None
+        self._process: TetheredProcess | None = None
+        self.port = port
+        self.pid: int | None = None
+        self.is_stopped = False
+
+    @property
+    def address(self) -> str:
+        """The host and the port, such as ``"127.0.0.1:27017"``."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        """True if the process runs, or is stopped by :meth:`stop`."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, deadline: float) -> None:
+        """Start the process, and wait until the server listens.
+
+        :param deadline: the moment of ``time.monotonic()`` at which the wait ends.
+        :raises EmbeddedDatabaseError: the server ended, or does not listen in time. The message has the last lines of
+            the server's log.
+        """
+        self._data.mkdir(parents=True, exist_ok=True)
+        words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
+        self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
+        while True:
+            has_ended = self._process.poll() is not None
+            log = self._log()
+            listening = next((line for line in log if line.get("id") == _LISTENING), None)
+            if listening is not None and not has_ended:
+                self.port = listening["attr"]["port"]
+                self.pid = next(line["attr"]["pid"] for line in log if line.get("id") == _STARTING)
+                return
+            if has_ended:
+                raise EmbeddedDatabaseError(f"mongod ended during its start. {self._last_words(log)}")
+            if monotonic() > deadline:
+                raise EmbeddedDatabaseError(f"mongod did not listen in time. {self._last_words(log)}")
+            gevent.sleep(_CHECK_INTERVAL)
+
+    def require_api_version(self) -> None:
+        """Refuse commands without a version of the Stable API from now on, if the settings say so.
+
+        A member of a replica set finds itself in the configuration by commands without a version, so the parameter
+        cannot be part of the command line.
+        """
+        if self._settings.require_api_version:
+            self.command({"setParameter": 1, "requireApiVersion": True})
+
+    def create_users(self) -> None:
+        """Create the users of the settings. The server accepts the first command without credentials."""
+        for number, (name, password) in enumerate(self._settings.users.items()):
+            self.command({"createUser": name, "pwd": password, "roles": ["root"]}, is_local=number == 0)
+
+    def command(self, command: Mapping[str, Any], *, is_local: bool = False) -> dict[str, Any]:
+        """Run a command on the database ``admin``, and return the reply.
+
+        :param command: the command document.
+        :param is_local: True for a command before the first user exists: it is sent without credentials.
+        :raises CommandFailedError: the server answered with an error, or did not answer.
+        """
+        settings = self._settings
+        version = {"apiVersion": "1"} if settings.require_api_version else {}
+        credentials = None if is_local else settings.credentials
+        document = {**command, **version}
+        return run_command((HOST, self.port), document, credentials=credentials, ca_file=settings.ca_file)
+
+    def kill(self) -> None:
+        """Send SIGKILL to the server, and wait for its end. Does nothing if the server does not run."""
+        if self._process is not None:
+            self._process.kill()
+            self.is_stopped = False
+
+    def stop(self) -> None:
+        """Send SIGSTOP: the server answers no more, and its connections stay open."""
+        self._signal(signal.SIGSTOP)
+        self.is_stopped = True
+
+    def resume(self) -> None:
+        """Send SIGCONT, so that the server continues after :meth:`stop`."""
+        self._signal(signal.SIGCONT)
+        self.is_stopped = False
+
+    def restart(self, timeout: float = 60.0) -> None:
+        """End the server if it runs, and start it again with its data and its port.
+
+        :param timeout: seconds until the server must listen; 60 by default.
+        :raises EmbeddedDatabaseError: the server ended, or does not listen in time.
+        """
+        deadline = monotonic() + timeout
+        if self.is_running:
+            self.resume()
+            self._signal(signal.SIGTERM)
+            while self.is_running and monotonic() < deadline:
+                gevent.sleep(_CHECK_INTERVAL)
+            self.kill()
+        self.start(deadline)
+        while self._replica_set and "me" not in self.command({"hello": 1}, is_local=True) and monotonic() < deadline:
+            gevent.sleep(_CHECK_INTERVAL)
+        self.require_api_version()
+
+    def step_down(self, seconds: int = 10) -> None:
+        """Let the primary step down.
+
+        :param seconds: for how many seconds the member cannot be elected; 10 by default.
+        :raises CommandFailedError: the server is no primary, or did not answer.
+        """
+        self.command({"replSetStepDown": seconds, "force": True})
+
+    def end(self, grace: float = 10.0) -> None:
+        """End the server, and remove its temporary data.
+
+        :param grace: seconds to write data that stay; temporary data need none.
+        """
+        if self._process is not None:
+            self._process.end(0.0 if self._is_temporary else grace)
+
+    def _signal(self, number: int) -> None:
+        # The number of a process that has ended may belong to another process. The group of the running parent of
+        # `mongod` is no other's, so the check of the group makes sure that the signal reaches `mongod`.
+        if not self.is_running or self.pid is None or self._process is None:
+            raise EmbeddedDatabaseError(f"the server {self.address} is not running")
+        if os.getpgid(self.pid) == self._process.pid:
+            os.kill(self.pid, number)
+
+    def _log(self) -> list[dict[str, Any]]:
+        try:
+            text = (self._scratch / "output.txt").read_text("utf-8", "replace")
+        except OSError:
+            return []
+        return [_parsed(line) for line in text.splitlines()]
+
+    def _last_words(self, log: list[dict[str, Any]]) -> str:
+        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in log[-_LOG_LINES:]]
+        text = "\n".join(line[:500] for line in lines)
+        remedy = next((remedy for words, remedy in _REMEDIES if words in text.lower()), "")
+        return f"{remedy} Its log ends with:\n{text or '(nothing)'}".strip()
+
+    def __repr__(self) -> str:
+        return f"<Server {self.address}{'' if self.is_running else ' (not running)'}>"
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(line)
+    except ValueError:  # of the dynamic loader, or half a line
+        return {"msg": line}
+    return parsed if isinstance(parsed, dict) and "msg" in parsed else {"msg": line}

@@ -1,0 +1,109 @@
+"""Settings of a `mongod`, and its command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gmongo.testing.mongod.program import EmbeddedDatabaseError
+
+HOST = "127.0.0.1"
+# A fresh server with the defaults of MongoDB would take half of the machine's memory and 5 % of its disk.
+_CACHE_GIGABYTES = "0.25"
+_OPLOG_MEGABYTES = "128"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of all servers of an embedded database.
+
+    :param fail_points: True if the servers accept the command ``configureFailPoint``.
+    :param tls: True if the servers require TLS, with certificates from ``gmongo.testing.certificates()``.
+    :param users: user name → password: access control, with these users, who have the role ``root``.
+    :param require_api_version: True if the servers refuse commands without a version of the Stable API.
+    :param parameters: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``.
+    :param compressors: the names of the compressors that the servers offer, separated by commas.
+    """
+
+    fail_points: bool = True
+    tls: bool = False
+    users: Mapping[str, str] = field(default_factory=dict)
+    require_api_version: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    compressors: str = "snappy,zstd,zlib"
+
+    def __post_init__(self) -> None:
+        for name, password in self.users.items():
+            if not (isinstance(name, str) and isinstance(password, str) and name and password):
+                raise ValueError("users must map names to passwords, and neither may be empty")
+
+    @property
+    def credentials(self) -> tuple[str, str] | None:
+        """The name and the password of the first user, or None without access control."""
+        return next(iter(self.users.items()), None)
+
+    @property
+    def ca_file(self) -> str | None:
+        """The path of the certificate authority that a client needs, or None without TLS."""
+        return _certificates().ca_file if self.tls else None
+
+    def uri(self, *addresses: str, replica_set: str | None = None) -> str:
+        """Return a connection string with the first user and the options that the servers require.
+
+        :param addresses: the host and the port of each server.
+        :param replica_set: the name of the replica set; None for a standalone.
+        """
+        user = ":".join(quote(each, safe="") for each in self.credentials) + "@" if self.credentials else ""
+        options = {"replicaSet": replica_set, "tls": "true" if self.tls else None, "tlsCAFile": self.ca_file}
+        query = urlencode({name: value for name, value in options.items() if value is not None})
+        return f"mongodb://{user}{','.join(addresses)}/{'?' if query else ''}{query}"
+
+    def command_line(self, data: Path, scratch: Path, port: int, replica_set: str | None) -> list[str]:
+        """Return the arguments of a server.
+
+        :param data: the folder of the data files.
+        :param scratch: the folder for the key file.
+        :param port: the TCP port, or 0 for any free port.
+        :param replica_set: the name of the replica set, or None for a standalone.
+        """
+        words = ["--dbpath", str(data), "--bind_ip", HOST, "--port", str(port), "--nounixsocket"]
+        words += ["--wiredTigerCacheSizeGB", _CACHE_GIGABYTES, "--networkMessageCompressors", self.compressors]
+        for name, value in self._all_parameters():
+            words += ["--setParameter", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        if replica_set is not None:
+            words += ["--replSet", replica_set, "--oplogSize", _OPLOG_MEGABYTES]
+        if self.users:
+            words += ["--auth", *(["--keyFile", _key_file(scratch)] if replica_set is not None else [])]
+        if self.tls:
+            authority = _certificates()
+            certificate = authority.issue(HOST, "localhost")
+            words += ["--tlsMode", "requireTLS", "--tlsAllowConnectionsWithoutCertificates"]
+            words += ["--tlsCertificateKeyFile", certificate, "--tlsCAFile", authority.ca_file]
+        return words
+
+    def _all_parameters(self) -> Iterator[tuple[str, Any]]:
+        yield "diagnosticDataCollectionEnabled", False
+        if self.fail_points:
+            yield "enableTestCommands", 1
+        yield from self.parameters.items()
+
+
+def _key_file(scratch: Path) -> str:
+    # The key protects nothing: the members listen on the loopback interface, and their data are for tests.
+    path = scratch / "key"
+    if not path.exists():
+        path.touch(0o600)
+        path.write_text("gmongo" * 8)
+    return str(path)
+
+
+def _certificates() -> Any:
+    try:
+        from gmongo.testing.simulation.certificates import certificates
+
+        return certificates()
+    except RuntimeError as error:
+        raise EmbeddedDatabaseError(f"tls=True: {error}") from error

@@ -1,0 +1,81 @@
+"""Start `mongod` servers for a run of ``tests.live``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from cryptography import x509
+
+from gmongo import MongoClient
+from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet, certificates
+
+MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509")
+_USER, _PASSWORD = "runner", "p@ss:word"
+
+
+class Started(NamedTuple):
+    """A running deployment.
+
+    :param uri: the connection string, with the user and the options of the run.
+    :param name: the name of the replica set, or the address of the standalone.
+    :param replica_set: the replica set; None for a standalone.
+    """
+
+    uri: str
+    name: str
+    replica_set: EmbeddedReplicaSet | None
+
+
+@contextmanager
+def started(
+    members: int,
+    *,
+    tls: bool = False,
+    mechanism: str | None = None,
+    compressor: str | None = None,
+    api_version: str | None = None,
+) -> Iterator[Started]:
+    """Start a deployment, which ends with the block.
+
+    :param members: the number of members of a replica set; 0 for a standalone.
+    :param tls: True if clients must use TLS.
+    :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
+    :param compressor: the compressor that clients use.
+    :param api_version: the version of the Stable API that the servers require of each command.
+    """
+    settings: dict[str, Any] = {
+        "tls": tls or mechanism == "MONGODB-X509",
+        "users": {_USER: _PASSWORD} if mechanism else {},
+        "require_api_version": api_version is not None,
+        "parameters": {"acceptApiVersion2": True},
+    }
+    options = {"compressors": compressor} if compressor else {}
+    if members:
+        with EmbeddedReplicaSet(members, **settings) as deployment:
+            yield Started(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
+    else:
+        with EmbeddedDatabase(engine="mongod", **settings) as database:
+            yield Started(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
+
+
+def _uri(uri: str, mechanism: str | None, options: dict[str, str]) -> str:
+    if mechanism == "MONGODB-X509":
+        certificate = certificates().issue("runner@example.com", common_name="runner")
+        _create_certificate_user(uri, certificate)
+        uri = uri.replace(f"{_USER}:{quote(_PASSWORD, safe='')}@", "")
+        options = {**options, "tlsCertificateKeyFile": certificate}
+    if mechanism:
+        options = {**options, "authMechanism": mechanism}
+    query = urlencode(options)
+    return f"{uri}{'&' if '?' in uri else '?'}{query}" if query else uri
+
+
+def _create_certificate_user(uri: str, certificate: str) -> None:
+    subject = x509.load_pem_x509_certificates(Path(certificate).read_bytes())[0].subject.rfc4514_string()
+    with MongoClient[Any](uri) as client:
+        roles = [{"role": "root", "db": "admin"}]
+        client["$external"].command("createUser", subject, roles=roles, writeConcern={"w": "majority"})
