@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
+from gevent import GreenletExit, Timeout
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
 from gmongo._short_text import short
@@ -18,8 +20,9 @@ from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.engines.change_stream import Position, is_resumable
 from gmongo.engines.reaper import Dropped
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.errors import InvalidOperation, PyMongoError
-from gmongo.execution.deadline import check_await_time, until
+from gmongo.engines.turn import Turn
+from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
+from gmongo.execution.deadline import check_await_time, current_deadline, remaining, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.aggregate import Aggregate
 from gmongo.wire.reply import decodes_plainly
@@ -47,7 +50,8 @@ class ChangeStream(Generic[DocumentType]):
                 print(change["operationType"])
 
     It outlives failovers and lost connections: it opens a new cursor where it stood. So it also outlives a time-out, or
-    a :class:`gevent.Timeout` thrown into :meth:`next`: the next call goes on, and no change is lost.
+    a :class:`gevent.Timeout` thrown into :meth:`next`: the next call goes on, and no change is lost. Greenlets may
+    share a stream: each change goes to one of them.
 
     Specification: Change Streams.
 
@@ -120,6 +124,8 @@ class ChangeStream(Generic[DocumentType]):
         self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
         self._cursor: ServerCursor | None = None
+        self._change: Value = None  # taken from the cursor, but not delivered
+        self._turn: Turn | None = None
         self._interrupted = False
         self._closed = False
 
@@ -190,9 +196,10 @@ class ChangeStream(Generic[DocumentType]):
         :raises StopIteration: the stream is closed, or what it watched is gone.
         :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
         """
+        outer = current_deadline()
         with until(self._executor.deadline()):
             while not self._closed:
-                change = self.try_next()
+                change = self._try_next(outer)
                 if change is not None:
                     return change
         raise StopIteration
@@ -206,16 +213,58 @@ class ChangeStream(Generic[DocumentType]):
 
         :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
         """
-        if self._closed:
-            return None
+        outer = current_deadline()
         with until(self._executor.deadline()):
+            return self._try_next(outer)
+
+    def _try_next(self, outer: float | None) -> DocumentType | None:
+        """Take one change.
+
+        :param outer: the deadline of a :func:`gmongo.timeout` around the iteration.
+        """
+        try:
+            if (self._turn is not None and not self._wait_for_turn()) or self._closed:
+                return None
+            with Turn(self) as turn:
+                change: DocumentType | None = self._next_change()
+                turn.found = change is not None
+        except PyMongoError as error:
+            if error.timeout and current_deadline() != outer and not isinstance(error, ServerSelectionTimeoutError):
+                limit = self._executor.own_limit
+                message = f"{self._subject}: no change within {limit}; next() may be called again"
+                raise NetworkTimeout(message) from error
+            raise
+        finally:
+            if self._closed:  # perhaps by another greenlet, which has left the session to this one
+                self.close()
+        return change
+
+    def _wait_for_turn(self) -> bool:
+        """Wait until no other greenlet asks for a change.
+
+        :returns: False if the server has been asked, and has none.
+        """
+        while self._turn is not None:
             try:
-                change = self._ask()
-            except PyMongoError as error:
-                if not (self._is_resumable(error) or error.timeout):
-                    self.close()
-                raise
-        return self._deliver(change)
+                if not self._turn.wait(current_deadline()):
+                    return False
+            except (PyMongoError, BSONError) as error:
+                left = remaining(current_deadline())
+                if self._closed or isinstance(error, InvalidOperation) or (left is not None and left <= 0):
+                    raise
+        return True
+
+    def _next_change(self) -> Value:
+        try:
+            if self._change is None:
+                self._change = self._ask()
+        except PyMongoError as error:
+            if self._closed:  # another greenlet has ended the cursor
+                return None
+            if not (self._is_resumable(error) or error.timeout):
+                self.close()
+            raise
+        return self._deliver()
 
     def _ask(self) -> Value:
         """The next change, after at most one `getMore`; the cursor is opened anew before it, after it, or both."""
@@ -226,7 +275,7 @@ class ChangeStream(Generic[DocumentType]):
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
-            if not self._is_resumable(error):
+            if self._closed or not self._is_resumable(error):
                 raise
             cursor = self._resume()
             return cursor.try_next_document() if cursor.has_buffered else None
@@ -236,10 +285,26 @@ class ChangeStream(Generic[DocumentType]):
     def _is_resumable(self, error: PyMongoError) -> bool:
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
-    def _deliver(self, change: Value) -> Value:
-        """Move on behind a change, and decode it for the application."""
+    def _deliver(self) -> Value:
+        """Decode the change for the application, and move on behind it.
+
+        After an error of BSON the next call gives the next change. After another error of a decoder it gives this one.
+        """
+        change = self._change
+        try:
+            decoded = bson.decode(change.raw, self._codec_options) if self._decodes and change is not None else change
+        except BSONError:
+            self._move_on(change)
+            raise
+        self._move_on(change)
+        return decoded
+
+    def _move_on(self, change: Value) -> None:
         cursor, position = self._cursor, self._position
         assert cursor is not None
+        if not cursor.alive:
+            self.close()
+        self._change = None
         if change is None:
             position.saw_nothing(cursor.post_batch_resume_token)
         elif "_id" not in change:
@@ -248,13 +313,13 @@ class ChangeStream(Generic[DocumentType]):
         else:
             batch_token = None if cursor.has_buffered else cursor.post_batch_resume_token
             position.delivered(change["_id"] if batch_token is None else batch_token)
-        if not cursor.alive:
-            self.close()
-        if change is not None and self._decodes:
-            return bson.decode(change.raw, self._codec_options)
-        return change
 
     # The state
+
+    @property
+    def _subject(self) -> str:
+        """The name of the stream in errors."""
+        return f"change stream on the collection {self._collection.full_name}"
 
     @property
     def resume_token(self) -> Document | None:
@@ -274,13 +339,14 @@ class ChangeStream(Generic[DocumentType]):
         return not self._closed
 
     def close(self) -> None:
-        """End the stream, on the server too. It may be called again."""
+        """End the stream, on the server too. It may be called again. An iteration in another greenlet ends."""
         self._closed = True
         try:
             if self._cursor is not None:
                 self._cursor.close()
         finally:
-            end_if_implicit(self._session)
+            if self._turn is None:
+                end_if_implicit(self._session)
 
     def __enter__(self) -> ChangeStream[DocumentType]:
         return self
@@ -288,12 +354,21 @@ class ChangeStream(Generic[DocumentType]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if isinstance(error, (GreenletExit, Timeout)):  # the greenlet must not wait for the server
+            self._drop()
+        else:
+            self.close()
+
+    def _drop(self) -> None:
+        """Leave the cursor and the session to the background. Does not switch."""
+        if not self._closed and self._cursor is not None:
+            self._closed = True
+            self._cursor.drop()
+            if isinstance(self._session, ImplicitSession):
+                self._client._reaper.take(Dropped(0, "", self._cursor.lease.address, self._session, None))
 
     def __del__(self) -> None:
-        if not self._closed and self._cursor is not None and isinstance(self._session, ImplicitSession):
-            self._cursor.drop()
-            self._client._reaper.take(Dropped(0, "", self._cursor.lease.address, self._session, None))
+        self._drop()
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):
@@ -303,11 +378,19 @@ class CollectionChangeStream(ChangeStream[DocumentType]):
 class DatabaseChangeStream(ChangeStream[DocumentType]):
     """The changes of all collections of a database; made by :meth:`Database.watch <gmongo.database.Database.watch>`."""
 
+    @property
+    def _subject(self) -> str:
+        return f"change stream on the database {self._collection.database.name}"
+
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
     """The changes of all databases but ``admin``, ``config`` and ``local``; made by :meth:`MongoClient.watch
     <gmongo.mongo_client.MongoClient.watch>`.
     """
+
+    @property
+    def _subject(self) -> str:
+        return "change stream on the deployment"
 
     def _stage(self) -> DocumentDict:
         return {**super()._stage(), "allChangesForCluster": True}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from itertools import chain
+from functools import partial
 from operator import is_
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from bson.code import Code
+from bson.errors import BSONError
 from bson.son import SON
 
 from gmongo._cursor_type import CursorType
@@ -19,9 +20,11 @@ from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
+from gmongo.engines.iteration import iterate
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.timeout_mode import limits_each_iteration
+from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit, in_transaction
@@ -59,7 +62,8 @@ class Cursor(Generic[DocumentType]):
         ['first', 'second']
 
     The query is sent when the first document is asked for; until then its options can be changed. After that, methods
-    that change them raise :class:`~gmongo.errors.InvalidOperation`. One greenlet at a time uses a cursor.
+    that change them raise :class:`~gmongo.errors.InvalidOperation`. Greenlets may share a cursor: each document goes to
+    one of them.
 
     Iterating may raise what every operation may (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer knows the cursor. A cursor that is dropped before its
@@ -116,6 +120,7 @@ class Cursor(Generic[DocumentType]):
     _raw = False
     _flags = _skip = _limit = _batch_size = 0
     _cursor: ServerCursor | None = None
+    _turn: Turn | None = None
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
@@ -509,41 +514,48 @@ class Cursor(Generic[DocumentType]):
         kind = ExhaustFind if exhaust else Find
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
-    def _opened(self) -> ServerCursor:
-        """The cursor on the server, opened with the first use."""
-        if self._cursor is None:
-            client = self._collection.database.client
-            executor = self._executor
-            session: SessionHandle = self._session or executor.implicit_session()
-            if self._ahead is not None:
-                self._check_read_ahead(session)
-            tailable = bool(self._flags & _TAILABLE)
-            exhaust = self._streams(session)
-            operation = self._operation(exhaust)
-            deadline = executor.deadline()
-            check_await_time(self._max_await_time_ms, deadline)
-            try:
-                reply = executor.run(operation, session, deadline)
-            except BaseException:
-                end_if_implicit(session)
-                raise
-            self._cursor = ServerCursor(
-                executor,
-                client._reaper,
-                reply,
-                session,
-                self._collection.codec_options,
-                limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
-                batch_size=self._batch_size,
-                max_await_time_ms=self._max_await_time_ms,
-                tailable=tailable,
-                comment=self._fields.get("comment"),
-                raw=self._raw,
-                deadline=None if tailable or self._iterates else deadline,
-                exhaust=exhaust,
-            )
-            if self._ahead is not None:
-                self._cursor.read_ahead(*self._ahead)
+    def _opened(self) -> ServerCursor | None:
+        """The cursor on the server, opened with the first use; None if there is nothing to open."""
+        while self._cursor is None and not (self._empty or self._closed):
+            if self._turn is not None:
+                self._turn.wait(self._executor.deadline())
+                continue
+            with Turn(self):
+                client = self._collection.database.client
+                executor = self._executor
+                session: SessionHandle = self._session or executor.implicit_session()
+                if self._ahead is not None:
+                    self._check_read_ahead(session)
+                tailable = bool(self._flags & _TAILABLE)
+                exhaust = self._streams(session)
+                operation = self._operation(exhaust)
+                deadline = executor.deadline()
+                check_await_time(self._max_await_time_ms, deadline)
+                try:
+                    reply = executor.run(operation, session, deadline)
+                except BaseException as error:
+                    self._closed = self._closed or isinstance(
+                        error, BSONError
+                    )  # the same query would give the same error
+                    end_if_implicit(session)
+                    raise
+                self._cursor = ServerCursor(
+                    executor,
+                    client._reaper,
+                    reply,
+                    session,
+                    self._collection.codec_options,
+                    limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
+                    batch_size=self._batch_size,
+                    max_await_time_ms=self._max_await_time_ms,
+                    tailable=tailable,
+                    comment=self._fields.get("comment"),
+                    raw=self._raw,
+                    deadline=None if tailable or self._iterates else deadline,
+                    exhaust=exhaust,
+                )
+                if self._ahead is not None:
+                    self._cursor.read_ahead(*self._ahead)
         return self._cursor
 
     def explain(self) -> DocumentDict:
@@ -565,44 +577,32 @@ class Cursor(Generic[DocumentType]):
 
     def distinct(self, key: str) -> list[Value]:
         """The distinct values of a field among the documents that match. Of the options of the query, the filter,
-        ``max_time_ms``, ``comment``, ``collation`` and ``hint`` hold, and not ``skip`` and ``limit``.
+        ``max_time_ms``, ``comment`` and ``collation`` hold, and not ``hint``, ``skip`` and ``limit``. Servers before
+        MongoDB 7.1 refuse a hint: :meth:`Collection.distinct <gmongo.collection.Collection.distinct>` takes one.
 
         :param key: the field, with dots for fields of fields.
         :returns: a list of the values, in no order.
         :raises TypeError: `key` is no string.
         """
-        options = {
-            name: self._fields[name] for name in ("maxTimeMS", "comment", "collation", "hint") if name in self._fields
-        }
+        options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation") if name in self._fields}
         return self._collection.distinct(key, self._filter or None, session=self._session, **options)
 
     # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """All documents that have not been taken, of a tailable cursor until there is none for now. The iterator is not
-        the cursor itself: it ends with an error, after which another one goes on.
+        """All documents that have not been taken, of a tailable cursor until there is none for now. Greenlets may share
+        the iterator, and an error does not end it.
         """
-        # The documents of a batch come without a call of Python's.
-        return chain.from_iterable(self._runs())
-
-    def _runs(self) -> Iterator[Iterator[DocumentType]]:
-        """The documents that are there, whenever the ones before have been taken."""
-        while not (self._cursor is None and (self._empty or self._closed)):
-            cursor = self._opened()
-            if not cursor.advance():
-                break
-            yield cursor.documents
+        return iterate(self)
 
     def __next__(self) -> DocumentType:
         """The next document; waits for it.
 
         :raises StopIteration: there is none; of a tailable cursor, for now.
         """
-        cursor = self._cursor
+        cursor = self._cursor or self._opened()
         if cursor is None:
-            if self._empty or self._closed:
-                raise StopIteration
-            cursor = self._opened()
+            raise StopIteration
         for document in cursor.documents:
             return document
         return cursor.next_document()
@@ -634,6 +634,7 @@ class Cursor(Generic[DocumentType]):
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
+            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server refuses them for a single document
             for document in clone.skip(index + self._skip).limit(-1):
                 return document
         raise IndexError("no such item for Cursor instance")
@@ -659,12 +660,13 @@ class Cursor(Generic[DocumentType]):
         return self._copied(copy.copy)
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
-        return self._copied(_deepcopied)
+        return self._copied(partial(_deepcopied, memo={}))
 
     def _copied(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
         clone.__dict__.update(self.__dict__)
-        clone._cursor, clone._closed = None, False
+        clone._cursor = clone._turn = None
+        clone._closed = False
         clone._filter, clone._fields = copier(self._filter), copier(self._fields)
         return clone
 
@@ -723,7 +725,9 @@ class Cursor(Generic[DocumentType]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if self._cursor is not None:
+            self._closed = True
+            self._cursor.leave(error)
 
 
 _NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
@@ -764,11 +768,19 @@ def _bound(name: str, spec: object) -> Document:
     raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
 
 
-def _deepcopied(value: Value) -> Value:
-    """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same."""
+def _deepcopied(value: Value, memo: dict[int, Value]) -> Value:
+    """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same.
+
+    :param memo: the copies of mappings and lists by the identity of the original, since a value may refer to itself.
+    """
+    if id(value) in memo:
+        return memo[id(value)]
     if isinstance(value, Mapping):
-        kind = SON if isinstance(value, SON) else dict
-        return kind((key, _deepcopied(item)) for key, item in value.items())
+        copied = memo[id(value)] = SON() if isinstance(value, SON) else {}
+        copied.update((key, _deepcopied(item, memo)) for key, item in value.items())
+        return copied
     if isinstance(value, list):
-        return [_deepcopied(item) for item in value]
+        items = memo[id(value)] = []
+        items.extend(_deepcopied(item, memo) for item in value)
+        return items
     return value if isinstance(value, re.Pattern) else copy.deepcopy(value)

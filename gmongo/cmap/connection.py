@@ -8,14 +8,11 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import bson
-from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.errors import InvalidBSON
 from bson.objectid import ObjectId
 from gevent.exceptions import ConcurrentObjectUseError
 from greenlet import greenlet
 
-from gmongo._documents import Value
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
@@ -24,6 +21,7 @@ from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import Limit, interrupt_after
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
+from gmongo.wire.reply import is_sound
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport, TransportError, without_frames
@@ -235,7 +233,7 @@ class Connection:
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not _is_sound(body):  # else its content is only what the application's options do not allow
+            if not is_sound(body):  # else its content is only what the application's options do not allow
                 self.mark_unusable(error)
             raise
         finally:
@@ -272,7 +270,7 @@ class Connection:
         try:  # as in exchange, which does it in place: every operation would pay for the call
             return decode(body)
         except InvalidBSON as error:
-            if not _is_sound(body):
+            if not is_sound(body):
                 self.mark_unusable(error)
             raise
         finally:
@@ -427,17 +425,3 @@ def _timeout_error(
         option = usual[0]
     limit = option or f"left of the operation's limit, {_LIMIT_OF_OPERATION}"
     return NetworkTimeout(f"{where}: timed out (no complete reply within {seconds * 1000:.4g} ms: {limit})")
-
-
-def _is_sound(body: Buffer) -> bool:
-    """Whether a document can be decoded at all."""
-    try:
-        bson.decode(body, _LENIENT)
-    except InvalidBSON:
-        return False
-    return True
-
-
-_LENIENT: CodecOptions[Value] = CodecOptions(
-    unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_MS
-)

@@ -152,8 +152,10 @@ class ClientBulk:
         cursor = ServerCursor(self._executor, self._reaper, opened, session, batch.decoding, deadline=self._deadline)
         try:
             self._drain(batch, cursor)
-        finally:
-            cursor.close()
+        except BaseException as error:
+            cursor.leave(error)
+            raise
+        cursor.close()
 
     def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
         """Read the results of single operations."""

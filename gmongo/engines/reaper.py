@@ -29,6 +29,15 @@ class Dropped(NamedTuple):
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
 
+    def release(self) -> None:
+        """Give back what the cursor held."""
+        if self.ahead is not None:
+            self.ahead.stop()
+        if self.session is not None:
+            self.session.end_implicit()
+        if self.pin is not None:
+            self.pin.release()
+
 
 class CursorReaper:
     """Takes cursors from finalisers, which may run at any moment and in any thread, and ends them in a greenlet.
@@ -81,41 +90,51 @@ class CursorReaper:
     def _end_pinned(self) -> None:
         # Each has a greenlet: while one waits for its server, those of the others end what is left.
         while self._pinned:
-            self._end(*self._pinned.popleft())
+            epoch, dropped = self._pinned.popleft()
+            self._end(epoch, [dropped])
 
     def _end_unpinned(self) -> None:
         try:
             while self._unpinned:
-                self._end(*self._unpinned.popleft())
+                self._end(*self._next_group())
         finally:
             self._reaping = None
             # A finaliser may have run since the last look at the queue, and whatever is thrown above leaves the rest.
             if self._unpinned:
                 self._reap_soon()
 
+    def _next_group(self) -> tuple[int, list[Dropped]]:
+        """Remove the first cursor from the queue, and all others of its namespace and server, with its epoch."""
+        taken, self._unpinned = self._unpinned, deque()
+        epoch, first = taken[0]
+        group = []
+        for entry in taken:
+            if entry[0] == epoch and entry[1].namespace == first.namespace and entry[1].address == first.address:
+                group.append(entry[1])
+            else:
+                self._unpinned.append(entry)
+        return epoch, group
+
     def stop_reading(self) -> None:
         """The client is closed: nothing is read ahead any more."""
         for ahead in list(self.reading):
             ahead.stop()
 
-    def _end(self, epoch: int, dropped: Dropped) -> None:
-        """End one cursor, unless it was taken by the parent of this process, which ends it.
+    def _end(self, epoch: int, group: list[Dropped]) -> None:
+        """End cursors of one namespace and server by one command, unless the parent of this process took them.
 
-        :param epoch: in which it was taken.
+        :param epoch: in which they were taken.
+        :param group: one cursor if it has a connection of its own.
         """
         if epoch != self._executor.epoch:
             return
+        first = group[0]
         try:
-            if dropped.cursor_id:
-                context = context_of(dropped.namespace)
-                operation = KillCursors(context, [dropped.cursor_id], dropped.address, dropped.pin)
-                self._executor.run(operation, dropped.session)
+            if cursor_ids := [each.cursor_id for each in group if each.cursor_id]:
+                operation = KillCursors(context_of(first.namespace), cursor_ids, first.address, first.pin)
+                self._executor.run(operation, first.session)
         except (PyMongoError, BSONError):
-            pass  # the server forgets it by itself after a while
+            pass  # the server forgets them by itself after a while
         finally:
-            if dropped.ahead is not None:
-                dropped.ahead.stop()
-            if dropped.session is not None:
-                dropped.session.end_implicit()
-            if dropped.pin is not None:
-                dropped.pin.release()
+            for dropped in group:
+                dropped.release()

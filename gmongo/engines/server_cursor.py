@@ -7,7 +7,8 @@ from operator import length_hint
 from typing import TypeVar
 
 from bson.codec_options import CodecOptions
-from gevent import sleep
+from bson.errors import BSONError
+from gevent import GreenletExit, Timeout, sleep
 
 from gmongo import _clock
 from gmongo._background import LongWork
@@ -16,11 +17,13 @@ from gmongo._server_facts import codes
 from gmongo.engines.lease import Lease
 from gmongo.engines.read_ahead import ReadAhead, count, size_of_next
 from gmongo.engines.reaper import CursorReaper
-from gmongo.errors import InvalidOperation, OperationFailure, PyMongoError
+from gmongo.engines.turn import Turn
+from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.cursors import ExhaustGetMore, GetMore, GetMoreAhead
 from gmongo.operations.find import CursorReply
+from gmongo.wire.address import address_text
 from gmongo.wire.reply import Batch
 
 AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
@@ -50,11 +53,13 @@ class ServerCursor:
         "_deadline",
         "_executor",
         "_exhaust",
+        "_interrupted",
         "_limit",
         "_max_await_time_ms",
         "_raw",
         "_reaper",
         "_tailable",
+        "_turn",
         "_work",
         "documents",
         "lease",
@@ -97,6 +102,8 @@ class ServerCursor:
             self._work = LongWork()
         self.documents: Iterator[Value] = iter(())  # decoded, and not yet taken; always that of a list
         self._batch: Batch | None = None
+        self._interrupted = False  # whether an interrupted getMore has ended the cursor
+        self._turn: Turn | None = None
         self.retrieved = 0
         self.wire_version = 0  # of the connection that was last asked
         self._take(opened)
@@ -107,11 +114,14 @@ class ServerCursor:
         return length_hint(self.documents) > 0 or self._batch is not None or self.lease.cursor_id != 0
 
     @property
+    def has_ended(self) -> bool:
+        """Whether all documents are in :attr:`documents` or have been taken."""
+        return self.lease.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
+
+    @property
     def has_buffered(self) -> bool:
         """Whether the present batch has further documents."""
-        if not length_hint(self.documents) and self._batch is not None:
-            self._decode_more()
-        return length_hint(self.documents) > 0
+        return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
     @property
     def awaits(self) -> bool:
@@ -161,49 +171,57 @@ class ServerCursor:
             return next(self.documents)
         raise StopIteration
 
-    def advance(self) -> bool:
-        """See that :attr:`documents` has the next document.
+    def try_next_document(self) -> Value:
+        """The next document, or None if there is none after asking the server at most once."""
+        return next(self.documents) if self.advance(asks_once=True) else None
 
-        :returns: whether it has; not if there are no more, or a tailable cursor has none for now.
+    def advance(self, asks_once: bool = False) -> bool:
+        """See that :attr:`documents` has the next document. Greenlets that share the cursor wait for each other.
+
+        :param asks_once: whether an empty batch ends the search. It ends that of a tailable cursor in any case.
+        :returns: whether it has; not if there are no more, or none for now.
+        :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted that waited for a batch.
         """
         deadline = self._deadline
         while not length_hint(self.documents):
-            if self._batch is not None:
-                self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
-                self._decode_more()
-                continue
+            if self.has_ended:
+                return False
             if deadline is None:
                 deadline = self._executor.deadline()  # of all that this iteration needs
-            if self.lease.cursor_id == 0 or (not self._fetch(deadline) and self._tailable):
+            if not self._step(deadline) and (asks_once or self._tailable):
                 return False
         return True
 
-    def try_next_document(self) -> Value:
-        """The next document, or None if there is none after asking the server at most once."""
-        asked = False
-        while True:
-            for document in self.documents:
-                return document
-            if self._batch is not None:
-                self._work.checkpoint()  # an application that does nothing but iterate must not hold the loop
-                self._decode_more()
-            elif asked or self.lease.cursor_id == 0:
-                return None
-            else:
-                asked = True
-                self._fetch(self._executor.deadline() if self._deadline is None else self._deadline)
+    def _step(self, deadline: float | None) -> bool:
+        """Decode documents, or get a batch, or wait for the greenlet that does so.
 
-    def _decode_more(self) -> None:
-        assert self._batch is not None
-        if self._raw:
-            raw = self._batch.raw()
-            run = [raw] if raw else []
-        else:
-            run = self._batch.decode_run()
-        if self._raw or not run:
-            self._batch = None
-        self.documents = iter(run)
-        self.retrieved += len(run)
+        :returns: False if the batch was empty.
+        """
+        if self._turn is not None:
+            return self._turn.wait(deadline)
+        with Turn(self) as turn:
+            if self._batch is not None:
+                self._decode_more(self._batch)
+            else:
+                turn.found = self._fetch(deadline)
+        return turn.found
+
+    def _decode_more(self, batch: Batch) -> None:
+        self._work.checkpoint()  # an application that does nothing but iterate must not block the event loop
+        try:
+            if self._raw:
+                raw = batch.raw()
+                run = [raw] if raw else []
+            else:
+                run = batch.decode_run()
+        except (PyMongoError, BSONError):  # another error comes from the application, and may pass
+            self.drop()
+            raise
+        if self._batch is batch:  # a rewind has not dropped it meanwhile
+            if self._raw or not batch.has_more:
+                self._batch = None
+            self.documents = iter(run)
+            self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
         """Get a further batch; False if there is nothing in it.
@@ -211,6 +229,9 @@ class ServerCursor:
         :param deadline: by which it must have come; None is without limit.
         :raises AutoReconnect: the cursor is that of the process that this one was forked from.
         """
+        if self._interrupted:
+            where = address_text(self.lease.address)
+            raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
             self._work.checkpoint()  # there may be no wait for what has come already
         self.lease.refuse_inherited()
@@ -221,14 +242,16 @@ class ServerCursor:
                 self.close()
                 return False
         try:
-            self._take(self._next_reply(left, deadline))
+            reply = self._next_reply(left, deadline)
         except InvalidOperation:
             raise  # the request was refused before it was sent, so that nothing has changed
         except BaseException as error:
             if not self._on_failure(error):
                 raise
-        self._go_ahead()
-        return length_hint(self.documents) > 0 or self._batch is not None
+        else:
+            self._take(reply)
+            self._go_ahead()
+        return self.has_buffered
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
         """The next batch, read ahead or not.
@@ -275,6 +298,7 @@ class ServerCursor:
             return gone and self._tailable  # a tailable cursor ends so when its place has been overwritten
         lease.give_up()
         if not isinstance(error, PyMongoError):
+            self._interrupted = not isinstance(error, BSONError)
             self.drop()  # this greenlet is to end: it must not wait, and may never close the cursor
         elif self._exhaust:
             lease.release()
@@ -284,7 +308,7 @@ class ServerCursor:
         """Take a batch over. Documents that are not decoded yet are counted in `retrieved` when they are decoded."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
-            self._batch = reply.batch
+            self._batch = reply.batch if reply.batch.has_more else None
             if not self._exhaust:
                 self._work = LongWork()
         else:
@@ -300,7 +324,18 @@ class ServerCursor:
 
         :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
         """
+        self._interrupted = False
         self.lease.close()
+
+    def leave(self, error: BaseException | None) -> None:
+        """End the cursor when a ``with`` block ends.
+
+        :param error: leaves the block. A greenlet that is killed or timed out does not wait for the server.
+        """
+        if isinstance(error, (GreenletExit, Timeout)):
+            self.drop()
+        else:
+            self.close()
 
     def drop(self) -> None:
         """Forget what was buffered, and leave the cursor to the reaper. Does no I/O and does not switch."""

@@ -184,6 +184,12 @@ class Executor:
         """Whether an operation that begins now has a limit of time, be it that of 0, which is without end."""
         return self._timeout is not None or current_deadline() is not None
 
+    @property
+    def own_limit(self) -> str:
+        """The option that limits an operation where no :func:`gmongo.timeout` does, and its value."""
+        option = "timeout_ms" if self._is_for_operation else "timeoutMS"
+        return option if self._timeout is None else f"{option} ({self._timeout * 1000:g} ms)"
+
     def limited(self, timeout: float | None) -> Executor:
         """The same executor with another limit, for a database, a collection or a session; itself if there is none.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+from bson.errors import InvalidBSON
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
@@ -18,7 +19,7 @@ from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, Result, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor
+from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_sound
 
 # The fields of the command for the modifiers of a query in its old form.
 _MODIFIERS = {
@@ -89,9 +90,15 @@ class CursorOperation(Operation):
         decoding = self.decoding
         if self.raw:
             return cut_batch(body, decoding)
-        if decoding is DEFAULT_CODEC_OPTIONS and len(body) < WHOLE_BELOW:
-            return bson.decode(body, decoding)
-        return decode_cursor(body, decoding, self.context.codec_options)
+        try:
+            if decoding is DEFAULT_CODEC_OPTIONS and len(body) < WHOLE_BELOW:
+                return bson.decode(body, decoding)
+            return decode_cursor(body, decoding, self.context.codec_options)
+        except InvalidBSON:
+            if not is_sound(body):
+                raise
+            # The cursor raises the error where the document stands, and then ends on the server.
+            return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         try:

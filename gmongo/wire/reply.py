@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 
 import bson
-from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
+from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, DatetimeConversion
+from bson.errors import InvalidBSON
+from gevent import Timeout
 
 from gmongo._background import LongWork
 from gmongo._documents import DocumentDict, Value
@@ -47,31 +49,42 @@ class Batch:
         self._ready: deque[list[Value]] = deque()  # decoded ahead: what lies before the position and was not taken
 
     def decode_run(self) -> list[Value]:
-        """The next documents, about 32 KB of them and at least one; empty at the end.
+        """Decode the next documents, about 32 KB of them and at least one; the list is empty at the end.
+
+        After an error, the next call begins with the same documents.
 
         :raises ProtocolError: one of them is no document, or a length is false.
         """
-        return self._ready.popleft() if self._ready else self._decode()
+        while not self._ready:
+            if not self._decode():
+                return []
+        return self._ready.popleft()
 
-    def _decode(self) -> list[Value]:
+    def _decode(self) -> bool:
         start = self._position
-        end = self._position = _run_end(self._array, start)
-        return _decode_documents(self._array, start, end, self._codec_options) if end > start else []
+        end = _run_end(self._array, start)
+        if end == start:
+            return False
+        run = _decode_documents(self._array, start, end, self._codec_options)
+        if self._position == start:  # a decoder that switches lets another greenlet decode the same documents
+            self._position = end
+            self._ready.append(run)
+        return True
 
     def decode_ahead(self) -> bool:
         """Decode the next documents, and keep them for :meth:`decode_run`.
 
-        :returns: whether there were any. What cannot be decoded raises when it is asked for.
+        :returns: whether there were any. :meth:`decode_run` raises the errors of the others.
         """
-        start = self._position
         try:
-            run = self._decode()
-        except Exception:
-            self._position = start
+            return self._decode()
+        except (Exception, Timeout):
             return False
-        if run:
-            self._ready.append(run)
-        return bool(run)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are documents that :meth:`decode_run` has not returned."""
+        return bool(self._ready) or self._array[self._position] != 0
 
     def count(self) -> int:
         """How many documents have not been decoded.
@@ -220,6 +233,20 @@ def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
+
+
+_LENIENT: CodecOptions[Value] = CodecOptions(
+    unicode_decode_error_handler="replace", datetime_conversion=DatetimeConversion.DATETIME_MS
+)
+
+
+def is_sound(body: Buffer) -> bool:
+    """Return whether some codec options can decode a document."""
+    try:
+        bson.decode(body, _LENIENT)
+    except InvalidBSON:
+        return False
+    return True
 
 
 def cut_batch(

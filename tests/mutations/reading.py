@@ -237,7 +237,7 @@ MUTATIONS = (
         "ra24",
         "garbage in a stream is overlooked",
         CONNECTION,
-        "            if not _is_sound(body):\n                self.mark_unusable(error)\n",
+        "            if not is_sound(body):\n                self.mark_unusable(error)\n",
         "            pass\n",
         EXHAUST,
     ),

@@ -15,12 +15,13 @@ from bson.errors import InvalidBSON
 from gevent import GreenletExit
 from gevent.exceptions import ConcurrentObjectUseError
 
-from gmongo.cmap.connection import Connection, Purpose, _is_sound
+from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.handshake import say_hello
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
 from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import EXHAUST_ALLOWED, OP_COMPRESSED, OP_MSG, encode_op_msg
+from gmongo.wire.reply import is_sound
 from gmongo.wire.transport import TransportError
 
 REPLY = bson.encode({"ok": 1})
@@ -317,7 +318,7 @@ def test_a_late_reply_that_does_not_come_names_its_option() -> None:
     ],
 )
 def test_a_reply_is_sound_that_can_be_decoded_at_all(body: bytes, sound: bool) -> None:
-    assert _is_sound(body) is sound
+    assert is_sound(body) is sound
 
 
 def test_a_late_reply_does_not_hold_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""One greenlet at a time reads a cursor or a stream; the others wait until it has finished."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from bson.errors import BSONError
+from gevent import getcurrent
+from gevent.event import AsyncResult
+
+from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError
+from gmongo.execution.deadline import remaining
+from gmongo.wire.limit import interrupt_after
+from gmongo.wire.transport import without_frames
+
+
+class Shared(Protocol):
+    """An object that several greenlets may read."""
+
+    _turn: Turn | None
+    """The turn of the greenlet that reads now."""
+
+
+class Turn:
+    """A step of one greenlet, in a ``with``. Other greenlets that come meanwhile call :meth:`wait`.
+
+    :param owner: the cursor or the stream. Its turn must be free.
+    :ivar found: False if the step has found no document; waiting greenlets learn it, too.
+    """
+
+    __slots__ = ("_greenlet", "_outcome", "_owner", "found")
+
+    def __init__(self, owner: Shared) -> None:
+        self._owner = owner
+        self._greenlet = getcurrent()
+        self._outcome: AsyncResult[bool | Exception] | None = None  # made by the first greenlet that waits
+        self.found = True
+
+    def wait(self, deadline: float | None) -> bool:
+        """Wait until the step has ended.
+
+        :param deadline: of the operation that waits; None is without limit.
+        :returns: False if the step has found no document. After True the caller looks again: other greenlets may have
+            taken the documents, or the step was interrupted before it changed anything.
+        :raises InvalidOperation: this greenlet has the turn: its step has called a decoder or a listener, which reads
+            the same object.
+        :raises NetworkTimeout: the deadline came first.
+        :raises PyMongoError: a copy of the error with which the step has failed.
+        :raises BSONError: the same.
+        """
+        if self._greenlet is getcurrent():
+            raise InvalidOperation(
+                "a type decoder or a listener cannot read the cursor or the stream that has called it"
+            )
+        if self._outcome is None:
+            self._outcome = AsyncResult()
+        error = NetworkTimeout("timed out (timeoutMS) while another greenlet waited for documents of the same cursor")
+        with interrupt_after(remaining(deadline), error):
+            outcome: bool | Exception = self._outcome.get()
+        if isinstance(outcome, Exception):
+            raise without_frames(outcome)
+        return outcome
+
+    def __enter__(self) -> Turn:
+        self._owner._turn = self
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._owner._turn = None
+        if self._outcome is not None:  # an error of another kind has interrupted this greenlet alone
+            self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.found)
