@@ -104,12 +104,15 @@ class CursorReaper:
                 self._reap_soon()
 
     def _next_group(self) -> tuple[int, list[Dropped]]:
-        """Remove the first cursor from the queue, and all others of its namespace and server, with its epoch."""
-        taken, self._unpinned = self._unpinned, deque()
-        epoch, first = taken[0]
-        group = []
-        for entry in taken:
-            if entry[0] == epoch and entry[1].namespace == first.namespace and entry[1].address == first.address:
+        """Remove the first cursor from the queue, and all others of its epoch, namespace and server.
+
+        Finalisers in other threads may append meanwhile, so that the queue is not iterated over.
+        """
+        epoch, first = self._unpinned.popleft()
+        group = [first]
+        for _ in range(len(self._unpinned)):
+            entry = self._unpinned.popleft()
+            if (entry[0], entry[1].namespace, entry[1].address) == (epoch, first.namespace, first.address):
                 group.append(entry[1])
             else:
                 self._unpinned.append(entry)

@@ -14,7 +14,7 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.command_cursor import CommandCursor
-from gmongo.cursor import Cursor, RawBatchCursor
+from gmongo.cursor import Cursor, CursorType, RawBatchCursor
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ProtocolError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -247,6 +247,25 @@ def test_a_deep_copy_does_not_share_its_filter(recorded: Recorded) -> None:
     condition["$lt"] = 1
     assert ids(cursor) == [0]
     assert ids(other) == [0, 1, 2]
+
+
+def test_deep_copy_of_a_filter_that_refers_to_itself(recorded: Recorded) -> None:
+    query: dict[str, Any] = {"a": []}
+    query["a"].append(query)
+    copied: Any = copy.deepcopy(recorded.collection.find(query))._filter
+    assert copied is not query
+    assert copied["a"][0] is copied
+
+
+def test_hint_of_a_cursor_is_not_sent_with_distinct(recorded: Recorded) -> None:
+    assert len(recorded.collection.find({}, hint="_id_").distinct("name")) == 10
+    assert "hint" not in recorded.recorder.command("distinct")
+
+
+def test_index_into_a_tailable_cursor_is_an_ordinary_query(recorded: Recorded) -> None:
+    cursor = recorded.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
+    assert cursor[2]["_id"] == 2
+    assert not {"tailable", "awaitData"} & recorded.recorder.command("find").keys()
 
 
 def test_rewind_starts_again(recorded: Recorded) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import bson
 import gevent
 import pytest
+from bson import DatetimeMS
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
+from bson.errors import InvalidBSON
 from bson.int64 import Int64
 from gevent import GreenletExit, get_hub
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
-from gmongo.errors import AutoReconnect
+from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
+from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import Tracer, Witness
 from tests.gevent.switching.thrown import KILL
@@ -50,16 +54,21 @@ class Stage:
         self.plain = self.client.test.documents
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
-        self.decoded = self.plain.with_options(codec_options=options)
+        # Events decode documents, too, so that this client has no listener.
+        self.quiet: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
+        self.decoded = self.quiet.test.get_collection("documents", codec_options=options)
         for name, more in (("documents", {}), ("large", {"text": LARGE})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
     def large(self) -> Any:
-        return self.client.test.get_collection("large", codec_options=self.decoded.codec_options)
+        return self.quiet.test.get_collection("large", codec_options=self.decoded.codec_options)
+
+    def open_cursors(self) -> set[int]:
+        return set(self.deployment._cluster.store._state.cursors._open)
 
     def left_cursors(self) -> set[int]:
         """The cursors that are open on the server, but for those whose first reply was lost."""
-        return self.witness.cursors & set(self.deployment._cluster.store._state.cursors._open)
+        return self.witness.cursors & self.open_cursors()
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +77,7 @@ def stage() -> Iterator[Stage]:
         stage = Stage(deployment)
         yield stage
         stage.client.close()
+        stage.quiet.close()
 
 
 @pytest.fixture(autouse=True)
@@ -203,3 +213,115 @@ def test_greenlets_that_share_a_cursor_get_each_document_once(
         point += 1
     assert point >= 2
     assert comes_true(lambda: not stage.left_cursors())
+
+
+class Interruption(BaseException):
+    """Passes through a decoder, as a ``gevent.Timeout`` of the application does."""
+
+
+@pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])
+@pytest.mark.parametrize("kind", DECODED)
+def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at: int | None) -> None:
+    failed: set[int] = set()
+
+    def fail(number: int) -> None:
+        if fails_at in (number, None) and number not in failed:
+            failed.add(number)
+            raise Interruption
+
+    stage.decoder.act = fail
+    cursor, taken = KINDS[kind](stage), list[int]()
+    iterator = iter(cursor)
+    for take in (cursor, iterator) * COUNT * 2:
+        try:
+            taken += numbers(next(take))
+        except Interruption:
+            assert "changes" in kind or cursor.alive
+        except StopIteration:
+            break
+    assert taken == NUMBERS
+    cursor.close()
+
+
+@pytest.mark.parametrize("fails_at", NUMBERS)
+@pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
+def test_decoding_error_ends_the_cursor(stage: Stage, kind: str, fails_at: int) -> None:
+    def fail(number: int) -> None:
+        if number == fails_at:
+            raise ValueError("no such number")
+
+    stage.decoder.act = fail
+    open_before = stage.open_cursors()
+    cursor, taken = KINDS[kind](stage), list[int]()
+    with pytest.raises(InvalidBSON, match="no such number"):
+        taken.extend(document["n"] for document in cursor)
+    assert taken == NUMBERS[: len(taken)]
+    assert len(taken) <= fails_at
+    assert (list(cursor), cursor.alive) == ([], False)
+    assert comes_true(lambda: stage.open_cursors() <= open_before)
+
+
+def test_decoding_error_of_a_stream_skips_one_change(stage: Stage) -> None:
+    def fail(number: int) -> None:
+        if number == 4:
+            raise ValueError("no such number")
+
+    stage.decoder.act = fail
+    changes, taken = KINDS["decoded changes"](stage), list[int]()
+    for _ in NUMBERS:
+        try:
+            taken += numbers(next(changes))
+        except InvalidBSON:
+            changes.left -= 1
+    assert taken == [number for number in NUMBERS if number != 4]
+    changes.close()
+
+
+def test_undecodable_first_batch_ends_the_cursor_on_the_server(stage: Stage) -> None:
+    dates, open_before = stage.quiet.test.dates, stage.open_cursors()
+    dates.insert_many([{"day": DatetimeMS(2**58)} for _ in NUMBERS])
+    cursor = dates.find(batch_size=2)
+    with pytest.raises(InvalidBSON):
+        next(cursor)
+    assert (list(cursor), cursor.alive) == ([], False)
+    assert comes_true(lambda: stage.open_cursors() <= open_before)
+
+
+def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(stage: Stage) -> None:
+    cursor = stage.decoded.find()
+    stage.decoder.act = lambda number: next(cursor)
+    with pytest.raises((InvalidOperation, InvalidBSON), match="cannot read the cursor"):
+        next(cursor)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
+def test_with_block_that_is_interrupted_sends_nothing(stage: Stage, kind: str, error: type[BaseException]) -> None:
+    cursor = KINDS[kind](stage)
+    cursor = getattr(cursor, "stream", cursor)
+    if "changes" not in kind:
+        next(cursor)
+    with patch.object(Executor, "run", side_effect=AssertionError) as send:
+        cursor.__exit__(error, error(), None)
+    assert not send.called
+    assert comes_true(lambda: not stage.left_cursors())
+
+
+def test_change_stream_that_its_application_closes_ends_the_iteration(stage: Stage) -> None:
+    stream = stage.plain.watch()
+    reader = gevent.spawn(list, stream)
+    gevent.sleep(0.05)
+    stream.close()
+    assert reader.get(timeout=5) == []
+    assert comes_true(lambda: not stage.left_cursors())
+
+
+def test_change_stream_without_changes_names_itself_and_its_limit(stage: Stage) -> None:
+    with stage.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
+        with pytest.raises(NetworkTimeout) as caught:
+            next(stream)
+        assert str(caught.value) == (
+            "change stream on the collection test.documents: no change within timeout_ms (200 ms); "
+            "next() may be called again"
+        )
+        assert stream.alive

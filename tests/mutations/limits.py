@@ -125,14 +125,6 @@ MUTATIONS = (
         INHERITED,
     ),
     M(
-        "tl15",
-        "each command of an iteration has a limit of its own",
-        CURSOR,
-        "            if deadline is None:\n                deadline = self._executor.deadline()  # of all that this iteration needs\n            if self.lease.cursor_id == 0 or (not self._fetch(deadline)",
-        "            if self.lease.cursor_id == 0 or (not self._fetch(deadline or self._executor.deadline())",
-        INHERITED,
-    ),
-    M(
         "tl16",
         "a wait for documents is not shortened",
         DECORATE,

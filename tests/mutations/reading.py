@@ -85,8 +85,8 @@ MUTATIONS = (
         "ra10",
         "a dropped cursor leaves its batch on its way",
         REAPER,
-        "                dropped.ahead.stop()\n",
-        "                pass\n",
+        "            self.ahead.stop()\n",
+        "            pass\n",
         TESTS,
     ),
     M(
@@ -183,14 +183,6 @@ MUTATIONS = (
         AHEAD,
         " or size * len(self._arrived) > _DECODED:\n",
         ":\n",
-        TESTS,
-    ),
-    M(
-        "ra36",
-        "documents that cannot be decoded ahead are passed over",
-        "wire/reply.py",
-        "            self._position = start\n",
-        "            pass\n",
         TESTS,
     ),
     M(

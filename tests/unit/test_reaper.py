@@ -38,8 +38,8 @@ class Pin:
         self.releases += 1
 
 
-def dropped(number, pin=None):
-    return Dropped(number, "db.c", ("127.0.0.1", 1), None, pin)
+def dropped(number, pin=None, namespace="db.c", port=1):
+    return Dropped(number, namespace, ("127.0.0.1", port), None, pin)
 
 
 @pytest.mark.parametrize("make_pin", [lambda: None, Pin])
@@ -136,7 +136,7 @@ def test_those_behind_one_at_which_the_greenlet_is_killed_are_ended():
     executor.run = lambda *given: throw(GreenletExit()) if given[0].command(None)["cursors"] == [1] else run(*given)
     reaper = CursorReaper(executor)
     reaper.take(dropped(1))
-    reaper.take(dropped(2))
+    reaper.take(dropped(2, port=2))
     gevent.idle()
     gevent.idle()
     assert executor.run_operations == [(0, [2])]
@@ -152,14 +152,14 @@ def test_after_the_client_is_closed_a_connection_is_given_back_all_the_same():
     assert (given_back, executor.run_operations) == ([1], [])
 
 
-def test_all_that_were_dropped_until_then_are_ended_in_one_go():
+def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
     executor = Executor()
     reaper = CursorReaper(executor)
-    for number in (1, 2, 3):
-        reaper.take(dropped(number))
+    for cursor in (dropped(1), dropped(2, namespace="db.d"), dropped(3), dropped(4, port=2), dropped(5)):
+        reaper.take(cursor)
     assert executor.run_operations == []
     gevent.idle()
-    assert executor.run_operations == [(0, [1]), (0, [2]), (0, [3])]
+    assert executor.run_operations == [(0, [1, 3, 5]), (0, [2]), (0, [4])]
 
 
 def test_it_takes_cursors_of_interrupted_operations():
