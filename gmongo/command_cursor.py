@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
@@ -12,7 +12,7 @@ from bson.codec_options import CodecOptions
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
-from gmongo.engines.iteration import iterate
+from gmongo.engines.iteration import runs
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.timeout_mode import limits_each_iteration
@@ -228,7 +228,7 @@ class CommandCursor(Generic[DocumentType]):
 
     def __iter__(self) -> Iterator[DocumentType]:
         """All documents that have not been taken; see :meth:`Cursor.__iter__ <gmongo.cursor.Cursor.__iter__>`."""
-        return iterate(self)
+        return chain.from_iterable(runs(self))
 
     def _opened(self) -> ServerCursor:
         return self._cursor

@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import chain
 from operator import is_
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeAlias, TypeVar, overload
@@ -20,7 +21,7 @@ from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
-from gmongo.engines.iteration import iterate
+from gmongo.engines.iteration import runs
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.timeout_mode import limits_each_iteration
@@ -521,42 +522,43 @@ class Cursor(Generic[DocumentType]):
                 self._turn.wait(self._executor.deadline())
                 continue
             with Turn(self):
-                client = self._collection.database.client
-                executor = self._executor
-                session: SessionHandle = self._session or executor.implicit_session()
-                if self._ahead is not None:
-                    self._check_read_ahead(session)
-                tailable = bool(self._flags & _TAILABLE)
-                exhaust = self._streams(session)
-                operation = self._operation(exhaust)
-                deadline = executor.deadline()
-                check_await_time(self._max_await_time_ms, deadline)
-                try:
-                    reply = executor.run(operation, session, deadline)
-                except BaseException as error:
-                    self._closed = self._closed or isinstance(
-                        error, BSONError
-                    )  # the same query would give the same error
-                    end_if_implicit(session)
-                    raise
-                self._cursor = ServerCursor(
-                    executor,
-                    client._reaper,
-                    reply,
-                    session,
-                    self._collection.codec_options,
-                    limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
-                    batch_size=self._batch_size,
-                    max_await_time_ms=self._max_await_time_ms,
-                    tailable=tailable,
-                    comment=self._fields.get("comment"),
-                    raw=self._raw,
-                    deadline=None if tailable or self._iterates else deadline,
-                    exhaust=exhaust,
-                )
-                if self._ahead is not None:
-                    self._cursor.read_ahead(*self._ahead)
+                self._open()
         return self._cursor
+
+    def _open(self) -> None:
+        client = self._collection.database.client
+        executor = self._executor
+        session: SessionHandle = self._session or executor.implicit_session()
+        if self._ahead is not None:
+            self._check_read_ahead(session)
+        tailable = bool(self._flags & _TAILABLE)
+        exhaust = self._streams(session)
+        operation = self._operation(exhaust)
+        deadline = executor.deadline()
+        check_await_time(self._max_await_time_ms, deadline)
+        try:
+            reply = executor.run(operation, session, deadline)
+        except BaseException as error:
+            self._closed = self._closed or isinstance(error, BSONError)  # the same query would give the same error
+            end_if_implicit(session)
+            raise
+        self._cursor = ServerCursor(
+            executor,
+            client._reaper,
+            reply,
+            session,
+            self._collection.codec_options,
+            limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
+            batch_size=self._batch_size,
+            max_await_time_ms=self._max_await_time_ms,
+            tailable=tailable,
+            comment=self._fields.get("comment"),
+            raw=self._raw,
+            deadline=None if tailable or self._iterates else deadline,
+            exhaust=exhaust,
+        )
+        if self._ahead is not None:
+            self._cursor.read_ahead(*self._ahead)
 
     def explain(self) -> DocumentDict:
         """Ask how the server would run the query, without running it for its documents. :meth:`Database.command
@@ -593,7 +595,7 @@ class Cursor(Generic[DocumentType]):
         """All documents that have not been taken, of a tailable cursor until there is none for now. Greenlets may share
         the iterator, and an error does not end it.
         """
-        return iterate(self)
+        return chain.from_iterable(runs(self))
 
     def __next__(self) -> DocumentType:
         """The next document; waits for it.

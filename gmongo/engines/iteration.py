@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from operator import length_hint
 from typing import NoReturn, Protocol
 
@@ -26,34 +25,27 @@ class _Gate:
     Several greenlets may wait in it, because the code of a Python function may run several times at once.
     """
 
-    __slots__ = ("_cursor", "is_open")
-
-    def __init__(self, cursor: Iterable) -> None:
-        self._cursor = cursor
-        self.is_open = True
+    cursor: Iterable
+    is_open = True
 
     def __iter__(self) -> _Gate:
         return self
 
     def __next__(self) -> NoReturn:
-        opened = self._cursor._opened()
-        self.is_open = opened is not None and opened.advance()
+        opened = self.cursor._opened()
+        self.is_open = opened is not None and (length_hint(opened.documents) > 0 or opened.advance())
         raise StopIteration
 
 
-def iterate(cursor: Iterable) -> Iterator[Value]:
-    """Iterate over all documents that no greenlet has taken.
+def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
+    """Yield the documents that have arrived, or else the gate, for ``itertools.chain.from_iterable``.
 
-    Greenlets may share the iterator. An error does not end it.
+    The documents of a run come without a call of a Python function. Greenlets may share the chain: this generator does
+    not switch, so that no greenlet enters it twice. The chain changes its state only after a step of the gate, without
+    a switch, so that a second greenlet may enter the chain while the first one waits in the gate.
     """
-    # The documents of a run come without a call of a Python function. `chain` changes its state only after a step of
-    # the gate, and then it does not switch, so that a second greenlet may enter it while the first one waits.
-    return chain.from_iterable(_runs(cursor))
-
-
-def _runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
-    """Yield the documents that have arrived, or else the gate. Does not switch: no greenlet enters it twice."""
-    gate = _Gate(cursor)
+    gate = _Gate()  # without a constructor, which would cost a call for each cursor
+    gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor
         if opened is None:

@@ -109,14 +109,6 @@ MUTATIONS = (
         INHERITED,
     ),
     M(
-        "tl13",
-        "a limit of iterations is one of the lifetime",
-        "cursor.py",
-        "                deadline=None if tailable or self._iterates else deadline,\n",
-        "                deadline=None if tailable else deadline,\n",
-        INHERITED,
-    ),
-    M(
         "tl14",
         "the same for cursors of commands",
         "command_cursor.py",
