@@ -292,19 +292,21 @@ class ClientSession:
         Specification: Transactions, "commitTransaction".
 
         :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
-        :raises InvalidOperation: there is no transaction, or it has been aborted.
+        :raises InvalidOperation: there is no transaction, it has been aborted, or another greenlet runs an operation in
+            the session.
         :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have succeeded
             all the same, and may be tried again.
         """
         self._ending.commit(self._deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
-        """Abort the transaction. Errors of the server are ignored, since it aborts by itself after a while.
+        """Abort the transaction. The method ignores errors of the server, which aborts the transaction after a while.
 
         Specification: Transactions, "abortTransaction".
 
         :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
-        :raises InvalidOperation: there is no transaction in progress.
+        :raises InvalidOperation: there is no transaction in progress, or another greenlet runs an operation in the
+            session.
         """
         self._ending.abort(self._deadline(timeout_ms))
 
@@ -393,14 +395,24 @@ class ClientSession:
 
     def _end(self, error: BaseException | None) -> None:
         state = self._state
+        if error is not None and state.is_used_elsewhere:
+            state.after_use = self._abandon
+            return
         state.check_free()
         try:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
+            if state.transaction.state is State.IN_PROGRESS:  # an interruption came before its abort was sent
+                self._ending.leave()
+            state.release()  # first: to check a connection in delivers events, so it may be interrupted
             state.transaction.unpin(error)
-            state.release()
             self._executor.transaction_ended(state.transaction, error)
+
+    def _abandon(self) -> None:
+        """End the session, and its transaction in the background. Does not switch."""
+        self._ending.abandon()
+        self._state.release()
 
     def __copy__(self) -> NoReturn:
         raise TypeError("a ClientSession cannot be copied: start another one")
@@ -414,14 +426,11 @@ class ClientSession:
         self._end(error)
 
     def __del__(self) -> None:
-        # No I/O and no switch here. A transaction in progress is left to the server, with the session.
-        state = getattr(self, "_state", None)
-        if state is None or state.has_ended:
-            return
-        if state.transaction.pin is not None:
-            state.transaction.pin.release_soon()
-        if not state.transaction.active:
-            state.release()
+        # No I/O and no switch here. A finaliser may find the session half made.
+        ending = getattr(self, "_ending", None)
+        if ending is not None and not self._state.has_ended:
+            ending.leave()
+            self._state.release()
 
 
 class _TransactionBlock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
@@ -26,6 +27,7 @@ from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
 from gmongo.engines.reaper import CursorReaper
+from gmongo.engines.session_reaper import SessionReaper
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
 from gmongo.execution.context import OperationContext
@@ -238,6 +240,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             self._encrypter = Encrypter(self, chosen.auto_encryption_opts, MongoClient, _SilentClient, construction)
         self._executor = self._make_executor(chosen, observers)
         self._reaper = CursorReaper(self._executor)
+        self._session_reaper = SessionReaper(self._executor)
         if chosen.connect:
             self._topology.open()
 
@@ -698,6 +701,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             if self._topology.description.has_readable_server(ANY_SERVER):
                 with Timeout(_CLOSE_TIMEOUT, False):
                     self._reaper.reap()
+                    self._session_reaper.reap(inf)
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):

@@ -10,12 +10,12 @@ from gevent import sleep
 from gmongo import _chance, _clock
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
-from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
+from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, PyMongoError
 from gmongo.execution.deadline import until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.session_state import SessionState
-from gmongo.operations.transaction import AbortTransaction, CommitTransaction
+from gmongo.operations.transaction import AbortAgain, AbortTransaction, CommitTransaction
 from gmongo.wire.limit import interrupt_after
 
 T = TypeVar("T")
@@ -53,9 +53,11 @@ class TransactionEnd:
     def commit(self, deadline: float | None = None) -> None:
         """Commit the transaction by `deadline`; None is the usual one.
 
-        :raises InvalidOperation: there is no transaction, or it has been aborted, or the session has ended.
+        :raises InvalidOperation: there is no transaction, or it has been aborted, or the session has ended, or another
+            greenlet runs an operation in it.
         """
         _ = self._state.server_session
+        self._state.check_free()
         transaction = self._state.transaction
         if transaction.begin_commit():
             self._run(CommitTransaction(transaction), deadline)
@@ -65,30 +67,42 @@ class TransactionEnd:
     def abort(self, deadline: float | None = None) -> None:
         """Abort the transaction by `deadline`; None is the usual one. Errors of the server are ignored.
 
-        :raises InvalidOperation: there is no transaction in progress, or the session has ended.
+        :raises InvalidOperation: there is no transaction in progress, or the session has ended, or another greenlet
+            runs an operation in it.
         """
+        self._state.check_free()
         self._abort(deadline, None)
 
     def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
         """Abort by `deadline`, because of an error if there is one."""
-        _ = self._state.server_session
+        session = self._state.server_session
         transaction = self._state.transaction
-        to_send = transaction.begin_abort()
+        again = AbortAgain(transaction, session) if transaction.begin_abort() else None
         try:
-            if to_send:
+            if again is not None:
                 self._run(AbortTransaction(transaction), deadline)
-        except PyMongoError:
-            pass
+                again = None
+        except PyMongoError as error:
+            if not error.timeout and not session.unanswered:
+                again = None
         except BaseException as error:
             reason = error
             raise
         finally:
+            if again is not None and not transaction.active:
+                self._executor.sessions.leave(session, again)
             transaction.unpin(reason)
             reason = None  # it refers to this frame
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most."""
+        """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most.
+
+        If another greenlet runs an operation in the session, the abort follows that operation in the background.
+        """
+        if self._state.is_used_elsewhere:
+            self._state.after_use = self.abandon
+            return None
         if error is None or isinstance(error, Exception):
             return self._abort(deadline, error)
         hurry, too_long = _INTERRUPTED_ABORT_TIMEOUT, _TooLongError()
@@ -100,6 +114,25 @@ class TransactionEnd:
                 raise
         finally:
             del too_long  # it refers to this frame
+
+    def abandon(self) -> None:
+        """Leave the transaction to the background. Does not switch."""
+        self.leave()
+        self._executor.transaction_ended(self._state.transaction, None)
+
+    def leave(self) -> None:
+        """Leave the transaction to the background, unobserved. Does not switch. A finaliser may call it."""
+        transaction, session = self._state.transaction, self._state.server_session
+        pin, again = transaction.pin, AbortAgain(transaction, session)
+        if transaction.active and transaction.begin_abort():
+            session.dirty = True
+            if pin is None:
+                self._executor.sessions.leave(session, again)
+            else:
+                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # which ends it
+        transaction.pin = transaction.pinned_address = None
+        if pin is not None:
+            pin.release_soon()
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction

@@ -166,13 +166,17 @@ class CommandRunner:
             if isinstance(error, ProtocolError):
                 # After a reply that breaks the protocol, nothing that comes on this connection can be relied on.
                 connection.mark_unusable(error)
-            if connection.unanswered is not None:
-                connection.expect_late_reply(LateReply(attempt.operation, connection.address, self.orphan_taker))
+            session = None
             if not connection.usable:  # the server may still be busy with its command
-                if attempt.session is not None:
-                    attempt.session.server_session.dirty = True
-                elif attempt.server_session is not None:
-                    attempt.server_session.dirty = True
+                session = attempt.server_session if attempt.session is None else attempt.session.server_session
+            if session is not None:
+                if isinstance(error, (PyMongoError, BSONError)):
+                    session.dirty, session = True, None
+                else:
+                    session.interrupted(connection.address)
+            if connection.unanswered is not None:
+                late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)
+                connection.expect_late_reply(late)
             if isinstance(error, PyMongoError):
                 self._topology.handle_error(connection, error)
             elif reply is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gmongo.execution.operation import Operation, Result
+from gmongo.execution.sessions import ServerSession
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
@@ -13,21 +14,25 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Ends the cursor that such a reply opens, as no cursor object refers to it.
+    """Ends the cursor that such a reply opens, as no cursor object refers to it, and makes the session available.
 
     It refers to nothing of the client but weakly, so that a client that is dropped is not kept by a late reply.
 
     :param operation: that was interrupted.
     :param address: of the server.
     :param orphan_taker: finds what takes such cursors.
+    :param session: of the operation, if it has one and only this reply is missing in it.
     """
 
-    __slots__ = ("_address", "_operation", "_orphan_taker")
+    __slots__ = ("_address", "_operation", "_orphan_taker", "_session")
 
-    def __init__(self, operation: Operation, address: Address, orphan_taker: OrphanTaker) -> None:
+    def __init__(
+        self, operation: Operation, address: Address, orphan_taker: OrphanTaker, session: ServerSession | None
+    ) -> None:
         self._operation = operation
         self._address = address
         self._orphan_taker = orphan_taker
+        self._session = session
 
     def __call__(self, body: Buffer) -> None:
         """Look at the body of the reply. Does not switch.
@@ -38,3 +43,5 @@ class LateReply:
         take = self._orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
+        if self._session is not None:
+            self._session.answered()

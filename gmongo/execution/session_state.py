@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bson.timestamp import Timestamp
@@ -40,6 +41,7 @@ class SessionState:
         "_snapshot",
         "_snapshot_time",
         "_user",
+        "after_use",
         "cluster_time",
         "limit",
         "operation_time",
@@ -56,6 +58,7 @@ class SessionState:
         self._snapshot = snapshot
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # the greenlet that runs an operation in it now
+        self.after_use: Callable[[], None] | None = None  # ends the session or its transaction after the operation
         self.transaction = Transaction()
         self.limit: float | None = None  # the deadline of with_transaction
         self.cluster_time: Document | None = None  # the newest seen
@@ -112,6 +115,11 @@ class SessionState:
             self.transaction.leave()
         self._user = getcurrent()  # last: an operation that is refused has no `end_use`
 
+    @property
+    def is_used_elsewhere(self) -> bool:
+        """True while another greenlet runs an operation in it."""
+        return self._user is not None and self._user is not getcurrent()
+
     def check_free(self) -> None:
         """Refuse to go on while another greenlet uses the session.
 
@@ -125,6 +133,9 @@ class SessionState:
     def end_use(self) -> None:
         """The operation has ended."""
         self._user = None
+        if self.after_use is not None:
+            after, self.after_use = self.after_use, None
+            after()
 
     def release(self) -> None:
         """Give the server session back, if that has not been done yet."""

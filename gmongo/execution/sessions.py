@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -16,10 +16,12 @@ from gmongo.errors import InvalidOperation
 from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 
 if TYPE_CHECKING:
+    from gmongo._background import Wakeup
     from gmongo.execution.executor import Executor
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
+    from gmongo.wire.address import Address
 
 T = TypeVar("T")
 
@@ -27,7 +29,10 @@ T = TypeVar("T")
 class ServerSession:
     """A logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
 
-    __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number")
+    __slots__ = ("address", "dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
+
+    address: Address
+    """The server of the command that was interrupted last, if one was."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch  # how many forks lay behind the process that made it
@@ -35,6 +40,22 @@ class ServerSession:
         self.last_used = _clock.monotonic()
         self.dirty = False  # a network error hit one of its commands, so the server may still be busy with it
         self.transaction_number = 0
+        self.unanswered = 0  # how many of its commands were interrupted, and may run on the server still
+        self.wakeup: Wakeup | None = None  # of the greenlet that ends those
+
+    def interrupted(self, address: Address) -> None:
+        """Note that a greenlet was interrupted before the reply to a command.
+
+        :param address: of the server.
+        """
+        self.unanswered += 1
+        self.address = address
+
+    def answered(self) -> None:
+        """Note that the late reply to an interrupted command has come. Does not switch."""
+        self.unanswered -= 1
+        if self.wakeup is not None:
+            self.wakeup.set()
 
 
 class Session(Protocol):
@@ -237,13 +258,15 @@ class ServerSessionPool:
     :param topology: knows how long the servers keep a session that is not used.
     """
 
-    __slots__ = ("_epoch", "_idle", "_topology", "in_use")
+    __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # how many have been taken out, and not been given back
+        # What ends interrupted commands and open transactions on the server; None if it is gone.
+        self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:
         return len(self._idle)
@@ -263,16 +286,36 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Take a session back, unless it is dirty, about to expire, or of the process that this one was forked from."""
+        """Take a session back, unless it is dirty, about to expire, or of the process that this one was forked from.
+
+        The reaper takes a session with an interrupted command.
+        """
         if session.epoch != self._epoch:  # the parent's, which `forget` does not count any more
             return
         self.in_use -= 1
+        if session.unanswered:
+            self.leave(session)
+            return
         idle = self._idle
         oldest_use = _clock.monotonic() - self._topology.description.sessions_usable
         while idle and idle[0].last_used < oldest_use:
             idle.popleft()
         if not session.dirty and session.last_used >= oldest_use:
             idle.append(session)
+
+    def leave(self, session: ServerSession, abort: Operation | None = None) -> None:
+        """Leave a session to the reaper. Does not switch.
+
+        :param abort: ends a transaction; None kills the session.
+        """
+        take = self.reaper()
+        if take is not None:
+            take(session, abort)
+
+    def restore(self, session: ServerSession) -> None:
+        """Take a session back from the reaper."""
+        self.in_use += 1
+        self.release(session)
 
     def drain(self) -> list[DocumentDict]:
         """Take all sessions out; returns their IDs, for ``endSessions``."""
@@ -285,3 +328,7 @@ class ServerSessionPool:
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
+
+
+def _no_reaper() -> None:
+    return None

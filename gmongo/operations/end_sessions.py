@@ -1,4 +1,4 @@
-"""The `endSessions` command."""
+"""The commands that end sessions: `endSessions` and `killSessions`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gmongo.cmap.hello import Hello
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
 from gmongo.read_preferences import PrimaryPreferred
+from gmongo.wire.address import Address
 
 _MOST_AT_ONCE = 10_000
 ANY_SERVER = PrimaryPreferred()
@@ -39,3 +40,28 @@ class EndSessions(Operation):
 
     def command(self, hello: Hello) -> DocumentDict:
         return {"endSessions": self.ids}
+
+
+class KillSessions(Operation):
+    """End all commands, cursors and transactions of sessions.
+
+    :param ids: of the sessions.
+    :param address: of the server that runs their commands.
+    """
+
+    name = "killSessions"
+    takes_session = False
+    takes_max_time = False
+    retries_overload = False
+    waits_for_server = False
+    in_background = True
+
+    __slots__ = ("address", "ids")
+
+    def __init__(self, ids: list[DocumentDict], address: Address) -> None:
+        super().__init__(_CONTEXT)
+        self.ids = ids
+        self.address = address
+
+    def command(self, hello: Hello) -> DocumentDict:
+        return {"killSessions": self.ids}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bson
+
 from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.sessions import ServerSession
 from gmongo.execution.transaction import Transaction
 from gmongo.wire.address import Address
 
@@ -77,3 +80,41 @@ class AbortTransaction(_EndTransaction):
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         if not overloaded:  # else the transaction is open there still, and the next try must reach it
             transaction.unpin()
+
+
+class AbortAgain(Operation):
+    """Abort a transaction that an interrupted command may have begun after the first abort.
+
+    The session may have another transaction by then, so the command names the session and the number of this one.
+
+    :param transaction: to end.
+    :param session: of the transaction.
+    """
+
+    name = "abortTransaction"
+    is_write = True
+    takes_session = False
+    takes_max_time = False
+    takes_write_concern = True
+    retries_overload = False
+    waits_for_server = False
+    in_background = True
+
+    __slots__ = ("_fields", "address")
+
+    def __init__(self, transaction: Transaction, session: ServerSession) -> None:
+        super().__init__(OperationContext("admin", write_concern=transaction.settings.write_concern))
+        self.address = transaction.pinned_address
+        self._fields: DocumentDict = {
+            "lsid": session.lsid,
+            "txnNumber": bson.Int64(session.transaction_number),
+            "autocommit": False,
+        }
+        if transaction.recovery_token is not None:
+            self._fields["recoveryToken"] = transaction.recovery_token
+
+    def command(self, hello: Hello) -> DocumentDict:
+        return {self.name: 1, **self._fields}
+
+    def result(self, reply: DocumentDict, address: Address) -> None:
+        return None

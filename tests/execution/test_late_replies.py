@@ -264,7 +264,7 @@ def test_a_connection_that_is_used_again_may_be_interrupted_again(client, server
 def test_a_reply_that_has_come_in_part(pieces, filling, compresses, client_of, server, pools):
     server.pieces, server.filling, server.compresses = pieces, bytes(filling), compresses
     compressors = {"compressors": "zlib"} if compresses else {}
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, **compressors)
+    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, **compressors)
     ask_late(client, server)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
@@ -284,7 +284,8 @@ def test_a_long_reply_that_is_interrupted_far_inside(client, server, pools):
 
 
 def test_the_limit_of_bytes_holds_for_the_late_reply_only(client_of, server, pools):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE // 2)
+    options = {"drainLateRepliesMS": 10_000, "drainLateRepliesBytes": LARGE // 2, "maxPoolSize": 1}
+    client = client_of(drainLateReplies=True, **options)
     ask_late(client, server)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))

@@ -196,22 +196,6 @@ MUTATIONS = (
         "load_balanced/test_topology",
     ),
     M(
-        "l28",
-        "a session that is collected keeps its connection",
-        "client_session.py",
-        "        if state.transaction.pin is not None:\n            state.transaction.pin.release_soon()\n",
-        "",
-        "load_balanced/test_pinned_transactions",
-    ),
-    M(
-        "l29",
-        "the end of a session keeps its connection",
-        "client_session.py",
-        "            state.transaction.unpin(error)\n            state.release()\n",
-        "            state.release()\n",
-        "load_balanced/test_pinned_transactions",
-    ),
-    M(
         "l30",
         "the time-out behind a load balancer does not name the holders of the connections",
         "cmap/pool.py",

@@ -157,10 +157,11 @@ def test_a_reauthentication_that_fails_takes_effect(error: BaseException) -> Non
     scene.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
     scene.connection.reauthenticate.side_effect = error
     scene.connection.usable = False
-    scene.attempt.server_session = SimpleNamespace(dirty=False)
+    session = scene.attempt.server_session = Mock(dirty=False)
     with pytest.raises(type(error)):
         scene.runner.run(scene.attempt, scene.connection)
-    assert scene.attempt.server_session.dirty
+    is_network = isinstance(error, AutoReconnect)
+    assert (session.dirty, session.interrupted.called) == (is_network, not is_network)
     assert scene.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 

@@ -201,7 +201,9 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
     taken: list[Any] = []
     operation: Any = Mock()
     operation.late_cursor.return_value = cursor
-    LateReply(operation, ("h", 1), lambda: taken.append if takes else None)(b"body")
+    session = Mock()
+    LateReply(operation, ("h", 1), lambda: taken.append if takes else None, session)(b"body")
+    assert session.answered.call_count == 1
     operation.late_cursor.assert_called_once_with(b"body", ("h", 1))
     assert taken == ([cursor] if takes and cursor else [])
 

@@ -1,0 +1,146 @@
+"""Ends on the server the commands and the transactions that interrupted greenlets have left there."""
+
+from __future__ import annotations
+
+from collections import deque
+from weakref import WeakMethod
+
+from bson.errors import BSONError
+
+from gmongo import _clock
+from gmongo._background import Wakeup, spawn_for
+from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Operation
+from gmongo.execution.sessions import ServerSession, unbound
+from gmongo.operations.end_sessions import KillSessions
+from gmongo.wire.address import Address
+from gmongo.wire.transport import without_frames
+
+# An interrupted command may reach the server after its abort, or begin after it, so each attempt has successors.
+# Seconds before each attempt.
+_DELAYS = (0.1, 0.4, 1.5)
+_ATTEMPT_TIMEOUT = 1.0  # seconds
+_ENDED: float = -1.0  # ends the greenlet
+
+
+class _Remnant:
+    """A session with an interrupted command, or a transaction that may be open.
+
+    :param abort: ends the transaction; None kills the session.
+    """
+
+    __slots__ = ("abort", "attempts", "due", "session")
+
+    def __init__(self, session: ServerSession, abort: Operation | None) -> None:
+        self.session = session
+        self.abort = abort
+        self.attempts = 0
+        self.due = _clock.monotonic() + _DELAYS[0]
+
+    def is_due(self, now: float) -> bool:
+        """True at its time, and at once after the late reply of the interrupted command."""
+        return self.due <= now or not self.session.unanswered
+
+    def postpone(self) -> bool:
+        """Schedule the next attempt; False after the last one."""
+        self.attempts += 1
+        if self.attempts == len(_DELAYS):
+            return False
+        self.due = _clock.monotonic() + _DELAYS[self.attempts]
+        return True
+
+
+class SessionReaper:
+    """Takes sessions and transactions from interrupted operations and from finalisers, and ends them in a greenlet.
+
+    A session is reused if the late reply of each interrupted command comes and each kill has succeeded.
+
+    :param executor: runs `killSessions` and `abortTransaction`.
+    """
+
+    __slots__ = ("__weakref__", "_epoch", "_executor", "_is_running", "_remnants", "_taken", "_wakeup")
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        executor.sessions.reaper = WeakMethod(self.take)
+        self._taken: deque[_Remnant] = deque()  # a finaliser may append to it at any moment
+        self._remnants: dict[_Remnant, None] = {}
+        self._is_running = False
+        self._epoch = 0  # of the greenlet
+        self._wakeup: Wakeup | None = None
+
+    def take(self, session: ServerSession, abort: Operation | None) -> None:
+        """Take a session or a transaction over. Does no I/O and does not switch. Any thread may call it.
+
+        :param session: that nothing else uses, unless there is `abort`.
+        :param abort: ends the transaction; None kills the session.
+        """
+        hub = self._executor.topology.hub
+        if hub is not None:  # the client is open
+            self._taken.append(_Remnant(session, abort))
+            hub.loop.run_callback_threadsafe(self._start)
+
+    def _start(self) -> None:
+        if not self._is_running or self._epoch != self._executor.epoch:
+            self._is_running, self._epoch = True, self._executor.epoch
+            self._wakeup = Wakeup()
+            spawn_for(self, self._wakeup, SessionReaper._step)
+        if self._wakeup is not None:
+            self._wakeup.set()
+
+    def _step(self) -> float:
+        """End the remnants that are due; returns the seconds until the next are."""
+        self.reap(_clock.monotonic())
+        if self._executor.topology.hub is None or not (self._remnants or self._taken):
+            self._is_running = False
+            return _ENDED
+        return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
+
+    def reap(self, now: float) -> None:
+        """End the remnants that are due at `now`, a time of the clock in seconds. A forked child forgets all."""
+        while self._taken:
+            remnant = self._taken.popleft()
+            remnant.session.wakeup = self._wakeup
+            self._remnants[remnant] = None
+        sessions: dict[Address, list[_Remnant]] = {}
+        for remnant in [remnant for remnant in self._remnants if remnant.is_due(now)]:
+            if remnant.session.epoch != self._executor.epoch:
+                self._forget(remnant)
+            elif remnant.abort is not None:
+                self._abort(remnant, remnant.abort)
+            elif remnant.session.unanswered:
+                sessions.setdefault(remnant.session.address, []).append(remnant)
+            else:
+                self._forget(remnant)
+                self._executor.sessions.restore(remnant.session)
+        for address, remnants in sessions.items():
+            self._kill(address, remnants)
+
+    def _abort(self, remnant: _Remnant, abort: Operation) -> None:
+        was_answered = not remnant.session.unanswered
+        error = self._run(abort)
+        if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone():
+            self._forget(remnant)
+
+    def _kill(self, address: Address, remnants: list[_Remnant]) -> None:
+        if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # it lacks this command
+            error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
+            for remnant in remnants:
+                # This kill may still be on its way, and would end the next command of the session.
+                remnant.session.dirty = remnant.session.dirty or error is not None
+        for remnant in remnants:
+            if not remnant.postpone():
+                self._forget(remnant)
+
+    def _forget(self, remnant: _Remnant) -> None:
+        self._remnants.pop(remnant, None)  # `close` may have ended it meanwhile
+
+    def _run(self, operation: Operation) -> BaseException | None:
+        """Run an operation within the time of one attempt; returns its error."""
+        try:
+            with unbound():
+                self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)
+        except (PyMongoError, BSONError) as error:
+            return without_frames(error)
+        return None

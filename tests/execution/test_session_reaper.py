@@ -1,0 +1,199 @@
+"""Interrupted commands and open transactions end on the server (``docs/time-limits.md``)."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo import MongoClient
+from gmongo.client_session import ClientSession
+from gmongo.errors import InvalidOperation
+from gmongo.server_api import ServerApi
+from gmongo.testing import Deployment
+from tests.execution.harness import check_nothing_held, fail, idle, slow
+from tests.support.clients import Client
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.usefixtures("virtual_time")
+
+
+def in_session(client: Client) -> None:
+    with client.start_session() as session:
+        client.db.c.insert_one({"_id": 1}, session=session)
+
+
+OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
+    "a read": ("find", lambda client: client.db.c.find_one({})),
+    "a write": ("update", lambda client: client.db.c.update_many({}, {"$set": {"a": 1}})),
+    "a write in a session": ("insert", in_session),
+}
+
+
+def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
+    """Kill a greenlet after the server has received its command; returns the session of that command."""
+    slow(deployment, command, milliseconds=milliseconds, times=1)
+    running = gevent.spawn(run)
+    eventually(lambda: deployment.commands.named(command))
+    running.kill()
+    return bytes(deployment.commands.named(command)[-1].body["lsid"]["id"])
+
+
+def killed(deployment: Deployment) -> list[list[bytes]]:
+    """The sessions that each `killSessions` names."""
+    return [
+        [bytes(each["id"]) for each in one.body["killSessions"]] for one in deployment.commands.named("killSessions")
+    ]
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_session_of_interrupted_command_is_killed_three_times_and_dropped(name, deployment, client):
+    command, run = OPERATIONS[name]
+    session = interrupt(deployment, command, lambda: run(client))
+    assert killed(deployment) == []
+    gevent.sleep(0.2)
+    assert killed(deployment) == [[session]]
+    gevent.sleep(5)
+    assert killed(deployment) == [[session]] * 3
+    assert session not in idle(client)
+    check_nothing_held(client)
+
+
+def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(deployment, client):
+    slow(deployment, "find")
+    running = [gevent.spawn(client.db.c.find_one, {}) for _ in range(5)]
+    eventually(lambda: len(deployment.commands.named("find")) == 5)
+    gevent.killall(running)
+    gevent.sleep(0.2)
+    assert [len(sessions) for sessions in killed(deployment)] == [5]
+
+
+@pytest.mark.parametrize(("milliseconds", "kills"), [(50, 0), (300, 1)])
+def test_session_is_reused_after_its_late_reply(milliseconds, kills, deployment, connect):
+    client = connect(deployment, drainLateReplies=True)
+    session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
+    gevent.sleep(5)
+    assert killed(deployment) == [[session]] * kills
+    assert session in idle(client)
+
+
+def test_session_is_dropped_if_its_kill_may_still_come(deployment, connect):
+    client = connect(deployment, drainLateReplies=True)
+    session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), 300)
+    fail(deployment, "killSessions", code=11601, labels=None)
+    gevent.sleep(5)
+    assert session not in idle(client)
+
+
+def test_close_kills_sessions_at_once(deployment, connect):
+    client = connect(deployment)
+    session = interrupt(deployment, "update", lambda: OPERATIONS["a write"][1](client))
+    client.close()
+    assert killed(deployment) == [[session]]
+    gevent.sleep(5)
+    assert killed(deployment) == [[session]]
+
+
+def test_strict_stable_api_sends_no_command_that_it_lacks(deployment, connect):
+    client = connect(deployment, server_api=ServerApi("1", strict=True))
+    interrupt(deployment, "find", lambda: client.db.c.find_one({}))
+    gevent.sleep(5)
+    assert killed(deployment) == []
+    check_nothing_held(client)
+
+
+def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):
+    client: Client = MongoClient(deployment.uri)
+    interrupt(deployment, "find", partial(client.db.c.find_one, {}))
+    gevent.sleep(0.01)
+    reaper = weakref.ref(client._session_reaper)
+    del client
+    gevent.sleep(0.01)
+    gc.collect()
+    assert reaper() is None
+
+
+# Transactions
+
+
+def write(client: Client, session: ClientSession) -> None:
+    client.db.c.update_one({"_id": 1}, {"$inc": {"n": 1}}, session=session)
+
+
+@pytest.fixture
+def witness(deployment: Deployment, connect: Callable[..., Client]) -> Client:
+    """Another client, which has stored the document that the transactions change."""
+    witness = connect(deployment)
+    witness.db.c.insert_one({"_id": 1, "n": 0})
+    return witness
+
+
+def check_free(witness: Client) -> None:
+    """No transaction holds the document, and none has changed it."""
+    with gmongo.timeout(1):
+        assert witness.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
+
+
+@pytest.mark.parametrize("keeps_session", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_transaction_ends_that_begins_after_its_abort(keeps_session, strict, deployment, connect, witness):
+    options = {"server_api": ServerApi("1", strict=True)} if strict else {}
+    client = connect(deployment, drainLateReplies=True, **options)
+    session = client.start_session()
+
+    def run() -> None:
+        with nullcontext() if keeps_session else session, session.start_transaction():
+            write(client, session)
+
+    interrupt(deployment, "update", run, 400)
+    assert len(deployment.commands.named("abortTransaction")) == 1, "it came before the transaction"
+    gevent.sleep(2)
+    check_free(witness)
+    session.end_session()
+    check_nothing_held(client)
+
+
+def test_transaction_of_dropped_session_is_aborted(client, witness):
+    session = client.start_session()
+    session.start_transaction()
+    write(client, session)
+    del session
+    gc.collect()
+    check_nothing_held(client)
+    gevent.sleep(1)
+    check_free(witness)
+
+
+def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployment, client, witness):
+    with client.start_session() as session:
+        session.start_transaction()
+        write(client, session)
+        fail(deployment, "abortTransaction", times=1, code=None, labels=None, blockConnection=True, blockTimeMS=9_000)
+        session.abort_transaction(timeout_ms=50)
+    gevent.sleep(2)
+    check_free(witness)
+
+
+@pytest.mark.parametrize("leaves_by", ["error", "commit"])
+def test_operation_in_progress_succeeds_when_another_greenlet_leaves_the_transaction(
+    leaves_by, deployment, client, witness
+):
+    slow(deployment, "update", milliseconds=300, times=1)
+    refused = pytest.raises(InvalidOperation, match="in use by another greenlet")
+    with refused, client.start_session() as session, session.start_transaction():
+        first = gevent.spawn(write, client, session)
+        eventually(lambda: deployment.commands.named("update"))
+        if leaves_by == "error":
+            write(client, session)
+    first.get(timeout=5)
+    assert session.has_ended
+    gevent.sleep(1)
+    check_free(witness)
+    check_nothing_held(client)
