@@ -45,7 +45,7 @@ class _Remnant:
     def postpone(self) -> bool:
         """Schedule the next attempt; False after the last one."""
         self.attempts += 1
-        if self.attempts == len(_DELAYS):
+        if self.attempts >= len(_DELAYS):  # `close` may have made attempts meanwhile
             return False
         self.due = _clock.monotonic() + _DELAYS[self.attempts]
         return True
