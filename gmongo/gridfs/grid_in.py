@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import datetime
 import io
+import logging
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from types import TracebackType
 from typing import NoReturn
 
 from bson.binary import Binary
 from bson.int64 import Int64
-from gevent import spawn
 
-from gmongo._documents import DocumentDict, Value
+from gmongo._background import RestartingGreenlet, Wakeup
+from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
+from gmongo._safe_log import safely
 from gmongo._server_facts import codes
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
-from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from gmongo.errors import (
+    BulkWriteError,
+    ConnectionFailure,
+    DuplicateKeyError,
+    InvalidOperation,
+    OperationFailure,
+    PyMongoError,
+)
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.deadline import until
 from gmongo.gridfs.errors import FileExists
+from gmongo.gridfs.exclusive_use import ExclusiveUse
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session
 from gmongo.wire.message import Buffer
+from gmongo.wire.transport import without_frames
 
-# Chunks are sent together when so many bytes have come.
+_log = logging.getLogger("gmongo.background")
+
+# Chunks are sent together when so many bytes, or so many chunks, have come.
 _BUFFER_SIZE = 4 * 1024 * 1024
+_MOST_CHUNKS = 1000  # so that one command can name them all
+# When to remove the chunks of an interrupted insert, which the server may still perform: seconds between the attempts.
+_PAUSES = (0.0, 0.1, 0.5, 2.0)
 # Names that keywords and attributes may have instead.
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
@@ -38,8 +53,11 @@ class GridIn:
     """A file to be written, which readers see when it is closed; made by :meth:`GridFSBucket.open_upload_stream` and
     :meth:`GridFS.new_file`.
 
-    In a ``with``, it is closed at the end; if an exception leaves the block, the upload is aborted instead, and what
-    was stored of it is removed (after a kill or a time-out, in the background).
+    In a ``with``, it is closed at the end; if an exception leaves the block, the upload is aborted instead, and the
+    driver removes the stored chunks: in the background after a kill, a timeout, or a lost connection.
+
+    An upload that has failed stays failed: :meth:`write` and :meth:`close` raise the first error again, and
+    :meth:`abort` removes the stored chunks. One greenlet at a time may write: a second one gets InvalidOperation.
 
     Attributes set on it become fields of the file's description.
 
@@ -73,28 +91,44 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full, but not sent yet
         self._n = 0  # of the next chunk
         self._length = 0
-        self._is_sole = "_id" not in kwargs  # no other file has its _id
-        self._owns_chunks = False  # there may be chunks with its _id, and they are its own
+        self._owns_chunks = False  # its first chunk is stored, so all chunks of files with its _id are its own
+        self._doubtful: list[Value] = []  # the _ids of further chunks that may be stored
+        self._sent: Document | None = None  # the description, when that may be stored
+        self._unanswered = False  # the server may still store what was sent last
+        self._failure: BaseException | None = None  # the first one
+        self._removes = False  # in the background
         self._closed = False
+        self._use = ExclusiveUse("GridIn")
 
     # Writing
 
     def write(self, data: object) -> None:
-        """Write bytes, text, or all that a file has.
+        """Write bytes, text, or all that a file has. If that file fails, the driver removes the stored chunks.
 
         :param data: bytes; text, if `encoding` was given; or an object with a ``read`` method.
         :raises ValueError: the file is closed.
         :raises TypeError: `data` is something else, or text without an encoding.
         :raises FileExists: there is another file with this ``_id``.
+        :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
+        :raises PyMongoError: this call has failed to store chunks, or an earlier one has.
         """
-        if self._closed:
-            raise ValueError("cannot write to a closed file")
-        with until(self._deadline):
+        with self._use:
+            if self._closed:
+                raise ValueError("cannot write to a closed file")
+            self._raise_failure()
             read = getattr(data, "read", None)
-            if read is not None:
-                self._write_file(read)
-            else:
-                self._write_bytes(self._bytes_of(data))
+            content = b"" if read is not None else self._bytes_of(data)
+            try:
+                with until(self._deadline):
+                    if read is not None:
+                        self._write_file(read)
+                    else:
+                        self._write_bytes(content)
+            except BaseException as error:
+                self._fail(error)
+                if read is not None:
+                    self._clean_up_after(error)
+                raise
 
     def _bytes_of(self, data: object) -> Buffer:
         if isinstance(data, (bytes, bytearray, memoryview)):
@@ -106,13 +140,8 @@ class GridIn:
         return data.encode(self._encoding)
 
     def _write_file(self, read: Callable[[int], object]) -> None:
-        """Copy a file to its end. If it fails, the upload is aborted."""
-        try:
-            while data := read(self.chunk_size):
-                self._write_bytes(self._bytes_of(data))
-        except BaseException as error:
-            self._give_up(error)
-            raise
+        while data := read(self.chunk_size):
+            self._write_bytes(self._bytes_of(data))
 
     def _write_bytes(self, data: Buffer) -> None:
         view = memoryview(data).cast("B")
@@ -124,7 +153,7 @@ class GridIn:
             view = view[room:]
             if len(self._buffer) == size:
                 self._cut()
-                if len(self._chunks) * size >= _BUFFER_SIZE:
+                if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MOST_CHUNKS:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
@@ -150,23 +179,25 @@ class GridIn:
         self._n += 1
 
     def _flush(self) -> None:
-        """Send the chunks. If that fails, nothing more can be written, since the file would have a gap."""
+        """Send the chunks."""
+        self._storage.prepare(self._session)
+        if not self._chunks:
+            return
+        self._doubtful = [chunk["_id"] for chunk in self._chunks]
+        self._unanswered = True
         try:
-            self._storage.prepare(self._session)
-            if self._chunks:
-                self._owns_chunks |= self._is_sole  # also of what is interrupted, and done all the same
-                self._storage.chunks.insert_many(self._chunks, session=self._session)
-                self._owns_chunks = True
-        except Exception as error:
-            self._end()  # what has failed to store chunks would fail to remove them, too
-            if _is_duplicate(error):
-                raise self._exists() from error
-            if isinstance(error, BulkWriteError) and not error.details["writeErrors"]:
-                raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
+            self._storage.chunks.insert_many(self._chunks, session=self._session)
+        except OperationFailure as error:
+            self._unanswered = False
+            if isinstance(error, BulkWriteError):
+                if _is_duplicate(error):
+                    raise self._exists() from error
+                if not error.details["writeErrors"]:
+                    raise_write_concern_error({"writeConcernError": error.details["writeConcernErrors"][-1]})
             raise
-        except BaseException as error:
-            self._give_up(error)
-            raise
+        self._owns_chunks = True
+        self._unanswered = False
+        self._doubtful = []
         self._chunks = []
 
     def _exists(self) -> FileExists:
@@ -178,52 +209,124 @@ class GridIn:
         """Write what is left, and make the file visible. It may be called again.
 
         :raises FileExists: there is another file with this ``_id``.
+        :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
+        :raises PyMongoError: this call has failed to store the file, or an earlier one has.
         """
-        if self._closed:
-            return
-        with until(self._deadline):
-            if self._buffer:
-                self._cut()
-            self._flush()
-            description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
+        with self._use:
+            if self._closed:
+                return
+            self._raise_failure()
             try:
-                self._storage.files.insert_one(description, session=self._session)
-            except DuplicateKeyError as error:
-                raise self._exists() from error
+                with until(self._deadline):
+                    self._finish()
+            except BaseException as error:
+                self._fail(error)
+                raise
+
+    def _finish(self) -> None:
+        if self._buffer:
+            self._cut()
+        self._flush()
+        description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
+        self._sent = description
+        self._unanswered = True
+        try:
+            self._storage.files.insert_one(description, session=self._session)
+        except DuplicateKeyError as error:
+            self._sent = None
+            self._unanswered = False
+            raise self._exists() from error
         self._file = description
         self._closed = True
 
     def abort(self) -> None:
-        """Remove what was stored, and close the file.
+        """Remove what was stored, and close the file. It may be called again, also after it has failed.
 
+        :raises InvalidOperation: another greenlet uses the file.
         :raises PyMongoError: it could not be removed.
         """
-        if self._closed:
-            return
-        self._end()
-        if self._owns_chunks or self._is_sole:
-            self._storage.remove_chunks(self._file["_id"], self._session)
+        with self._use:
+            if self._closed:
+                return
+            self._fail(InvalidOperation("the upload was aborted"))
+            self._remove_now()
+            self._closed = True
+            if self._unanswered:
+                self._remove_soon()
+
+    def _fail(self, error: BaseException) -> None:
+        """Note the first failure. Nothing can be written after it, since the file would have a gap."""
+        interrupted = not isinstance(error, Exception)
+        if self._failure is None:
+            text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
+            self._failure = InvalidOperation(text) if interrupted else without_frames(error)
+        self._buffer.clear()
+        self._chunks = []
+        if interrupted:
+            self._remove_soon()  # this greenlet is to end, and may never abort the upload
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise without_frames(self._failure)
 
     def _give_up(self, error: BaseException) -> None:
         """Abort the upload because of `error`, which the caller raises."""
-        if self._closed:
-            return
-        self._end()
-        if not self._owns_chunks:
-            return
-        if isinstance(error, Exception):
-            self._clean_up(self._session)
-        else:
-            spawn(self._clean_up, None)  # after a kill or a time-out, without waiting
+        if not self._closed:
+            self._fail(error)
+            self._closed = True
+            self._clean_up_after(error)
 
-    def _clean_up(self, session: ClientSession | None) -> None:
-        with suppress(PyMongoError):
-            self._storage.remove_chunks(self._file["_id"], session)
+    def _clean_up_after(self, error: BaseException) -> None:
+        if isinstance(error, ConnectionFailure):
+            self._remove_soon()  # to reach the server may take as long again
+        elif isinstance(error, Exception):
+            try:
+                self._remove_now()
+            except PyMongoError as failure:
+                self._log_leftover(failure)
 
-    def _end(self) -> None:
-        self._closed = True
-        self._buffer.clear()
-        self._chunks.clear()
+    def _remove_now(self) -> None:
+        try:
+            self._remove(self._session)
+        except PyMongoError:
+            raise
+        except BaseException:
+            self._remove_soon()  # the caller may never call again
+            raise
+
+    def _remove_soon(self) -> None:
+        if not self._removes:
+            self._removes = True
+            RestartingGreenlet(self._remove_in_background).start()
+
+    def _remove_in_background(self) -> None:
+        """Remove what was stored. What the server may still store is looked for again after a while."""
+        failure = None
+        for pause in _PAUSES if self._unanswered else (0.0,):
+            Wakeup().sleep(pause)
+            try:
+                self._remove(None)  # the session may be in use
+                failure = None
+            except PyMongoError as error:
+                failure = without_frames(error)
+        if failure is not None:
+            self._log_leftover(failure)
+
+    def _log_leftover(self, error: BaseException) -> None:
+        text = "GridFS: the chunks of the failed upload with _id %s could not be removed from %s: %s"
+        safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, error)
+
+    def _remove(self, session: ClientSession | None) -> None:
+        """Remove what may be stored of the file: first what readers see, then its own chunks."""
+        file_id = self._file["_id"]
+        if self._sent is not None:
+            this_one = {**by_id(file_id), "uploadDate": self._sent["uploadDate"]}
+            self._storage.files.delete_one(this_one, session=session)
+        if self._owns_chunks:
+            self._storage.remove_chunks(file_id, session)
+            self._owns_chunks = False  # from now on, another file with the same _id may have chunks
+        if self._doubtful:
+            self._storage.remove_chunks(file_id, session, self._doubtful)
 
     def __enter__(self) -> GridIn:
         return self
@@ -231,10 +334,14 @@ class GridIn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self.close()
-        else:
+        if error is not None:
             self._give_up(error)
+            return
+        try:
+            self.close()
+        except BaseException as failure:
+            self._give_up(failure)
+            raise
 
     # The description
 
@@ -243,11 +350,14 @@ class GridIn:
 
         :param name: of the field.
         :param value: of the field.
+        :raises InvalidOperation: another greenlet uses the file.
         """
         field = _ALIASES.get(name, name)
-        self._file[field] = value
-        if self._closed:
-            self._storage.files.update_one(by_id(self._file["_id"]), {"$set": {field: value}}, session=self._session)
+        with self._use:
+            if self._closed:
+                change = {"$set": {field: value}}
+                self._storage.files.update_one(by_id(self._file["_id"]), change, session=self._session)
+            self._file[field] = value
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") and name != "_id":

@@ -7,17 +7,22 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import NoReturn, cast
 
 from gmongo._documents import Document, DocumentDict, Value
+from gmongo._server_facts import codes
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor
 from gmongo.engines.read_ahead import MAX_BYTES, checked_allowance
 from gmongo.engines.read_ahead import check_session as check_read_ahead
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import until
+from gmongo.execution.retry import may_retry_read
 from gmongo.gridfs.errors import CorruptGridFile, NoFile
+from gmongo.gridfs.exclusive_use import ExclusiveUse
 from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactly, id_of, number_of
 
 
@@ -25,8 +30,12 @@ class GridOut(io.IOBase):
     """A file to be read, from the beginning or from wherever :meth:`seek` leads; made by
     :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get`.
 
-    Its description is fetched when it is first needed, if it is not given. Other fields of it are attributes, too.
-    Iterating gives the lines.
+    The driver fetches the description when an attribute needs it, unless `file_document` is given. Other fields of the
+    description are attributes, too. Iterating gives the lines.
+
+    Reading continues with the next chunk after the server has lost the cursor (an expired session, a restart). After
+    any error or interrupt the position is unchanged, and the next call reads the same bytes. One greenlet at a time may
+    read: a second one gets InvalidOperation.
 
     Specification: GridFS, "File Download".
 
@@ -52,10 +61,11 @@ class GridOut(io.IOBase):
         self._file: Document | None = file_document or None
         self._session = session
         self._deadline = self._storage.deadline()
+        self._use = ExclusiveUse("GridOut")
         self._position = 0
         self._chunk = b""  # what has arrived, but not been read
         self._cursor: Cursor[Value] | None = None  # of the chunks after that
-        self._next = 0  # the number of the next of them
+        self._next = 0  # the number of the chunk after the last one that has arrived
         self._ahead: tuple[int, int] | None = None
 
     def open(self) -> None:
@@ -156,12 +166,12 @@ class GridOut(io.IOBase):
         :returns: the bytes; none at the end.
         :raises NoFile: there is no such file.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :raises InvalidOperation: another greenlet uses the file.
         """
-        start = self._position
-        left = self.length - start
-        wanted = left if size < 0 else min(size, left)
         parts = []
-        with self._back_to(start):
+        with self._reading():
+            left = self.length - self._position
+            wanted = left if size < 0 else min(size, left)
             while wanted > 0:
                 part = self._take(wanted)
                 parts.append(part)
@@ -169,20 +179,24 @@ class GridOut(io.IOBase):
         return b"".join(parts)
 
     @contextmanager
-    def _back_to(self, start: int) -> Iterator[None]:
-        """If reading ends early, let the next call read the same again."""
-        try:
-            yield
-        except BaseException:
-            self.seek(start)
-            raise
+    def _reading(self) -> Iterator[None]:
+        """Refuse a second greenlet. If reading ends early, let the next call read the same again."""
+        with self._use:
+            start = self._position
+            try:
+                yield
+            except BaseException:
+                self._go_to(start)
+                raise
 
     def readchunk(self) -> bytes:
         """What is left of the chunk at the present position. Empty at the end.
 
         :raises CorruptGridFile: the chunk is missing, or is not of the right size.
+        :raises InvalidOperation: another greenlet uses the file.
         """
-        return self._take(self.chunk_size) if self._position < self.length else b""
+        with self._use:
+            return self._take(self.chunk_size) if self._position < self.length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
         """The next line, with its end.
@@ -190,10 +204,11 @@ class GridOut(io.IOBase):
         :param size: how many bytes of it at most; all if it is negative, as by default, or None.
         :returns: the bytes; none at the end.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :raises InvalidOperation: another greenlet uses the file.
         """
-        limit = self.length if size is None or size < 0 else size
         line = bytearray()
-        with self._back_to(self._position):
+        with self._reading():
+            limit = self.length if size is None or size < 0 else size
             while len(line) < limit and self._position < self.length and not line.endswith(b"\n"):
                 if not self._chunk:
                     self._fetch()
@@ -207,14 +222,16 @@ class GridOut(io.IOBase):
         :param hint: no further line is read after more than so many bytes; all are if it is negative, as by default, or
             None.
         :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :raises InvalidOperation: another greenlet uses the file.
         """
         lines = []
         size = 0
-        while line := self.readline():
-            lines.append(line)
-            size += len(line)
-            if hint is not None and 0 < hint < size:
-                break
+        with self._reading():
+            while line := self.readline():
+                lines.append(line)
+                size += len(line)
+                if hint is not None and 0 < hint < size:
+                    break
         return lines
 
     def __iter__(self) -> GridOut:
@@ -254,37 +271,56 @@ class GridOut(io.IOBase):
         self._chunk = bytes(data[offset:] if offset else data)
 
     def _next_chunk(self, number: int) -> Value:
-        if self._cursor is None or self._next != number:
+        """The chunk with this number or a higher one; None if there is none."""
+        if self._cursor is not None and self._next == number:
+            try:
+                return self._advance(self._cursor, number)
+            except PyMongoError as error:
+                if error.timeout or not (may_retry_read(error) or _has_lost_cursor(error)):
+                    raise
+        else:
             self._forget()
-            query: DocumentDict = {"files_id": exactly(self._id)}
-            if number:
-                query["n"] = {"$gte": number}
-            self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
-            if self._ahead is not None:
-                self._cursor.read_ahead(*self._ahead)
-        self._next = number + 1
+        query: DocumentDict = {"files_id": exactly(self._id)}
+        if number:
+            query["n"] = {"$gte": number}
+        cursor = self._cursor = self._storage.chunks.find(query, sort=[("n", 1)], session=self._session)
+        if self._ahead is not None:
+            cursor.read_ahead(*self._ahead)
+        return self._advance(cursor, number)
+
+    def _advance(self, cursor: Cursor[Value], number: int) -> Value:
         try:
-            return next(self._cursor, None)
+            chunk = next(cursor, None)
         except BaseException:
-            self._forget()  # it is opened anew where this one stood
+            self._drop()  # the next call opens a new cursor at the same chunk
             raise
+        self._next = number + 1
+        return chunk
 
     def _check_end(self) -> None:
         """Behind the last chunk there must be none."""
-        if self._cursor is None:
+        count = -(-self.length // self.chunk_size)
+        if self._next > count:  # it has been checked
             return
         with until(self._deadline):
-            extra = next(self._cursor, None)
+            extra = self._next_chunk(count)
+        self._next = count  # until the check has passed
         self._forget()
         if extra is not None and data_of(extra):
-            raise CorruptGridFile(
-                f"extra chunk found: expected {self._next} chunks but found chunk with n={extra.get('n')}"
-            )
+            raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
+        self._next = count + 1
 
     def _forget(self) -> None:
+        """Close the cursor."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             cursor.close()
+
+    def _drop(self) -> None:
+        """Leave the cursor to the reaper. Does no I/O and does not switch."""
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None and cursor._cursor is not None:
+            cursor._cursor.drop()
 
     def seek(self, pos: int, whence: int = os.SEEK_SET) -> int:
         """Go to another position, and return it.
@@ -292,18 +328,22 @@ class GridOut(io.IOBase):
         :param pos: the position, in bytes.
         :param whence: from where it is counted: the beginning (the default), ``os.SEEK_CUR`` or ``os.SEEK_END``.
         :raises OSError: `whence` is something else, or the position is negative.
+        :raises InvalidOperation: another greenlet uses the file.
         """
-        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.length}
-        if whence not in bases:
-            raise OSError(22, f"whence must be 0, 1 or 2, not {short(whence)}")
-        position = bases[whence] + pos
-        if position < 0:
-            raise OSError(22, f"the position must not be negative, was {position}")
-        if position != self._position:
-            ahead = position - self._position
-            self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
-            self._position = position
+        with self._use:
+            bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self.length}
+            if whence not in bases:
+                raise OSError(22, f"whence must be 0, 1 or 2, not {short(whence)}")
+            position = bases[whence] + pos
+            if position < 0:
+                raise OSError(22, f"the position must not be negative, was {position}")
+            self._go_to(position)
         return position
+
+    def _go_to(self, position: int) -> None:
+        ahead = position - self._position
+        self._chunk = self._chunk[ahead:] if 0 <= ahead < len(self._chunk) else b""
+        self._position = position
 
     def tell(self) -> int:
         """The present position, in bytes."""
@@ -318,14 +358,25 @@ class GridOut(io.IOBase):
         return True
 
     def close(self) -> None:
-        """End reading. It may be called again."""
-        if not self.closed:
-            self._chunk = b""
+        """End reading. It may be called again.
+
+        :raises InvalidOperation: another greenlet uses the file.
+        """
+        with self._use:
             self._forget()
-        super().close()
+            super().close()
 
     def __enter__(self) -> GridOut:
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._drop()  # what leaves the block does not wait for the server
+            super().close()
 
     def __del__(self) -> None:
         """The cursor goes by itself; nothing is to be flushed."""
@@ -373,3 +424,8 @@ class GridOut(io.IOBase):
     def isatty(self) -> bool:
         """False."""
         return False
+
+
+def _has_lost_cursor(error: PyMongoError) -> bool:
+    """Whether the server no longer knows a cursor."""
+    return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

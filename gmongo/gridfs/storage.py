@@ -72,9 +72,17 @@ class Storage:
             _ensure_index(chunks, _CHUNKS_INDEX, True, session)
         self._prepared = True
 
-    def remove_chunks(self, file_id: Value, session: ClientSession | None) -> None:
-        """Remove the contents of a file."""
-        self.chunks.delete_many({"files_id": exactly(file_id)}, session=session)
+    def remove_chunks(
+        self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
+    ) -> None:
+        """Remove the contents of a file.
+
+        :param chunk_ids: the ``_id`` of each chunk to remove; None is all chunks.
+        """
+        query: DocumentDict = {"files_id": exactly(file_id)}
+        if chunk_ids is not None:
+            query["_id"] = {"$in": chunk_ids}
+        self.chunks.delete_many(query, session=session)
 
 
 def by_id(file_id: Value) -> DocumentDict:

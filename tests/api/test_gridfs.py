@@ -18,17 +18,19 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.errors import (
-    BulkWriteError,
     ConfigurationError,
     DuplicateKeyError,
+    ExecutionTimeout,
     InvalidOperation,
     OperationFailure,
+    PyMongoError,
     WriteConcernError,
 )
-from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor
+from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor, grid_in
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
+from tests.support.fail_points import fail
 from tests.support.faults import silent
 from tests.support.recorder import Recorder
 from tests.support.single import ScriptedServer, cursor_reply
@@ -245,7 +247,8 @@ def test_an_error_of_the_write_concern_while_storing_is_one(client):
             file.write(b"some chunks")
             file.close()
         assert caught.value.code == 64
-        assert file.closed
+        with pytest.raises(WriteConcernError, match="waiting for replication timed out"):
+            file.close()
 
 
 def test_what_a_written_file_tells(bucket):
@@ -334,21 +337,6 @@ def test_abort_does_not_remove_what_another_file_has_under_the_same_id(files, bu
     assert files.get(1).read() == b"first"
 
 
-def test_a_kill_aborts_the_upload_in_the_background(bucket, files_database):
-    class Endless(Broken):
-        def read(self, size):
-            if self.reads:
-                gevent.sleep(60)
-            return super().read(size)
-
-    source = Endless()
-    uploader = gevent.spawn(bucket.upload_from_stream, "f", source, chunk_size_bytes=1_000_000)
-    eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
-    uploader.kill()
-    eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
-    assert files_database.fs.files.count_documents({}) == 0
-
-
 def test_a_kill_while_a_source_is_read_aborts_the_upload(bucket, files_database):
     file = bucket.open_upload_stream("f", chunk_size_bytes=1_000_000)
 
@@ -362,29 +350,9 @@ def test_a_kill_while_a_source_is_read_aborts_the_upload(bucket, files_database)
     writer = gevent.spawn(file.write, source)
     eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
     writer.kill()
-    assert file.closed
+    with pytest.raises(InvalidOperation, match=r"^the upload was interrupted by GreenletExit: abort it, and upload"):
+        file.close()
     eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
-
-
-def test_a_timeout_while_storing_ends_the_upload():
-    with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
-        server.fail("insert", silent)
-        with MongoClient(*server.address) as client:
-            bucket = GridFSBucket(client.test)
-            opened = []
-
-            def store():
-                with bucket.open_upload_stream("f", 1_000_000) as file:
-                    opened.append(file)
-                    file.write(b"x" * 5_000_000)
-
-            storing, limit = gevent.spawn(store), gevent.Timeout()
-            server.wait_for("insert")
-            storing.kill(limit)
-            assert storing.exception is limit
-            (file,) = opened
-            assert file.closed
-            assert server.wait_for("delete")["deletes"] == [{"q": {"files_id": file._id}, "limit": 0}]
 
 
 def test_a_kill_does_not_wait_until_what_was_stored_is_removed():
@@ -401,16 +369,138 @@ def test_a_kill_does_not_wait_until_what_was_stored_is_removed():
             server.wait_for("delete")
 
 
-def test_nothing_is_cleaned_up_after_the_server_has_failed():
-    failure = {"ok": 0, "code": 8, "errmsg": "full"}
-    replies = {"find": cursor_reply([]), "listIndexes": cursor_reply([]), "insert": failure}
-    with ScriptedServer(replies) as server, MongoClient(*server.address) as client:
-        with pytest.raises((OperationFailure, BulkWriteError)):
-            GridFSBucket(client.test).upload_from_stream("f", b"x" * 5_000_000)
-        assert server.commands("delete") == []
+@pytest.mark.parametrize("refused", ["chunks", "description"])
+def test_failed_upload_raises_first_error_until_it_is_aborted(deployment, refused):
+    with MongoClient(deployment.uri) as client:
+        client.drop_database("files")
+        file = GridFS(client.files).new_file(_id=5)
+        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # so much is stored at once
+        fail(client, "insert", errorCode=8000)
+        first = file.close if refused == "description" else lambda: file.write(b"x" * 5_000_000)
+        for attempt in (first, file.close, lambda: file.write(b"x")):
+            with pytest.raises(OperationFailure, match="fail point") as caught:
+                attempt()
+            assert caught.value.code == 8000 and not file.closed
+        assert client.files.fs.chunks.count_documents({})
+        file.abort()
+        file.close()
+        assert client.files.fs.chunks.count_documents({}) == 0
+        with pytest.raises(ValueError, match="closed"):
+            file.write(b"x")
+
+
+def test_upload_that_fails_in_a_block_leaves_no_chunks(deployment):
+    with MongoClient(deployment.uri) as client:
+        client.drop_database("files")
+        bucket = GridFSBucket(client.files)
+        bucket.upload_from_stream("first", b"")
+        for code in (8000, None):
+            with pytest.raises(PyMongoError), bucket.open_upload_stream_with_id(5, "f") as file:
+                file.write(b"x" * 5_000_000)
+                if code is None:
+                    fail(client, "insert", times=2, closeConnection=True)
+                else:
+                    fail(client, "insert", errorCode=code)
+                file.write(b"x" * 5_000_000)
+            eventually(lambda: client.files.fs.chunks.count_documents({}) == 0)
+
+
+def test_abort_that_fails_can_be_repeated(deployment):
+    with MongoClient(deployment.uri) as client:
+        client.drop_database("files")
+        file = GridFS(client.files).new_file()
+        file.write(b"x" * 5_000_000)
+        fail(client, "delete", errorCode=8000)
+        with pytest.raises(OperationFailure, match="fail point"):
+            file.abort()
+        with pytest.raises(InvalidOperation, match=r"^the upload was aborted$"):
+            file.close()
+        file.abort()
+        assert client.files.fs.chunks.count_documents({}) == 0
+
+
+def test_chunks_that_the_server_stores_after_an_interrupt_are_removed(monkeypatch):
+    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.01))
+    with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
+        server.fail("insert", silent)
+        with MongoClient(*server.address) as client:
+            file = GridFSBucket(client.test).open_upload_stream("f", 1_000_000)
+            uploader = gevent.spawn(file.write, b"x" * 5_000_000)
+            sent = [chunk["_id"] for chunk in server.wait_for("insert")["documents"]]
+            uploader.kill()
+            server.wait_for("delete", 2)
+            query = {"files_id": file._id, "_id": {"$in": sent}}
+            assert [each["deletes"][0]["q"] for each in server.commands("delete")] == [query] * 2
+
+
+def test_chunks_that_cannot_be_removed_are_logged(deployment, caplog):
+    with MongoClient(deployment.uri) as client:
+        fail(client, "delete", errorCode=8000)
+        with pytest.raises(ZeroDivisionError), GridFS(client.files).new_file(_id="one") as file:
+            file.write(b"x" * 5_000_000)
+            raise ZeroDivisionError
+        assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
+
+
+def in_use_by_another(first, *others):
+    """Refuse each of `others` while a greenlet is in `first`; the error names both greenlets."""
+    user = gevent.spawn(first)
+    gevent.sleep(0)
+    for other in others:
+        refused = gevent.spawn(other)
+        with pytest.raises(InvalidOperation, match=f"in use by greenlet {user.name} .*, and greenlet {refused.name} "):
+            refused.get()
+    return user
+
+
+def test_second_greenlet_is_refused_while_a_file_is_written(bucket):
+    class Slow(io.BytesIO):
+        def read(self, size):
+            gevent.sleep(0.01)
+            return super().read(size)
+
+    file = bucket.open_upload_stream("f")
+    others = (file.close, file.abort, lambda: file.write(b"x"), lambda: file.set("a", 1))
+    in_use_by_another(lambda: file.write(Slow(b"0123456789")), *others).get()
+    file.close()
+    assert bucket.open_download_stream(file._id).read() == b"0123456789"
+
+
+def test_second_greenlet_is_refused_while_a_file_is_read(bucket):
+    file = bucket.open_download_stream(bucket.upload_from_stream("f", b"0123456789"))
+    others = (file.read, file.readchunk, file.readline, file.readlines, file.close, lambda: file.seek(5))
+    assert in_use_by_another(file.read, *others).get() == b"0123456789"
+    assert file.tell() == 10
 
 
 # Reading
+
+
+@pytest.mark.parametrize(
+    "fault", [{"errorCode": 43}, {"errorCode": 237}, {"errorCode": 11600}, {"closeConnection": True}], ids=str
+)
+@pytest.mark.parametrize("method", ["read", "readchunk", "readline"])
+def test_reading_continues_when_the_cursor_is_lost(deployment, method, fault):
+    content = b"line\n" * 50
+    with MongoClient(deployment.uri) as client:
+        files = GridFS(client.files)
+        file = files.get(files.put(content, chunk_size=1))
+        read = file.read(10)
+        fail(client, "getMore", **fault)
+        while piece := getattr(file, method)():
+            read += piece
+        assert read == content
+
+
+def test_reading_raises_a_timeout_and_continues(deployment):
+    with MongoClient(deployment.uri) as client:
+        files = GridFS(client.files)
+        file = files.get(files.put(b"x" * 200, chunk_size=1))
+        file.read(10)
+        fail(client, "getMore", errorCode=50)
+        with pytest.raises(ExecutionTimeout):
+            file.read()
+        assert file.read() == b"x" * 190
 
 
 @pytest.fixture
@@ -614,45 +704,6 @@ def test_numbers_of_files_that_are_none_are_named(files_database, bucket, field,
     files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
     with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be {rule}, not "):
         bucket.open_download_stream(1).read()
-
-
-def test_a_timeout_loses_nothing(virtual_time):
-    chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(3)]
-
-    def find(command):
-        if command["find"] == "fs.files":
-            return cursor_reply([{"_id": 1, "length": 6, "chunkSize": 2}])
-        return cursor_reply(chunks[:2], cursor_id=5)
-
-    with ScriptedServer({"find": find, "getMore": cursor_reply(chunks[2:], field="nextBatch")}) as server:
-        server.fail("getMore", silent)
-        with MongoClient(*server.address) as client:
-            file = GridFSBucket(client.test).open_download_stream(1)
-            with pytest.raises(gevent.Timeout), gevent.Timeout(0.2):
-                file.read()
-            assert file.tell() == 0
-            assert file.read() == b"001122"
-
-
-def test_after_an_interruption_the_next_chunk_may_be_read():
-    chunks = [{"files_id": 1, "n": n, "data": Binary(b"%d" % n * 2)} for n in range(4)]
-
-    def find(command):
-        if command["find"] == "fs.files":
-            return cursor_reply([{"_id": 1, "length": 8, "chunkSize": 2}])
-        first = command["filter"].get("n", {"$gte": 0})["$gte"]
-        return cursor_reply(chunks[first : first + 2], cursor_id=0 if first else 5)
-
-    with ScriptedServer({"find": find, "getMore": cursor_reply(chunks[2:], field="nextBatch")}) as server:
-        server.fail("getMore", silent)
-        with MongoClient(*server.address) as client:
-            file = GridFSBucket(client.test).open_download_stream(1)
-            assert file.read(4) == b"0011"
-            reading = gevent.spawn(file.readchunk)
-            server.wait_for("getMore")
-            reading.kill()
-            file.seek(6)
-            assert file.readchunk() == b"33"
 
 
 class Words(TypeDecoder):

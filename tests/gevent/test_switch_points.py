@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from gmongo import _background
 from gmongo._telemetry.settings import TelemetrySettings
 from gmongo.client_options import ClientOptions
+from gmongo.gridfs import grid_in
 from gmongo.sdam import monitor
 from tests.gevent.switching.harness import explore
 from tests.gevent.switching.scenarios import SCENARIOS
@@ -26,6 +27,7 @@ def hurry(monkeypatch, virtual_time):
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
+    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002))
 
 
 def kinds(*wanted):

@@ -7,6 +7,7 @@ import logging
 from gmongo import _background, event_loggers
 from gmongo._telemetry import slow
 from gmongo.events import delivery, log
+from gmongo.gridfs import grid_in
 from gmongo.monitoring import listeners
 from gmongo.options import srv
 from gmongo.sdam import srv_monitor
@@ -15,6 +16,7 @@ from gmongo.wire import tls
 LOGGERS = {
     _background: {"_log": "background"},
     delivery: {"_log": "events"},
+    grid_in: {"_log": "background"},
     event_loggers: {"_log": "event_loggers"},
     listeners: {"_log": "monitoring"},
     log: {

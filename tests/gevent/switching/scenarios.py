@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -11,10 +12,11 @@ from gmongo import CursorType, DeleteOne, InsertOne, UpdateOne, WriteConcern
 from gmongo.cmap import draining
 from gmongo.cmap.upkeep import _populate
 from gmongo.engines.read_ahead import ReadAhead as Ahead
-from gmongo.errors import AutoReconnect
-from gmongo.gridfs import GridFS
+from gmongo.errors import AutoReconnect, PyMongoError
+from gmongo.gridfs import GridFS, GridOut
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import Scenario, Stage, Tracer
+from tests.gevent.switching.thrown import Broken
 from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import comes_true
@@ -308,15 +310,98 @@ class ChangeStream(Scenario):
 
 
 class UploadFile(Scenario):
+    """An upload that is interrupted leaves neither chunks nor a file that cannot be read."""
+
     name = "GridFS upload"
     least_switches = 3
+    fields: dict[str, Any] = {}
 
     def prepare(self, stage: Stage) -> None:
         stage.kept["fs"] = GridFS(stage.db)
         stage.kept["fs"].put(b"first")
 
     def act(self, stage: Stage) -> Any:
-        return stage.kept["fs"].put(b"0123456789", chunkSize=4)
+        return stage.kept["fs"].put(b"0123456789", chunkSize=4, **self.fields)
+
+    def check(self, stage: Stage) -> None:
+        files, chunks = stage.db.fs.files, stage.db.fs.chunks
+        assert comes_true(lambda: set(chunks.distinct("files_id")) <= set(files.distinct("_id"))), "chunks are left"
+        for file in stage.kept["fs"].find():
+            file.read()
+        files.delete_many({})
+        chunks.delete_many({})
+
+
+class UploadWithId(UploadFile):
+    name = "GridFS upload with an _id"
+    fields = {"_id": 5}
+
+
+class WriteAndAbort(UploadFile):
+    """Outside of a ``with``, a failed upload raises its error again until it is aborted."""
+
+    name = "GridFS upload without a with"
+
+    def act(self, stage: Stage) -> Any:
+        file = stage.kept["file"] = stage.kept["fs"].new_file(chunkSize=4)
+        file.write(b"0123456789")
+        file.close()
+
+    def check(self, stage: Stage) -> None:
+        file = stage.kept["file"]
+        if stage.error is not None:
+            for again in (file.close, lambda: file.write(b"more")):
+                with suppress(PyMongoError, Broken):
+                    again()
+                    raise AssertionError("a failed upload does not raise its error again")
+            file.abort()
+        super().check(stage)
+
+
+class DownloadFile(Scenario):
+    """Reading continues after what is thrown: no byte is lost or doubled."""
+
+    name = "GridFS download in pieces"
+    least_switches = 3
+    content = b"".join(b"line %d\n" % number for number in range(15))  # in two batches of chunks of one byte
+
+    def read(self, stage: Stage) -> Any:
+        """The next piece."""
+        return stage.kept["file"].read(50)
+
+    def prepare(self, stage: Stage) -> None:
+        files = GridFS(stage.db)
+        stage.kept["file"] = GridOut(stage.db.fs, files.put(self.content, chunkSize=1))
+        stage.kept["pieces"] = []
+
+    def act(self, stage: Stage) -> Any:
+        while piece := self.read(stage):
+            stage.kept["pieces"].append(piece)
+
+    def check(self, stage: Stage) -> None:
+        self.act(stage)
+        assert b"".join(stage.kept["pieces"]) == self.content
+
+
+class DownloadChunks(DownloadFile):
+    """The server knows the end only after the first batch."""
+
+    name = "GridFS download by chunks"
+    content = b"x" * 101
+
+    def read(self, stage: Stage) -> Any:
+        return stage.kept["file"].readchunk()
+
+
+class DownloadLines(DownloadFile):
+    """The server loses the cursor, and a new one continues."""
+
+    name = "GridFS download by lines after a lost cursor"
+
+    def read(self, stage: Stage) -> Any:
+        piece = b"".join(stage.kept["file"].readlines(60))
+        stage.deployment._cluster.store._state.cursors._open.clear()
+        return piece
 
 
 class CloseClient(Scenario):
@@ -556,6 +641,11 @@ SCENARIOS: list[Scenario] = [
     Retry(),
     ChangeStream(),
     UploadFile(),
+    UploadWithId(),
+    WriteAndAbort(),
+    DownloadFile(),
+    DownloadChunks(),
+    DownloadLines(),
     CloseClient(),
     DropClient(),
     PinnedCursor(),
