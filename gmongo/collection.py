@@ -11,7 +11,7 @@ from bson.son import SON
 
 from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
-from gmongo._documents import Document, DocumentDict, Value, without_none
+from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
 from gmongo._server_facts import codes, wire_versions
 from gmongo._short_text import short
@@ -40,6 +40,7 @@ from gmongo.operations.models import (
     ReturnDocument,
     SearchIndexModel,
     WriteModel,
+    check_is_mapping,
     checked_array_filters,
     checked_flag,
     checked_hint,
@@ -268,7 +269,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteConcernError: the document was inserted, but its acknowledgement failed.
         :raises DocumentTooLarge: the document is larger than the server takes (16 MB).
         """
-        checked_mapping("document", document)
+        check_is_mapping("document", document)
         inserted_id = ensure_id(document)
         fields = _fields_of_write(bypass_document_validation, None, comment)
         acknowledged = self._acknowledged or self._in_transaction(session)
@@ -309,7 +310,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             raise TypeError("documents must be a non-empty list")
         elements, ids = [], []
         for document in with_checkpoints(documents):
-            checked_mapping("document", document)
+            check_is_mapping("document", document)
             inserted_id = ensure_id(document)
             if inserted_id is not None or not isinstance(document, RawBSONDocument):  # a raw one is not decoded for it
                 ids.append(inserted_id)
@@ -374,7 +375,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteError: the server refused the change, for example because the document would not be valid.
         :raises WriteConcernError: the change was made, but its acknowledgement failed.
         """
-        checked_update(update)
+        update = checked_update(update)
         options = (upsert, collation, hint, array_filters, sort)
         extra = (bypass_document_validation, let, comment)
         return self._update(filter, update, options, extra, session)
@@ -421,7 +422,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteError: the server refused the change of a document. Documents changed before stay changed.
         :raises WriteConcernError: the changes were made, but their acknowledgement failed.
         """
-        checked_update(update)
+        update = checked_update(update)
         options = (upsert, collation, hint, array_filters, None)
         extra = (bypass_document_validation, let, comment)
         return self._update(filter, update, options, extra, session, multi=True)
@@ -465,7 +466,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteError: the server refused the replacement, for example because it is not valid.
         :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
         """
-        checked_replacement(replacement)
+        replacement = checked_replacement(replacement)
         options = (upsert, collation, hint, None, sort)
         extra = (bypass_document_validation, let, comment)
         return self._update(filter, replacement, options, extra, session)
@@ -942,8 +943,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` are given without `hint`.
         """
-        if filter is not None and not isinstance(filter, (dict, Mapping)):  # dict first: it is the quick one to ask for
-            filter = {"_id": filter}
+        if filter is not None and not isinstance(filter, dict):
+            filter = plain(filter) if isinstance(filter, Mapping) else {"_id": filter}
         options = (
             projection, skip, limit, no_cursor_timeout, cursor_type, sort, allow_partial_results, oplog_replay,
             batch_size, collation, hint, max_scan, max_time_ms, max, min, return_key, show_record_id, snapshot,
@@ -1039,7 +1040,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises OperationFailure: the server refused the command.
         :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
         """
-        checked_replacement(replacement)
+        replacement = checked_replacement(replacement)
         fields = {"update": replacement, **_returning(return_document, upsert), **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
 
@@ -1094,7 +1095,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises OperationFailure: the server refused the command.
         :raises WriteConcernError: the document was changed, but the acknowledgement failed.
         """
-        checked_update(update)
+        update = checked_update(update)
         fields = {"update": update, **_returning(return_document, upsert), **kwargs}
         if array_filters is not None:
             fields["arrayFilters"] = checked_array_filters(array_filters)

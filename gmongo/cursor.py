@@ -31,7 +31,7 @@ from gmongo.execution.deadline import check_await_time
 from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit, in_transaction
 from gmongo.operations.find import ExhaustFind, Find, without_modifiers
 from gmongo.operations.keys import Direction, KeyOrList, fields_document, index_document, sort_document
-from gmongo.operations.models import checked_flag, checked_hint
+from gmongo.operations.models import checked_flag, checked_hint, checked_mapping
 from gmongo.operations.run_command import Explain, ExplainedQuery
 from gmongo.wire.address import Address
 
@@ -158,11 +158,9 @@ class Cursor(Generic[DocumentType]):
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> None:
-        if filter is not None and not isinstance(filter, Mapping):
-            raise TypeError(f"filter must be a mapping, not {short(filter)}")
         self._collection, self._session = collection, checked_session(session)
         self._executor = collection._executor
-        self._filter: Document = {} if filter is None else filter
+        self._filter: Document = {} if filter is None else checked_mapping("filter", filter)
         self._fields: DocumentDict = {}
         options: tuple[Value, ...] = (projection, skip, limit, no_cursor_timeout, cursor_type, sort)
         options += (allow_partial_results, oplog_replay, batch_size, collation, hint, max_scan, max_time_ms, max, min)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from bson.dbref import DBRef
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
 from gmongo._locals import forgets_locals
@@ -717,7 +717,7 @@ def _command_document(command: str | Document, value: Value, comment: Value, fie
     if isinstance(command, str):
         document = {command: value}
     elif isinstance(command, Mapping):
-        document = dict(command)
+        document = dict(command) if isinstance(command, dict) else plain(command)
     else:
         raise TypeError(f"command must be a string or a mapping, not {short(command)}")
     if comment is not None:

@@ -20,8 +20,8 @@ from gmongo.operations.models import (
     ReplaceOne,
     UpdateMany,
     UpdateOne,
+    check_is_mapping,
     checked_change,
-    checked_mapping,
 )
 from gmongo.operations.write import (
     Statements,
@@ -46,7 +46,8 @@ def statement_of(model: object) -> _Statement:
     :raises ValueError: an update without operators, or a replacement with one.
     """
     if isinstance(model, InsertOne):
-        ensure_id(checked_mapping("document", model.document))
+        check_is_mapping("document", model.document)
+        ensure_id(model.document)
         return "insert", model.document, True
     if isinstance(model, (DeleteOne, DeleteMany)):
         one = isinstance(model, DeleteOne)

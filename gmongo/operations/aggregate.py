@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bson.codec_options import CodecOptions
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo.cmap.hello import Hello
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
@@ -51,7 +51,7 @@ class Aggregate(CursorOperation):
     ) -> None:
         super().__init__(context, decoding, raw)
         self.target = target
-        self.pipeline = pipeline
+        self.pipeline = [stage if isinstance(stage, dict) else plain(stage) for stage in pipeline]
         self.fields = fields
         self.takes_write_concern = writes(pipeline)
         self.takes_session = acknowledged or not self.takes_write_concern

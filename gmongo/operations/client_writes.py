@@ -11,7 +11,7 @@ import bson
 from bson.codec_options import CodecOptions
 
 from gmongo._background import LongWork
-from gmongo._documents import DocumentDict, Value
+from gmongo._documents import DocumentDict, Value, plain
 from gmongo._server_facts import sizes
 from gmongo._short_text import short
 from gmongo.errors import DocumentTooLarge, InvalidOperation
@@ -22,8 +22,8 @@ from gmongo.operations.models import (
     ReplaceOne,
     UpdateMany,
     UpdateOne,
+    check_is_mapping,
     checked_change,
-    checked_mapping,
 )
 from gmongo.operations.write import ensure_id, needs_a_reply
 
@@ -194,7 +194,8 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 def _document_of(model: _Model) -> DocumentDict:
     """A model as an element of ``ops``; the place of its namespace is not known yet."""
     if isinstance(model, InsertOne):
-        return {"insert": 0, "document": _with_id_first(checked_mapping("document", model.document))}
+        check_is_mapping("document", model.document)
+        return {"insert": 0, "document": _with_id_first(model.document)}
     if isinstance(model, (DeleteOne, DeleteMany)):
         document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
         optional: _Optional = (("collation", model.collation), ("hint", model.hint))
@@ -218,7 +219,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
 
 def _with_id_first(document: Value) -> Value:
     """A document to insert. Its ``_id``, if it has none, is made here, and goes before the other fields."""
-    if "_id" in document:
-        return document
+    has_id = "_id" in document
     ensure_id(document)
-    return {"_id": document["_id"], **document} if "_id" in document else document
+    fields = document if isinstance(document, dict) else plain(document)
+    return fields if has_id or "_id" not in fields else {"_id": fields["_id"], **fields}

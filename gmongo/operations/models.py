@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._short_text import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
@@ -404,13 +404,24 @@ def _arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """`value`, or :class:`TypeError` if it is not a mapping.
+    """`value`, as a copy if it is not a dict, or :class:`TypeError` if it is not a mapping.
+
+    :param option: the name to call it by in the error message.
+    """
+    if isinstance(value, dict):
+        return value
+    check_is_mapping(option, value)
+    copied: Document = plain(value)
+    return copied
+
+
+def check_is_mapping(option: str, value: object) -> None:
+    """Raise :class:`TypeError` if `value` is not a mapping.
 
     :param option: the name to call it by in the error message.
     """
     if not isinstance(value, (dict, Mapping)):  # dict first, which is the quick one to ask for
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
-    return value
 
 
 def checked_update(update: Update) -> Update:
@@ -424,7 +435,7 @@ def checked_update(update: Update) -> Update:
         raise ValueError(f"update must not be empty, was {short(update)}")
     if isinstance(update, Mapping) and not _begins_with_operator(update):
         raise ValueError(f"update must begin with an operator such as $set, was {short(update)}")
-    return update
+    return update if isinstance(update, dict) else plain(update)
 
 
 def checked_replacement(replacement: Document) -> Document:
@@ -432,7 +443,7 @@ def checked_replacement(replacement: Document) -> Document:
 
     Raises :class:`TypeError` if it is not a mapping, :class:`ValueError` if it begins with ``$``.
     """
-    checked_mapping("replacement", replacement)
+    replacement = checked_mapping("replacement", replacement)
     # Looking at the first key of a raw document would decode the whole of it.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")

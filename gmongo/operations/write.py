@@ -9,7 +9,7 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._background import LongWork
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
@@ -90,7 +90,7 @@ class Statements:
             yield ahead
         codec_options = self._codec_options
         for document in self._documents:
-            body = bson.encode(document, False, codec_options)
+            body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
             # The server refuses what is too large, and writes its neighbours; but it has to be able to say so.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large(body, hello)
@@ -264,6 +264,8 @@ class SingleWrite(_Write):
             check_unacknowledged(self.name, self._fields, hello)
             if self.name != "insert":
                 check_unacknowledged(self.name, statement, hello)
+        if not isinstance(statement, dict):
+            statement = plain(statement)
         encoded = bson.encode(statement, False, self.context.codec_options)
         if len(encoded) > hello.max_bson_size and (not self.acknowledged or len(encoded) > hello.max_command_size):
             raise _too_large(encoded, hello)

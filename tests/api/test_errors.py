@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import bson
 import pytest
 
-from gmongo import DeleteOne, MongoClient, WriteConcern
+from gmongo import DeleteOne, InsertOne, MongoClient, WriteConcern
 from gmongo.collection import Collection
 from gmongo.errors import (
     BulkWriteError,
@@ -87,6 +87,75 @@ def test_a_document_that_cannot_be_encoded_harms_nothing(collection: Collection[
     assert collection.count_documents({}) == 0
     (stats,) = collection.database.client.pool_stats()
     assert (stats["in_use"], stats["total"]) == (0, 1)
+
+
+class Own(BaseException):
+    """Such as a timeout of the application."""
+
+
+class Failing(MutableMapping[str, Any]):
+    """A mapping of an application. One of the look-ups in it, or in others, fails."""
+
+    left = 0  # look-ups before the one that fails
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> Any:
+        Failing.left -= 1
+        if Failing.left == -1:
+            raise Own
+        return self._fields[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._fields[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+@pytest.mark.parametrize(
+    "act",
+    {
+        "insert_one": lambda collection, document: collection.insert_one(document),
+        "insert_many": lambda collection, document: collection.insert_many([document]),
+        "bulk_write": lambda collection, document: collection.bulk_write([InsertOne(document)]),
+        "client bulk_write": lambda collection, document: collection.database.client.bulk_write(
+            [InsertOne(document, namespace=collection.full_name)]
+        ),
+        "replace_one": lambda collection, document: collection.replace_one({}, document, upsert=True),
+        "update_one": lambda collection, document: collection.update_one(
+            document, Failing(**{"$set": Failing(c=1)}), upsert=True
+        ),
+        "find": lambda collection, document: collection.find(document).to_list(),
+        "find_one": lambda collection, document: collection.find_one(document),
+        "delete_one": lambda collection, document: collection.delete_one(document),
+        "aggregate": lambda collection, document: collection.aggregate([Failing(**{"$match": document})]).to_list(),
+        "command": lambda collection, document: collection.database.command(
+            Failing(count=collection.name, query=document)
+        ),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_errors_of_a_mapping_of_the_application_come_out(collection: Collection[Any], act: Any) -> None:
+    failures = 0
+    while True:
+        Failing.left = failures
+        try:
+            act[1](collection, Failing(_id=5, a=Failing(b=1)))
+        except Own:
+            failures += 1
+            assert collection.find_one({}) is None
+        else:
+            break
+    assert failures >= 3
+    assert collection.find_one({}, {"_id": 1}) in (None, {"_id": 5})
 
 
 def test_a_document_that_is_too_large_says_how_large_and_harms_nothing(collection: Collection[Any]) -> None:

@@ -111,7 +111,7 @@ def test_bounds_need_an_index(bound: str) -> None:
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"filter": 5}, TypeError, "filter must be a mapping, not 5"),
+        ({"filter": 5}, TypeError, "filter must be a mapping such as a dict, not 5"),
         ({"let": 5}, TypeError, "let must be a mapping, not 5"),
         ({"cursor_type": 5}, ValueError, "not a valid value for cursor_type: 5"),
         ({"no_cursor_timeout": 1}, TypeError, "no_cursor_timeout must be True or False, not 1"),
