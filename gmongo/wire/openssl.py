@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TypeAlias, TypeVar, cast
 
 from cryptography import x509
@@ -17,11 +16,10 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL, crypto
-from service_identity import CertificateError, VerificationError
-from service_identity.cryptography import verify_certificate_hostname, verify_certificate_ip_address
 
 from gmongo import _clock
 from gmongo.errors import ConfigurationError
+from gmongo.wire.names import ip_of, is_for
 
 T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
@@ -122,7 +120,7 @@ class OpenSslContext:
         connection.set_app_data(peer)
         connection.set_connect_state()
         connection.request_ocsp()
-        if not _is_ip(peer.name):
+        if ip_of(peer.name) is None:
             connection.set_tlsext_host_name(peer.name.encode("ascii"))
         if session is not None and session.valid_until is not None and _clock.time() < session.valid_until:
             connection.set_session(session.raw)
@@ -229,7 +227,7 @@ def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, d
     if ok and depth == 0:
         peer.shown = True
         if peer.check_name:
-            peer.refusal = _wrong_name(peer.name, certificate.to_cryptography())
+            peer.refusal = _wrong_name(peer.name, certificate)
     elif not ok:
         peer.refusal = _REFUSALS.get(number, f"error {number} of OpenSSL's verification")
     return not peer.refusal
@@ -240,33 +238,12 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
     return True
 
 
-def _dns_names(certificate: x509.Certificate) -> set[str]:
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {name.lower() for name in names.get_values_for_type(x509.DNSName)}
-
-
-def _wrong_name(name: str, certificate: x509.Certificate) -> str:
+def _wrong_name(name: str, certificate: crypto.X509) -> str:
     """Why a certificate is not for the server of this name; empty if it is."""
-    is_ip = _is_ip(name)
-    try:
-        if is_ip:
-            verify_certificate_ip_address(certificate, name)
-        elif "." in name:
-            verify_certificate_hostname(certificate, name)
-        elif name.lower() not in _dns_names(certificate):  # service-identity 24 raises ValueError at a wildcard
-            raise CertificateError
-    except (VerificationError, CertificateError, ValueError, x509.ExtensionNotFound):
-        kind = "IP address" if is_ip else "Hostname"
-        return f"{kind} mismatch, certificate is not valid for {name!r}"
-    return ""
-
-
-def _is_ip(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+    if is_for(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
+        return ""
+    kind = "Hostname" if ip_of(name) is None else "IP address"
+    return f"{kind} mismatch, certificate is not valid for {name!r}"
 
 
 def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:

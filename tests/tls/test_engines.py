@@ -18,7 +18,7 @@ from gevent import GreenletExit
 pytest.importorskip("OpenSSL")
 pytest.importorskip("service_identity")
 
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 
 from gmongo import _clock
 from gmongo._tls import tls_of
@@ -160,7 +160,7 @@ def test_a_certificate_of_a_chain(
     authority: Authority, ok: int, depth: int, number: int, refusal: str, name: str, checks: bool
 ) -> None:
     peer = Peer(name, checks)
-    certificate: Any = SimpleNamespace(to_cryptography=lambda: authority.server().certificate)
+    certificate = crypto.X509.from_cryptography(authority.server().certificate)
     connection: Any = SimpleNamespace(get_app_data=lambda: peer)
     accepted = openssl._verify(connection, certificate, number, depth, ok)
     if checks and ok and depth == 0 and name in ("elsewhere", "127.0.0.2"):
@@ -187,7 +187,7 @@ def test_a_certificate_of_a_chain(
 def test_the_names_in_a_certificate(name: str, fits: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    assert (openssl._wrong_name(name, certificate) == "") is fits
+    assert (openssl._wrong_name(name, crypto.X509.from_cryptography(certificate)) == "") is fits
 
 
 def test_what_an_engine_knows_of_its_server() -> None:

@@ -12,10 +12,11 @@ import pytest
 pytest.importorskip("OpenSSL")
 pytest.importorskip("service_identity")
 
+from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 
 import gmongo
 from gmongo._tls import tls_of
@@ -24,6 +25,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation
 from gmongo.wire.ocsp.inquiry import Inquiry
 from gmongo.wire.ocsp.question import Question
 from gmongo.wire.ocsp.revocation import Revocation
+from gmongo.wire.openssl import _wrong_name
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import (
     DAY,
@@ -231,6 +233,49 @@ def test_a_signature_that_is_too_weak(authority, monkeypatch):
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
         check(authority, certified, authority.response(certified))
+
+
+def unparsed(oid, value):
+    """An extension whose value is given in hexadecimal digits."""
+    return x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), bytes.fromhex(value)), False
+
+
+HOST = "8209" + b"localhost".hex() + "87047f000001"
+NAMES = unparsed("2.5.29.17", "3011" + HOST)
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    {
+        "policies": [NAMES, unparsed("2.5.29.32", "3003020105")],
+        "TLS feature": [NAMES, unparsed("1.3.6.1.5.5.7.1.24", "3003020163")],
+        "timestamps": [NAMES, unparsed("1.3.6.1.4.1.11129.2.4.2", "0403616263")],
+        "an X.400 name": [unparsed("2.5.29.17", "3015" + "a3023000" + HOST)],
+        "another wildcard": [unparsed("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)],
+    }.values(),
+    ids=["policies", "TLS-feature", "timestamps", "X.400", "wildcard"],
+)
+def test_certificate_with_an_odd_extension_is_accepted_as_without_the_extra(
+    tmp_path, authority, extensions, monkeypatch, caplog
+):
+    certified = authority._certified("server", extensions)
+    with Scene(tmp_path, authority, certified) as scene:
+        scene.accepts()
+        assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
+        monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
+        scene.accepts()
+    assert "Hostname mismatch" in _wrong_name("other", crypto.X509.from_cryptography(certified.certificate))
+
+
+def test_inquiry_ends_when_its_greenlets_are_killed_before_they_begin(authority):
+    question = Question(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
+    before = {id(each) for each in gc.get_objects() if isinstance(each, gevent.Greenlet)}
+    inquiry = Inquiry(question, 5, lambda *_: None)
+    new = [each for each in gc.get_objects() if isinstance(each, gevent.Greenlet) and id(each) not in before]
+    gevent.killall(new, block=False)
+    with gevent.Timeout(PATIENCE):
+        inquiry.wait(True)
+    assert new and inquiry.answer is None
 
 
 def check(authority, certified, staple):

@@ -264,8 +264,9 @@ def test_the_certificate_of_the_responder_is_found_among_others() -> None:
 
 def test_no_more_than_four_responders_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(inquiry.gevent, "spawn", lambda _ask, url, *_more: asked.append(url))
-    inquiry.Inquiry(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None)  # type: ignore[arg-type]
+    monkeypatch.setattr(inquiry.Inquiry, "_ask", lambda _inquiry, url, *_more: asked.append(url))
+    started = inquiry.Inquiry(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None)  # type: ignore[arg-type]
+    started.wait(True)
     assert asked == list("abcd")
 
 

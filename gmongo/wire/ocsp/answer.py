@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from math import inf
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
 from cryptography.x509 import ocsp
@@ -60,7 +60,9 @@ def read_answer(question: Question, data: bytes) -> Answer:
             raise NoAnswer(f"the OCSP responder says {response.response_status.name}")
         _check_signature(response, _signer(response, question.issuer))
         return _current([each for each in response.responses if _is_about(each, question)])
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except NoAnswer:
+        raise
+    except Exception as error:  # cryptography raises errors of several kinds, such as KeyError
         raise NoAnswer(f"the OCSP response cannot be read: {error}") from error
 
 

@@ -40,7 +40,9 @@ class Inquiry:
         responders = question.responders[:_MOST_RESPONDERS]
         self._asking = len(responders)
         for url in responders:
-            gevent.spawn(self._ask, url, question, seconds, remember)
+            greenlet = gevent.Greenlet(self._ask, url, question, seconds, remember)
+            greenlet.link(self._one_has_ended)  # also if it is killed before it begins
+            greenlet.start()
 
     @property
     def is_over(self) -> bool:
@@ -80,9 +82,11 @@ class Inquiry:
             for each in transports:
                 each.close()
                 self._transports.remove(each)
-            self._asking -= 1
-            if not self._asking:
-                self._ended.set()
+
+    def _one_has_ended(self, _greenlet: object) -> None:
+        self._asking -= 1
+        if not self._asking:
+            self._ended.set()
 
     def _attach(self, transports: list[Transport], transport: Transport) -> None:
         transports.append(transport)

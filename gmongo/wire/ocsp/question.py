@@ -10,6 +10,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID
 
+from gmongo._safe_log import safely
+from gmongo.wire.tls import ocsp_log
+
 
 class CertificateId(NamedTuple):
     """Names a certificate by its issuer and its number (CertID of RFC 6960, with SHA-1, which all responders know)."""
@@ -26,10 +29,11 @@ class Question:
     :param issuer: whose key has signed it.
     """
 
-    __slots__ = ("_certificate", "id", "issuer", "request")
+    __slots__ = ("_certificate", "_extensions", "id", "issuer", "request")
 
     def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         self._certificate = certificate
+        self._extensions = _extensions_of(certificate)
         self.issuer = issuer
         request = self._made(hashes.SHA1())
         self.id = _id_of(request)
@@ -46,7 +50,7 @@ class Question:
     def must_be_stapled(self) -> bool:
         """Whether a server has to staple the answer (Must-Staple, RFC 7633)."""
         try:
-            features = self._certificate.extensions.get_extension_for_class(x509.TLSFeature).value
+            features = self._extensions.get_extension_for_class(x509.TLSFeature).value
         except x509.ExtensionNotFound:
             return False
         return x509.TLSFeatureType.status_request in features
@@ -57,11 +61,21 @@ class Question:
         a responder would take another responder.
         """
         try:
-            access = self._certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
+            access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
         except x509.ExtensionNotFound:
             return []
         places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
         return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
+
+
+def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
+    """The extensions of a certificate; none if `cryptography` cannot parse all of them, as OpenSSL does."""
+    try:
+        return certificate.extensions
+    except Exception as error:
+        text = "OCSP: an extension of the server's certificate cannot be parsed, so its responders are not asked: %r"
+        safely(ocsp_log.warning, text, error)
+        return x509.Extensions([])
 
 
 def _id_of(request: ocsp.OCSPRequest) -> CertificateId:

@@ -10,9 +10,11 @@ from math import inf
 from cryptography import x509
 
 from gmongo._fork import register_after_fork
+from gmongo._safe_log import safely
 from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
 from gmongo.wire.ocsp.inquiry import Inquiry
 from gmongo.wire.ocsp.question import CertificateId, Question
+from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import TransportError
 
 _REVOKED = "the server's certificate has been revoked, by OCSP"
@@ -49,7 +51,11 @@ class Revocation:
         """
         if len(chain) < 2:
             return inf  # it is trusted by itself
-        question = Question(chain[0], chain[1])
+        try:
+            question = Question(chain[0], chain[1])
+        except Exception as error:  # OpenSSL accepts more than cryptography
+            safely(ocsp_log.warning, "OCSP: the server's certificate cannot be asked about: %r", error)
+            return None
         answer = self._stapled(question, staple) or self._known(question) or self._asked(question, wait)
         if answer is None:
             return None if question.responders else inf

@@ -8,10 +8,11 @@ from typing import cast
 
 from gevent import getcurrent
 
+from gmongo._safe_log import safely
 from gmongo.wire.ocsp.inquiry import Inquiry
 from gmongo.wire.ocsp.revocation import Revocation
 from gmongo.wire.openssl import OpenSslObject
-from gmongo.wire.tls import Tls, TlsTransport
+from gmongo.wire.tls import Tls, TlsTransport, ocsp_log
 from gmongo.wire.transport import TransportError
 
 
@@ -46,7 +47,11 @@ class CheckedTransport(TlsTransport):
         engine, tls = cast(OpenSslObject, self._engine), cast(CheckedTls, self._tls)
         peer = engine.peer
         if peer.shown:
-            chain = engine.verified_chain()
+            try:
+                chain = engine.verified_chain()
+            except Exception as error:  # OpenSSL accepts more than cryptography
+                safely(ocsp_log.warning, "OCSP: the server's certificates cannot be parsed: %r", error)
+                return
             peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)
         elif peer.valid_until is None:
             raise TransportError("the server has shown no certificate")
