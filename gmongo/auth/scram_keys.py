@@ -7,6 +7,7 @@ import hmac
 import os
 
 import gevent
+from gevent import GreenletExit
 from gevent.threadpool import ThreadPool
 
 # One password has one salt per mechanism, unless it is changed on the server.
@@ -36,11 +37,12 @@ class ScramKeys:
         if self._process != os.getpid():  # what the parent had under way does not end here
             self._under_way, self._process = {}, os.getpid()
         derivation = self._under_way.get(question)
-        if derivation is None:
+        if derivation is None or derivation.ready():  # it may have been killed before it began
             # A greenlet of its own, so that a greenlet that waits for it may be killed.
             derivation = self._under_way[question] = gevent.spawn(self._derive, question)
-        keys: Keys = derivation.get()
-        return keys
+        keys = derivation.get()
+        # A greenlet that is killed returns the exception.
+        return self.derive(*question) if isinstance(keys, GreenletExit) else keys
 
     def _derive(self, question: _Question) -> Keys:
         # A thread for this alone: in the hub's pool, look-ups of names would wait for it.
