@@ -4,15 +4,22 @@ extra ``gmongo[ocsp]``.
 
 from __future__ import annotations
 
+import logging
+import os
 import ssl
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import cast
 
 from gmongo._documents import Document
+from gmongo._safe_log import safely
 from gmongo.errors import ConfigurationError
 from gmongo.options import tls_context
 from gmongo.wire.tls import Tls
 
+_log = logging.getLogger("gmongo.connection")
+_FILES = ("tlscafile", "tlscertificatekeyfile", "tlscrlfile")
 _PACKAGES = ("cryptography", "OpenSSL", "service_identity")
 _LONGEST_INQUIRY = 5.0  # seconds
 
@@ -25,35 +32,85 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
         so that one that does not answer makes no connection fail.
     :raises ConfigurationError: a file cannot be read; or OCSP is asked for, and the extra is missing.
     """
+    renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_context, options))
     context = tls_context(options)
     if context is None:
         return None
+    plain = Tls(context, renewal)
     if context.verify_mode == ssl.CERT_NONE or options.get("tlsdisablecertificaterevocationcheck"):
-        return Tls(context)
+        return plain
     if all(map(find_spec, _PACKAGES)):
-        return _checked(options, context, connect_timeout)
+        return _checked(options, context, connect_timeout, renewal)
     if options.get("tlsdisableocspendpointcheck") is False:
         raise ConfigurationError("tlsDisableOCSPEndpointCheck=false needs the packages of gmongo[ocsp]")
-    return Tls(context)
+    return plain
 
 
-def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float | None) -> Tls:
+class _Renewal:
+    """Makes another context when a certificate file has changed on disk. The last good context stays until then: tools
+    that rotate certificates do not write all files at once.
+
+    :param files: paths.
+    :param make: makes a context of the present content of the files.
+    """
+
+    def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
+        self._files = files
+        self.make = make
+        self._seen = self._look()
+
+    def __call__(self) -> ssl.SSLContext | None:
+        seen = self._look()
+        if seen == self._seen:
+            return None
+        self._seen = seen  # a file that is wrong is read again when it has changed again
+        try:
+            return self.make()
+        except Exception as error:  # of the standard library, or of pyOpenSSL
+            safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
+            return None
+
+    def _look(self) -> list[tuple[int, int, int] | None]:
+        """What tells versions of each file apart; None for a file that is not there."""
+        seen: list[tuple[int, int, int] | None] = []
+        for path in self._files:
+            try:
+                status = os.stat(path)
+                seen.append((status.st_mtime_ns, status.st_size, status.st_ino))
+            except OSError:
+                seen.append(None)
+        return seen
+
+
+def _context(options: Document) -> ssl.SSLContext:
+    context = tls_context(options)
+    assert context is not None
+    return context
+
+
+def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
     from gmongo.wire.ocsp.revocation import Revocation
     from gmongo.wire.ocsp.transport import CheckedTls
+
+    # What is checked against a list needs no responder; OpenSSL refuses a certificate whose issuer has none.
+    asks = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
+    seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
+    renewal.make = lambda: _openssl_context(options, _context(options))
+    return CheckedTls(_openssl_context(options, context), renewal, revocation=Revocation(asks, seconds))
+
+
+def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
+    """The context of pyOpenSSL with the settings of one of the standard library, which has checked the files."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get
-    crl_file = get("tlscrlfile")
     names = [each["name"] for each in context.get_ciphers()]
     trust = Trust(
         ciphers=":".join((f"@SECLEVEL={context.security_level}", *names)),
         ca_file=get("tlscafile"),
-        crl_file=crl_file,
+        crl_file=get("tlscrlfile"),
         key_file=get("tlscertificatekeyfile"),
         password=get("tlscertificatekeyfilepassword"),
         check_name=context.check_hostname,
     )
-    # What is checked against a list needs no responder; OpenSSL refuses a certificate whose issuer has none.
-    asks = crl_file is None and not get("tlsdisableocspendpointcheck")
-    seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
-    return CheckedTls(cast(ssl.SSLContext, OpenSslContext(trust)), revocation=Revocation(asks, seconds))
+    return cast(ssl.SSLContext, OpenSslContext(trust))

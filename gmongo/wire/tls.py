@@ -26,15 +26,25 @@ _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tls:
     """How connections of a client are encrypted.
 
     :param context: of the client, with its certificates.
+    :param renew: returns another context if the certificate files have changed since; None is that there are no files.
     """
 
     context: ssl.SSLContext
+    renew: Callable[[], ssl.SSLContext | None] | None = None
     _sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
+
+    def fresh_context(self) -> ssl.SSLContext:
+        """The context of a new connection, with the present content of the certificate files."""
+        renewed = None if self.renew is None else self.renew()
+        if renewed is not None:
+            self.context = renewed
+            self._sessions.clear()  # they belong to the old certificates
+        return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
         """A transport that is encrypted from :meth:`TlsTransport.shake_hands` on.
@@ -47,9 +57,9 @@ class Tls:
         """What an earlier connection to the host has left, so that the next one begins more quickly."""
         return self._sessions.get(host)
 
-    def remember(self, host: str, session: ssl.SSLSession | None) -> None:
-        """Keep a session for the next connection."""
-        if session is not None and session.has_ticket:
+    def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
+        """Keep a session for the next connection, if its context is still that of new connections."""
+        if session is not None and session.has_ticket and context is self.context:
             self._sessions[host] = session
 
     def forget(self, host: str) -> None:
@@ -64,7 +74,7 @@ class TlsTransport(Transport):
     :param host: the server's name.
     """
 
-    __slots__ = ("_chunk", "_engine", "_host", "_incoming", "_outgoing", "_tls")
+    __slots__ = ("_chunk", "_context", "_engine", "_host", "_incoming", "_outgoing", "_tls")
 
     _waits_first = False
 
@@ -91,18 +101,17 @@ class TlsTransport(Transport):
             raise TransportError(f"TLS handshake failed: {error}{hint}") from error
 
     def _make_engine(self) -> ssl.SSLObject:
+        self._context = self._tls.fresh_context()
         session = self._tls.session(self._host)
         try:
-            return self._tls.context.wrap_bio(
-                self._incoming, self._outgoing, server_hostname=self._host, session=session
-            )
+            return self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._host, session=session)
         except ValueError as error:  # such as a label that is too long
             raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
 
     def limit_messages(self, max_message_size: int) -> None:
         super().limit_messages(max_message_size)
         # The first reply has come, and before it whatever the server has to say of the session.
-        self._tls.remember(self._host, self._engine.session)
+        self._tls.remember(self._host, self._engine.session, self._context)
 
     def send(self, buffers: Sequence[bytes]) -> None:
         try:

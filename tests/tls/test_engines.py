@@ -311,7 +311,7 @@ def test_why_a_handshake_fails_is_told_though_the_server_cannot_be(pair: Any, op
         error.reason = "UNEXPECTED_EOF_WHILE_READING"
         raise error
 
-    tls.context.wrap_bio.return_value = SimpleNamespace(do_handshake=fail)
+    tls.fresh_context.return_value.wrap_bio.return_value = SimpleNamespace(do_handshake=fail)
     if not open_:
         pair[1].close()
     with pytest.raises(TransportError, match=r"^TLS handshake failed: connection closed by the server \(UNEXP"):
@@ -383,7 +383,7 @@ def test_sessions_of_hosts() -> None:
     tls = Tls(ssl.create_default_context())
     with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
     for session, kept in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
-        tls.remember("h", session)  # type: ignore[arg-type]
+        tls.remember("h", session, tls.context)  # type: ignore[arg-type]
         assert tls.session("h") is kept and tls.session("other") is None
     for _ in range(2):
         tls.forget("h")
@@ -436,7 +436,7 @@ def test_a_key_that_cannot_be_used(what: str, step: str, monkeypatch: pytest.Mon
 def test_the_session_of_a_handshake_that_failed_is_forgotten() -> None:
     ours, theirs = _socket.socketpair()
     tls: Any = Mock()
-    tls.context.wrap_bio.side_effect = ValueError("no")
+    tls.fresh_context.return_value.wrap_bio.side_effect = ValueError("no")
     transport = TlsTransport(ours, True, tls, "h.")
     with pytest.raises(TransportError, match=r"^TLS handshake failed: "):
         transport.shake_hands()

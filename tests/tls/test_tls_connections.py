@@ -196,6 +196,40 @@ def test_a_client_certificate(files, version):
         assert "client certificate" in reason, reason
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("option", "wrong", "right"),
+    [
+        ("tlsCertificateKeyFile", "strange_client", "client"),
+        ("tlsCAFile", "other_ca", "ca"),
+        ("tlsCRLFile", "crl_with_server", "crl"),
+    ],
+)
+def test_certificate_files_that_change_are_read_again(files, tmp_path, caplog, version, option, wrong, right):
+    def write(name):
+        path.write_bytes(Path(getattr(files, name)).read_bytes())
+
+    def connect_anew():
+        with checked_out(client._topology.pools()[0]):
+            find(client)
+
+    path = tmp_path / "changes.pem"
+    context = server_context(files.server, client_ca=files.ca)
+    context.minimum_version = context.maximum_version = version
+    write(wrong)
+    options = {"tlsCAFile": files.ca, "tlsCertificateKeyFile": files.client, option: str(path)}
+    with TlsServer(context) as server, client_of(server, heartbeatFrequencyMS=500, **options) as client:
+        with pytest.raises(AutoReconnect), gmongo.timeout(0.7):
+            find(client)
+        write(right)
+        find(client)
+        connect_anew()
+        write("junk")
+        with checked_out(client._topology.pools()[0]):
+            connect_anew()
+        assert f"the old content stays in use: {option}: '{path}' must be a PEM file" in caplog.text
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_old_server(files):
     context = server_context(files.server)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from gmongo import _background, event_loggers
+from gmongo import _background, _tls, event_loggers
 from gmongo._telemetry import slow
 from gmongo.events import delivery, log
 from gmongo.gridfs import grid_in
@@ -15,6 +15,7 @@ from gmongo.wire import tls
 
 LOGGERS = {
     _background: {"_log": "background"},
+    _tls: {"_log": "connection"},
     delivery: {"_log": "events"},
     grid_in: {"_log": "background"},
     event_loggers: {"_log": "event_loggers"},

@@ -16,7 +16,7 @@ from gmongo.wire.tls import Tls, TlsTransport, ocsp_log
 from gmongo.wire.transport import TransportError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class CheckedTls(Tls):
     """How connections of a client are encrypted whose servers are checked for revocation.
 
