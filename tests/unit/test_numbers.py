@@ -89,6 +89,7 @@ NUMBERS = {
         "_UNKNOWN_REQUIRED_FLAGS": 65_532,
         "REQUEST_IDS": range(1, 2147483648),
     },
+    "wire.names": {"_EXTENSIONS": 0xA3, "_OCTETS": 4, "_DNS_NAME": 0x82, "_IP_ADDRESS": 0x87},
     "wire.ocsp.answer": {"LONGEST": 65_536},
     "wire.ocsp.inquiry": {"_MOST_RESPONDERS": 4, "_PAUSE": 60.0},
     "wire.ocsp.responder": {"_MOST_REDIRECTIONS": 3, "_MOST_READ": 131_072, "_REDIRECTIONS": (301, 302, 303, 307, 308)},

@@ -11,6 +11,8 @@ from tests.unit.test_layers import MODULES
 
 # What is filled in by its owner, or by a callback of the application's.
 MUTABLE = {
+    "gmongo.wire.ocsp.transport:CheckedTls",  # its context follows the certificate files
+    "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
     "gmongo.auth_oidc:OIDCCallbackResult",
