@@ -9,7 +9,6 @@ from gmongo import options as client_options
 from gmongo import pool_options
 from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import InheritedOptions
-from gmongo._short_text import short
 from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo._tls import tls_of
 from gmongo.auth.credential import Credential, credential_of
@@ -60,7 +59,7 @@ class ClientOptions(InheritedOptions):
         self, host: str | Sequence[str], port: int | None, keywords: Document, *, silent: bool = False
     ) -> None:
         if port is not None and (isinstance(port, bool) or not isinstance(port, int)):
-            raise TypeError(f"port must be an integer, not {port!r}")
+            raise TypeError(f"port must be an integer, not {type(port).__name__}")
         if port is not None and not 1 <= port <= _LARGEST_PORT:
             raise InvalidOption(f"port must be an integer from 1 to {_LARGEST_PORT}, not {port}")
         checked = client_options.validate_keyword_options(keywords)
@@ -93,7 +92,7 @@ class ClientOptions(InheritedOptions):
         self, host: str | Sequence[str], port: int, keywords: Document
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
         """Seeds, default database and options of all hosts and the URI, and the host if it is ``mongodb+srv``."""
-        entities = [host] if isinstance(host, str) else list(host)
+        entities = [host] if isinstance(host, (str, bytes)) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
         seeds: dict[Address, None] = {}
@@ -342,11 +341,12 @@ def _is_uri(entity: object) -> bool:
     :raises InvalidURI: it cannot be either.
     """
     if not isinstance(entity, str):
-        raise TypeError(f"host must be a string or a list of strings, not {entity!r}")
+        raise TypeError(f"host must be a string or a list of strings, not {type(entity).__name__}")
+    if not entity:
+        raise InvalidURI("host must not be empty; if it comes from a variable, the variable is empty")
     if "/" in entity and "://" not in entity and not entity.endswith(".sock"):
-        what = "this one" if "@" in entity else short(entity)  # before an at-sign may be a password
         raise InvalidURI(
-            f"a URI must begin with 'mongodb://' or 'mongodb+srv://', but {what} does not; "
+            "a URI must begin with 'mongodb://' or 'mongodb+srv://'; "
             "as a host, only the path of a Unix domain socket may contain a '/'"
         )
     return "://" in entity

@@ -11,7 +11,7 @@ from gmongo.errors import InvalidURI
 SCHEME = "mongodb://"
 SRV_SCHEME = "mongodb+srv://"
 
-_ESCAPE_THE_USERINFO = (
+ESCAPE_THE_USERINFO = (
     "the username and password of a URI must be percent-encoded (RFC 3986): use urllib.parse.quote_plus for each"
 )
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -27,6 +27,7 @@ class UriParts(NamedTuple):
     hosts: str
     path: str
     options: str
+    slash: bool  # between the hosts and the options
 
 
 def split_uri(uri: str) -> UriParts:
@@ -40,16 +41,16 @@ def split_uri(uri: str) -> UriParts:
         raise InvalidURI(f"a MongoDB URI must begin with {SCHEME!r} or {SRV_SCHEME!r}")
     rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
     before_options, _, options = rest.partition("?")
-    authority, _, path = before_options.partition("/")
+    authority, slash, path = before_options.partition("/")
     # An at-sign further right means that a '/' or '?' of a username or password was taken for a delimiter.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
-        raise InvalidURI(_ESCAPE_THE_USERINFO)
+        raise InvalidURI(ESCAPE_THE_USERINFO)
     userinfo, at_sign, hosts = authority.rpartition("@")
     if not hosts:
         raise InvalidURI(
             "a MongoDB URI must have at least one host; the path of a Unix domain socket must be percent-encoded"
         )
-    return UriParts(srv, userinfo if at_sign else None, hosts, path, options)
+    return UriParts(srv, userinfo if at_sign else None, hosts, path, options, bool(slash))
 
 
 def parse_userinfo(userinfo: str) -> tuple[str, str]:
@@ -63,7 +64,7 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
     :raises gmongo.errors.InvalidURI: if the username is empty or reserved characters are not percent-encoded.
     """
     if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE.search(userinfo):
-        raise InvalidURI(_ESCAPE_THE_USERINFO)
+        raise InvalidURI(ESCAPE_THE_USERINFO)
     username, _, password = userinfo.partition(":")
     if not username:
         raise InvalidURI("the username of a URI must not be empty")

@@ -1,4 +1,7 @@
-"""Hosts of a connection string: names, IPv4 and IPv6 addresses, paths of Unix domain sockets."""
+"""Hosts of a connection string: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
+
+No message quotes a host or a port: the text is a username or password if the URI lacks its host.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from gmongo.options.errors import InvalidHost
 
 DEFAULT_PORT = 27017
 _SOCKET_SUFFIX = ".sock"
-_PORT = re.compile(r"[0-9]+")
+_PORT = re.compile(r"0*[0-9]{1,5}")
 
 Address = tuple[str, int | None]
 
@@ -91,14 +94,12 @@ def _split_name_and_port(entity: str, default_port: int | None) -> tuple[str, st
 
 
 def _checked_port(port: str) -> int:
-    """The port as a number. What is not a number is not shown: it may be a misplaced password."""
-    if not _PORT.fullmatch(port):
+    """Convert the port to a number."""
+    if not _PORT.fullmatch(port) or not 1 <= int(port) <= 65535:
         raise InvalidHost(
             "a port must be a number from 1 to 65535; if the URI has a username and password,"
             " percent-encode them with urllib.parse.quote_plus"
         )
-    if not 1 <= int(port) <= 65535:
-        raise InvalidHost(f"a port must be a number from 1 to 65535, not {port}")
     return int(port)
 
 
@@ -110,5 +111,5 @@ def _decoded(entity: str) -> str:
         return decoded
     raise InvalidHost(
         "only the path of a Unix domain socket (ending in .sock, without a port) and the zone of an IPv6"
-        f" address may be percent-encoded, not the host {entity!r}"
+        " address may be percent-encoded, not the name of a host; username and password need '@' and a host after them"
     )

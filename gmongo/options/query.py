@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import unquote_plus
 
 from gmongo._documents import Document
 from gmongo.errors import ConfigurationError, InvalidURI
+from gmongo.options.connection_string import ESCAPE_THE_USERINFO
 from gmongo.options.errors import InvalidOption
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
@@ -19,7 +20,7 @@ _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 Pairs = list[tuple[str, str]]
 
 
-def split_options(opts: str, validate: bool, warn: bool, normalize: bool) -> Options:
+def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimited: bool = True) -> Options:
     """Parse the options part of a connection string.
 
     :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;``
@@ -28,6 +29,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool) -> Opt
     :param warn: warn about what is refused and leave it out, instead of raising; but options without which the client
         would be less secure, such as ``tls`` and ``authMechanism``, are refused all the same.
     :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
+    :param delimited: whether a slash precedes the question mark, which otherwise may belong to a password.
     :returns: the options in a mapping whose names may be looked up in any case. Times are in seconds, except
         ``localThresholdMS``, which stays in milliseconds.
     :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
@@ -36,13 +38,14 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool) -> Opt
         ConfigurationError as well.
     """
     pairs = _split_pairs(opts)
+    private = _private(pairs, delimited and "@" not in opts)
     _refuse_contradictions(pairs)
-    options = _collect(pairs)
+    options = _collect(pairs, private)
     if normalize:
         options = _without_aliases(options)
     if not validate:
         return options
-    return _validated(options, {name.lower(): name for name, _ in pairs}, warn)
+    return _validated(options, {name.lower(): name for name, _ in pairs}, warn, private)
 
 
 def validated(options: Document, warn: bool) -> Options:
@@ -65,8 +68,24 @@ def _split_pairs(opts: str) -> Pairs:
             raise InvalidURI("options of a URI must be name=value pairs with '&' between them")
         refuse_hidden_options(value)
         option = find(name)
+        if option is None and "@" in opts:
+            raise InvalidURI(f"{ESCAPE_THE_USERINFO}; an '@' in the value of an option must be percent-encoded, too")
         pairs.append((name, value if option is not None and option.decodes else unquote_plus(value)))
     return pairs
+
+
+def _private(pairs: Pairs, quotable: bool) -> frozenset[str]:
+    """The names in lower case that no message quotes, nor their values: the text may belong to a secret.
+
+    A '?' that was not percent-encoded makes the rest of a password an option, and so does an '&' in a secret option.
+    """
+    names = set()
+    for name, _ in pairs:
+        if not quotable:
+            names.add(name.lower())
+        option = find(name)
+        quotable = quotable and (option is None or not option.secret)
+    return frozenset(names)
 
 
 def refuse_hidden_options(text: str) -> None:
@@ -103,7 +122,7 @@ def _refuse_flags_with_two_values(pairs: Pairs) -> None:
             raise InvalidURI(f"{names} must have the same value wherever given")
 
 
-def _collect(pairs: Pairs) -> Options:
+def _collect(pairs: Pairs, private: Collection[str]) -> Options:
     options = Options()
     for name, value in pairs:
         option = find(name)
@@ -114,7 +133,8 @@ def _collect(pairs: Pairs) -> Options:
         if name in options:
             if repeat is Repeat.ERROR:
                 raise InvalidURI(f"{name} must not be given twice")
-            notice(f"The URI has the option {name!r} more than once; the last value counts")
+            shown = "an option" if option is None and name.lower() in private else f"the option {name!r}"
+            notice(f"The URI has {shown} more than once; the last value counts")
         options[name] = value
     return options
 
@@ -139,12 +159,15 @@ def _deprecation(name: str, proper: str, ignored: bool) -> None:
         notice(f"The option {name!r} is deprecated; use {proper!r}")
 
 
-def _validated(options: Options, spelling: Mapping[str, str], warn: bool) -> Options:
-    """The options converted; `spelling` has their names as they were given, for messages."""
+def _validated(
+    options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
+) -> Options:
+    """Convert the options; `spelling` has their names as they were given, for messages."""
     result = Options()
     for name, value in options.items():
         try:
-            result[name] = _option_for_uri(spelling.get(name, name)).check(value)
+            quoted = name.lower() not in private
+            result[name] = _option_for_uri(spelling.get(name, name), quoted).check(value, quoted)
         except ConfigurationError as error:
             if not warn or protects(name):
                 raise
@@ -152,10 +175,14 @@ def _validated(options: Options, spelling: Mapping[str, str], warn: bool) -> Opt
     return result
 
 
-def _option_for_uri(name: str) -> Option:
+def _option_for_uri(name: str, quoted: bool) -> Option:
     option = find(name)
     if option is None:
-        raise ConfigurationError(unknown_option(name, in_uri=True))
+        raise ConfigurationError(
+            unknown_option(name, in_uri=True)
+            if quoted
+            else "Unknown option, whose name is not shown because it may belong to a secret that is not percent-encoded"
+        )
     if option.source is Source.KEYWORD:
         raise InvalidOption(f"{option.name} must be a keyword argument; it cannot be given in a URI")
     return option

@@ -40,7 +40,7 @@ _Options = Document
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
 
 # (what is wrong, the message). What is wrong takes the options, the number of hosts, and whether the URI is
-# mongodb+srv. A message shows the value of an option that it names in braces.
+# mongodb+srv. A message shows the value of a number that it names in braces.
 _RULES_OF_A_URI: tuple[_Rule, ...] = (
     (
         lambda o, hosts, srv: o.get("directconnection") and srv,
@@ -56,7 +56,7 @@ _RULES_OF_A_URI: tuple[_Rule, ...] = (
     ),
     (
         lambda o, hosts, srv: o.get("loadbalanced") and o.get("replicaset"),
-        "loadBalanced=true cannot be used with replicaSet={replicaset}",
+        "loadBalanced=true cannot be used with replicaSet",
     ),
     (
         lambda o, hosts, srv: o.get("loadbalanced") and o.get("directconnection"),
@@ -64,7 +64,7 @@ _RULES_OF_A_URI: tuple[_Rule, ...] = (
     ),
     (
         lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("replicaset"),
-        "srvMaxHosts={srvmaxhosts} cannot be used with replicaSet={replicaset}; only 0 can",
+        "srvMaxHosts={srvmaxhosts} cannot be used with replicaSet; only 0 can",
     ),
     (
         lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("loadbalanced"),

@@ -100,10 +100,10 @@ def compressors(value: object) -> list[str]:
         names = list(value)
     else:
         raise Rejected("a list of compressors, or their names with commas between", wrong_type=True)
-    for name in names:
-        if name not in COMPRESSORS:
-            notice(f"compressors: {name!r} is not one of {', '.join(COMPRESSORS)} and is left out")
-    return [name for name in names if name in COMPRESSORS]
+    known = [name for name in names if name in COMPRESSORS]
+    if len(known) < len(names):
+        notice(f"compressors must be some of {', '.join(COMPRESSORS)}; {len(names) - len(known)} unknown left out")
+    return known
 
 
 def uuid_representation(value: object) -> int:

@@ -60,17 +60,19 @@ class Option:
         """The name in lower case, under which results carry the option."""
         return self.name.lower()
 
-    def check(self, value: object) -> object:
+    def check(self, value: object, quoted: bool = True) -> object:
         """Convert `value`.
 
+        :param quoted: whether an error may quote the value.
         :raises InvalidOption: (or :class:`InvalidOptionType`) if the option does not accept it.
         """
         try:
             return self.validate(value)
         except Rejected as refusal:
-            shown = "" if self.secret else f", not {short(value)}"
-            kind = InvalidOptionType if refusal.wrong_type else InvalidOption
-            raise kind(f"{self.name} must be {refusal.rule}{shown}") from None
+            rule, kind = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
+        # Outside of the handler, so that no context of the error quotes the value.
+        shown = f", not {short(value)}" if quoted and not self.secret else ""
+        raise kind(f"{self.name} must be {rule}{shown}")
 
 
 def _keyword(name: str, validate: Validator, secret: bool = False) -> Option:

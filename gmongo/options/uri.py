@@ -36,7 +36,7 @@ def read_uri(
     username, password = (None, None) if parts.userinfo is None else parse_userinfo(parts.userinfo)
     refuse_hidden_options(parts.path)
     database, collection = parse_namespace(parts.path)
-    own = split_options(parts.options, validate, warn, normalize) if parts.options else Options()
+    own = split_options(parts.options, validate, warn, normalize, parts.slash) if parts.options else Options()
     options = own.copy()
     arguments = _checked_arguments(
         srvServiceName=srv_service_name,

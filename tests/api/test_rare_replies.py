@@ -296,8 +296,9 @@ def test_several_mongos_have_no_address() -> None:
 @pytest.mark.parametrize(
     ("refused", "kind", "message"),
     [
-        (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not 5"),
+        (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not int"),
         (lambda: MongoClient("a").db.command({}), ValueError, "command must name the command in its first field"),
+        (lambda: MongoClient(""), ConfigurationError, "host must not be empty"),
         (lambda: MongoClient([]), ConfigurationError, "host must name at least one host, was an empty list"),
         (
             lambda: MongoClient(["mongodb://a", "mongodb://b"]),

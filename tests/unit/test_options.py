@@ -291,12 +291,6 @@ def test_a_client_without_options_has_what_each_floor_takes_for_granted() -> Non
     assert (pool.upkeep_interval, topology.srv_rescan_interval) == (10.0, 60)
 
 
-def test_a_compressor_that_is_unknown_is_named() -> None:
-    option = find("compressors")
-    with pytest.warns(UserWarning, match=r"^compressors: 'lz4' is not one of snappy, zlib, zstd and is left out$"):
-        assert option is not None and option.check("zlib,lz4,snappy") == ["zlib", "snappy"]
-
-
 def named(condition: Any) -> set[str]:
     return {option.name for option in OPTIONS if condition(option)}
 
