@@ -278,6 +278,8 @@ class ExecutionTimeout(OperationFailure):
 class WriteConcernError(OperationFailure):
     """A write was done, but its write concern could not be met."""
 
+    _topology_version: Document | None = None  # of the reply
+
 
 class WriteError(OperationFailure):
     """A write was refused."""

@@ -33,13 +33,14 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 }
 
 
-def error_of(reply: Document, max_wire_version: int | None = None) -> PyMongoError | None:
+def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
     """The exception for a reply, or None if the command succeeded.
 
     Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
     that the server has changed its state. It stays a write concern error, since the write was done: a program that
     takes it for a lost connection writes again.
 
+    :param concern_first: whether a write concern error counts before the error of the command.
     :raises ProtocolError: the reply is not well formed.
     """
     check(reply, ERROR)
@@ -52,13 +53,15 @@ def error_of(reply: Document, max_wire_version: int | None = None) -> PyMongoErr
     code = reply.get("code")
     if is_state_change(reply):
         return NotPrimaryError(message, reply)
+    if concern and concern_first:
+        return _concern_error(reply)
     kind = _BY_CODE.get(code, OperationFailure) if code is not None else OperationFailure
     return kind(message, code, reply, max_wire_version)
 
 
-def raise_error_of(reply: Document, max_wire_version: int | None) -> None:
+def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
     """Raise the exception for a reply, unless the command succeeded. Raises as :func:`error_of` does, too."""
-    error = error_of(reply, max_wire_version)
+    error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
             raise error
@@ -85,10 +88,6 @@ def misread(failure: Exception, operation: Operation) -> Exception:
 def is_namespace_missing(error: OperationFailure) -> bool:
     """Whether a command failed because its collection does not exist."""
     return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
-
-
-def _labels(reply: Document) -> DocumentDict:
-    return {key: reply[key] for key in ("errorLabels", "topologyVersion") if key in reply}
 
 
 def raise_write_error(error: Document) -> NoReturn:
@@ -122,4 +121,6 @@ def _concern_error(reply: Document) -> WriteConcernError:
     error = reply["writeConcernError"]
     timed_out = error.get("code") == codes.WRITE_CONCERN_TIMEOUT or bool((error.get("errInfo") or {}).get("wtimeout"))
     kind = WTimeoutError if timed_out else WriteConcernError
-    return kind(error.get("errmsg", "write concern error"), error.get("code"), {**error, **_labels(reply)})
+    raised = kind(error.get("errmsg", "write concern error"), error.get("code"), labelled_concern_error(reply))
+    raised._topology_version = reply.get("topologyVersion")
+    return raised

@@ -91,7 +91,7 @@ class CommandRunner:
                 if attempt.session is not None:
                     attempt.observe(reply)
                 if reply.get("ok") != 1 or "writeConcernError" in reply:
-                    raise_error_of(reply, hello.max_wire_version)
+                    raise_error_of(reply, hello.max_wire_version, operation.concern_first)
                 return operation.result(reply, connection.address)
             except (PyMongoError, BSONError):
                 raise

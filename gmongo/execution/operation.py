@@ -69,6 +69,8 @@ class Operation:
     """Whether it is a read that takes a read concern."""
     takes_write_concern: bool = False
     """Whether it takes a write concern."""
+    concern_first: ClassVar[bool] = False
+    """Whether its write concern error is raised although the command itself failed."""
     transaction_number: int | None = None
     """What the server knows the second try of a write by; given by the executor."""
     is_generic: ClassVar[bool] = False

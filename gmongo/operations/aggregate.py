@@ -35,6 +35,7 @@ class Aggregate(CursorOperation):
 
     name = "aggregate"
     takes_read_concern = True
+    concern_first = True
 
     __slots__ = ("_cursor_field", "fields", "pipeline", "retryable", "takes_session", "takes_write_concern", "target")
 

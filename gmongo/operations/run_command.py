@@ -81,6 +81,7 @@ class WriteCommand(_OwnCommand):
 
     is_write = True
     takes_write_concern = True
+    concern_first = True
 
     __slots__ = ("takes_session",)
 

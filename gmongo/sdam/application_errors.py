@@ -25,7 +25,7 @@ from gmongo.errors import (
 )
 from gmongo.sdam.network_errors import is_network_error, is_network_timeout
 from gmongo.sdam.server import Server
-from gmongo.sdam.server_description import ServerDescription
+from gmongo.sdam.server_description import ServerDescription, topology_version_of
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.sdam.transitions import is_stale
@@ -110,9 +110,7 @@ def _is_stale_error(current: ServerDescription, server: Server, connection: Conn
     """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
     if connection.generation < server.pool.generations.of(connection.service_id):
         return True
-    details = getattr(error, "details", None)
-    version = details.get("topologyVersion") if isinstance(details, dict) else None
-    return is_stale(current.topology_version, version, equal_is_stale=True)
+    return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
 
 
 def _mark_unknown(

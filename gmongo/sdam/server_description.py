@@ -12,6 +12,7 @@ from bson.objectid import ObjectId
 from gmongo import _clock
 from gmongo._documents import Document
 from gmongo._server_facts import sizes, wire_versions
+from gmongo.errors import WriteConcernError
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, parse_address
 
@@ -260,6 +261,12 @@ class ServerDescription:
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
     """The description of a server after an error, which may tell its topology version; None is none."""
+    return ServerDescription(address, error=error, topology_version=topology_version_of(error))
+
+
+def topology_version_of(error: BaseException | None) -> Document | None:
+    """The topology version of the reply that an error was made of; None if there is none."""
+    if isinstance(error, WriteConcernError):
+        return error._topology_version
     details = getattr(error, "details", None)
-    version = details.get("topologyVersion") if isinstance(details, Mapping) else None
-    return ServerDescription(address, error=error, topology_version=version)
+    return details.get("topologyVersion") if isinstance(details, Mapping) else None

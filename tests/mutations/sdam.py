@@ -16,22 +16,6 @@ MUTATIONS = (
         "sdam/test_heartbeats sdam/test_failures",
     ),
     M(
-        "s25",
-        "an error of an older topologyVersion takes effect",
-        ERRORS,
-        "    return is_stale(current.topology_version, version, equal_is_stale=True)\n",
-        "    return False\n",
-        "sdam/test_errors_of_operations sdam/test_failures",
-    ),
-    M(
-        "s26",
-        "an error of the same topologyVersion takes effect",
-        ERRORS,
-        "    return is_stale(current.topology_version, version, equal_is_stale=True)\n",
-        "    return is_stale(current.topology_version, version, equal_is_stale=False)\n",
-        "sdam/test_errors_of_operations sdam/test_failures",
-    ),
-    M(
         "s30",
         "a stale check takes effect",
         TOPOLOGY,
@@ -397,14 +381,6 @@ MUTATIONS = (
         DESCRIPTION,
         "            None if self._error is None else (type(self._error), str(self._error)),\n",
         "",
-        "sdam/test_errors_of_operations sdam/test_failures",
-    ),
-    M(
-        "s82",
-        "an error's topologyVersion is not kept",
-        DESCRIPTION,
-        "    return ServerDescription(address, error=error, topology_version=version)\n",
-        "    return ServerDescription(address, error=error)\n",
         "sdam/test_errors_of_operations sdam/test_failures",
     ),
     M(

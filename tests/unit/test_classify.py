@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bson import Int64, ObjectId
 from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
 
 from gmongo.errors import (
@@ -26,6 +27,7 @@ from gmongo.errors import (
 from gmongo.execution import classify
 from gmongo.execution.context import OperationContext
 from gmongo.execution.retry import label_write_error
+from gmongo.sdam.server_description import topology_version_of
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,24 @@ def test_the_error_that_a_reply_stands_for(
     with pytest.raises(kind) as caught:
         classify.raise_error_of(reply, 21)
     assert str(caught.value) == str(error)
+
+
+CONCERN = {"code": 100, "errmsg": "few"}
+VERSION = {"processId": ObjectId(), "counter": Int64(1)}
+
+
+@pytest.mark.parametrize(
+    ("code", "first", "kind"),
+    [(26, True, WriteConcernError), (26, False, OperationFailure), (10107, True, NotPrimaryError)],
+)
+def test_write_concern_error_of_failed_command_is_raised_if_it_comes_first(
+    code: int, first: bool, kind: type[PyMongoError]
+) -> None:
+    reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
+    error: Any = classify.error_of(reply, 21, first)
+    assert type(error) is kind
+    assert topology_version_of(error) == VERSION
+    assert (error.details == CONCERN) is (kind is WriteConcernError)
 
 
 class Reverse(TypeCodec):
@@ -153,7 +173,8 @@ def test_the_error_of_a_write_concern(concern: dict[str, Any], kind: type[WriteC
     with pytest.raises(WriteConcernError) as caught:
         classify.raise_write_concern_error({"ok": 1, "writeConcernError": concern, **labels, "other": 1})
     assert type(caught.value) is kind and caught.value.code == concern["code"]
-    assert caught.value.details == {**concern, **labels}
+    assert caught.value.details == {**concern, "errorLabels": ["L"]}
+    assert topology_version_of(caught.value) == {"counter": 1}
     assert str(caught.value).startswith(message) and caught.value.has_error_label("L")
     assert classify.labelled_concern_error({"writeConcernError": concern, **labels}) == {
         **concern,

@@ -157,6 +157,7 @@ def test_sessions_are_ended_on_any_server_a_part_at_a_time() -> None:
 USUAL: dict[str, Any] = {
     "is_write": False, "retryable": False, "address": None, "waits_for_server": True, "acknowledged": True,
     "takes_session": True, "operation_id": None, "takes_read_concern": False, "takes_write_concern": False,
+    "concern_first": False,
     "transaction_number": None, "is_generic": False, "retries_overload": True, "ends_transaction": False,
     "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "pins_connection": False,
     "pin": None, "in_background": False, "selector_is_explicit": False, "account": None,
@@ -164,7 +165,7 @@ USUAL: dict[str, Any] = {
 # In which respects each kind of operation is unusual. What each operation says of itself is not here.
 UNUSUAL: dict[str, set[str]] = {
     "AbortTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
-    "Aggregate": {"opens_cursor", "takes_read_concern"},
+    "Aggregate": {"concern_first", "opens_cursor", "takes_read_concern"},
     "BulkWriteBatch": {"is_write", "opens_cursor", "retryable", "takes_write_concern"},
     "CommitTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
     "Count": {"retryable", "takes_read_concern"},
@@ -187,7 +188,7 @@ UNUSUAL: dict[str, set[str]] = {
     "RunCursorCommand": {"opens_cursor"},
     "SingleWrite": {"is_write", "takes_write_concern"},
     "WriteBatch": {"is_write"},
-    "WriteCommand": {"is_write", "takes_write_concern"},
+    "WriteCommand": {"concern_first", "is_write", "takes_write_concern"},
 }
 
 

@@ -19,7 +19,7 @@ from gmongo.testing.simulation.hello import learn_name
 from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.sleeping import sleep_as_told
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
-from gmongo.testing.simulation.write_concern import check_write_concern, satisfy_write_concern
+from gmongo.testing.simulation.write_concern import AFTER_WHICH_WRITES_WAIT, check_write_concern, satisfy_write_concern
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
@@ -77,7 +77,12 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     sleep_as_told(call, operation)
     show_operations(call)
     call.cluster.store.let_time_pass(call.member.parameters)
-    reply = call.cluster.store.execute(call.request)
+    try:
+        reply = call.cluster.store.execute(call.request)
+    except CommandError as failure:
+        if failure.code not in AFTER_WHICH_WRITES_WAIT:
+            raise
+        reply = failure.reply()
     call.cluster.note_change_stream(call.body, reply)
     satisfy_write_concern(call, reply)
     return reply

@@ -13,6 +13,10 @@ _LOOK_EVERY = 0.5  # seconds; the client may have left
 # The concern of a command inside a transaction is that of its commit.
 _WITHOUT = frozenset({"find", "getMore", "count", "distinct", "listCollections", "listIndexes", "listDatabases"})
 
+AFTER_WHICH_WRITES_WAIT = frozenset({26, 27, 48, 11000})
+"""The codes of errors that tell of what is written already, such as a collection that was dropped before: the server
+waits for the write concern of such a command, too."""
+
 
 def check_write_concern(call: Call) -> None:
     """Refuse, before anything is written, what makes no sense on this deployment.
