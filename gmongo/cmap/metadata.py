@@ -15,6 +15,7 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
+_OWN = {"name": "gmongo", "version": __version__}  # which are never cut
 
 # Function-as-a-service environments: name -> the variables that betray it.
 _FAAS_VARIABLES = {
@@ -47,7 +48,7 @@ def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ())
         document = _document(app_name, wrappers)
     driver = document["driver"]
     for field in sorted(driver, key=lambda field: -len(driver[field])):
-        _cut(document, driver, field)
+        _cut(document, driver, field, len(_OWN[field]))
     return document
 
 
@@ -55,9 +56,9 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
-        "name": "|".join(["gmongo", *(info.name for info in wrappers if info.name)]),
+        "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
         # Each version stands where its name stands.
-        "version": "|".join([__version__, *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
+        "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
         "type": platform.system() or sys.platform,
@@ -118,11 +119,12 @@ def _shorten(document: DocumentDict) -> bool:
     return _fits(document)
 
 
-def _cut(document: DocumentDict, part: DocumentDict, field: str) -> None:
+def _cut(document: DocumentDict, part: DocumentDict, field: str, least: int = 0) -> None:
+    """Cut a field of a part, though not below `least` bytes, until the document fits."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = part[field].encode()
-        part[field] = text[: max(len(text) - surplus, 0)].decode(errors="ignore")
+        part[field] = text[: max(len(text) - surplus, least)].decode(errors="ignore")
 
 
 def _fits(document: DocumentDict) -> bool:

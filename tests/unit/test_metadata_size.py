@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo import MongoClient
+from gmongo._version import __version__
 from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
 
@@ -16,8 +17,13 @@ _libraries = st.builds(DriverInfo, _names, st.none() | _names, st.none() | _name
 
 
 @given(app_name=st.none() | st.text(max_size=30), libraries=st.lists(_libraries, max_size=8))
-def test_the_metadata_has_at_most_512_bytes(app_name: str | None, libraries: list[DriverInfo]) -> None:
-    assert len(bson.encode(client_metadata(app_name, tuple(libraries)))) <= 512
+def test_metadata_has_512_bytes_and_names_the_driver(app_name: str | None, libraries: list[DriverInfo]) -> None:
+    metadata = client_metadata(app_name, tuple(libraries))
+    assert len(bson.encode(metadata)) <= 512
+    assert {field: text.partition("|")[0] for field, text in metadata["driver"].items()} == {
+        "name": "gmongo",
+        "version": __version__,
+    }
 
 
 def test_versions_stand_where_their_names_stand() -> None:
@@ -42,10 +48,10 @@ def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name:
     driver = document["driver"]
     if name < version:
         assert driver["version"].count("v") < version
-        assert driver["name"] == f"gmongo|{'n' * name}" or driver["version"] == ""
+        assert driver["name"] == f"gmongo|{'n' * name}" or driver["version"] == __version__
     elif name > version:
         assert driver["name"].count("n") < name
-        assert driver["version"].endswith("|" + "v" * version) or driver["name"] == ""
+        assert driver["version"].endswith("|" + "v" * version) or driver["name"] == "gmongo"
 
 
 @pytest.mark.parametrize("length", range(300, 304))
