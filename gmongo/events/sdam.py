@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bson.objectid import ObjectId
 
 from gmongo import monitoring
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo.events.delivery import Delivery
 from gmongo.events.log import DEBUG, document_text, log, milliseconds, silence, topology_log, where
 from gmongo.monitoring import EventListeners, publish
@@ -18,6 +18,7 @@ from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
+    from gmongo.sdam.hello_reply import HelloReply
     from gmongo.sdam.server_description import ServerDescription
     from gmongo.sdam.topology_description import TopologyDescription
 
@@ -81,7 +82,7 @@ class TopologyEvents:
             self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
 
     def heartbeat_succeeded(
-        self, address: Address, connection: Connection | None, duration: float, reply: Document, awaited: bool
+        self, address: Address, connection: Connection | None, duration: float, reply: HelloReply, awaited: bool
     ) -> None:
         if self._listeners.heartbeat:
             event = monitoring.ServerHeartbeatSucceededEvent(duration, reply, address, awaited)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from bson.objectid import ObjectId
 
-from gmongo._documents import Document
 from gmongo.monitoring.event import Event
 
 if TYPE_CHECKING:
+    from gmongo.sdam.hello_reply import HelloReply
     from gmongo.sdam.server_description import ServerDescription
     from gmongo.sdam.topology_description import TopologyDescription
 
@@ -45,13 +45,14 @@ class ServerHeartbeatSucceededEvent(Event):
     """A server answered a check.
 
     :param duration: how long that took, in seconds.
-    :param reply: the server's answer.
+    :param reply: the server's answer, a document with the attributes of PyMongo's ``Hello`` such as ``document``,
+        ``is_writable`` and ``server_type``.
     :param connection_id: the server's address.
     :param awaited: whether the server answered only when something changed; `duration` is then no round trip.
     """
 
     duration: float
-    reply: Document
+    reply: HelloReply
     connection_id: tuple[str, int | None]
     awaited: bool = False
 

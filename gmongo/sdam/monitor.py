@@ -24,6 +24,7 @@ from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
+from gmongo.sdam.hello_reply import HelloReply
 from gmongo.sdam.network_errors import is_network_error
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -212,8 +213,9 @@ class Monitor:
         if not awaited:
             self._rtt.add_sample(hello.duration)
         self._heartbeat = None
+        reply = HelloReply(hello.reply, awaited)
         duration = _clock.monotonic() - started
-        self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, hello.reply, awaited)
+        self._publish(self._events.heartbeat_succeeded, self.address, connection, duration, reply, awaited)
         self._start_measuring(hello)
         return ServerDescription(self.address, hello.reply, self._rtt.average, min_round_trip_time=self._rtt.minimum)
 
