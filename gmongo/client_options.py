@@ -15,12 +15,11 @@ from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
-from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidURI
+from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidOption, InvalidURI
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options
-from gmongo.options.errors import InvalidOption
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
 from gmongo.options.notices import notice
 from gmongo.options.uri import read_uri

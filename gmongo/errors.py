@@ -36,8 +36,11 @@ __all__ = [
     "EncryptionError",
     "ExecutionTimeout",
     "InsecureConnectionWarning",
+    "InvalidHost",
     "InvalidName",
     "InvalidOperation",
+    "InvalidOption",
+    "InvalidOptionType",
     "InvalidURI",
     "NetworkTimeout",
     "NotPrimaryError",
@@ -222,8 +225,20 @@ class InsecureConnectionWarning(UserWarning):
     """
 
 
+class InvalidOption(ConfigurationError, ValueError):
+    """The value of an option, or a combination of options, is not allowed."""
+
+
+class InvalidOptionType(ConfigurationError, TypeError):
+    """The value of an option has the wrong type."""
+
+
 class InvalidURI(ConfigurationError):
-    """A connection string could not be parsed."""
+    """A connection string could not be parsed, or its options contradict each other."""
+
+
+class InvalidHost(InvalidURI, ValueError):
+    """A host, or its port, is not well formed."""
 
 
 class OperationFailure(PyMongoError):

@@ -9,7 +9,6 @@ from gmongo.options.client_values import (
     tls_enabled,
     write_concern,
 )
-from gmongo.options.errors import InvalidHost, InvalidOption, InvalidOptionType
 from gmongo.options.keywords import overriding, validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
@@ -19,9 +18,6 @@ from gmongo.options.tls import tls_context
 
 __all__ = [
     "OPTIONS",
-    "InvalidHost",
-    "InvalidOption",
-    "InvalidOptionType",
     "Option",
     "Options",
     "Source",

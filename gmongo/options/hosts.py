@@ -9,7 +9,7 @@ import re
 from ipaddress import ip_address
 from urllib.parse import unquote
 
-from gmongo.options.errors import InvalidHost
+from gmongo.errors import InvalidHost
 
 DEFAULT_PORT = 27017
 _SOCKET_SUFFIX = ".sock"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options.errors import InvalidOption
+from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
 from gmongo.options.table import find, unknown_option
 
 

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import unquote_plus
 
 from gmongo._documents import Document
-from gmongo.errors import ConfigurationError, InvalidURI
+from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
 from gmongo.options.connection_string import ESCAPE_THE_USERINFO
-from gmongo.options.errors import InvalidOption
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
 from gmongo.options.rules import exclusive_tls_options

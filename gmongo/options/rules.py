@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import combinations
 
 from gmongo._documents import Document
-from gmongo.options.errors import InvalidOption
+from gmongo.errors import InvalidOption, InvalidURI
 from gmongo.options.table import find
 
 DEFAULT_MAX_POOL_SIZE = 100
@@ -115,14 +115,18 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     :param options: by their names in lower case, converted.
     :param nodes_count: how many hosts the client was given, or an SRV record resolved to.
     :param srv: whether the hosts came from a ``mongodb+srv`` URI.
-    :raises gmongo.errors.ConfigurationError: (a ValueError as well) for options that contradict each other.
+    :raises InvalidURI: for TLS options that must not be given together.
+    :raises InvalidOption: for other options that contradict each other.
     """
-    _raise_first(exclusive_tls_options(options), _broken(_RULES_OF_A_CLIENT, options, nodes_count, srv))
+    complaint = exclusive_tls_options(options)
+    if complaint:
+        raise InvalidURI(complaint)
+    _raise_if(_broken(_RULES_OF_A_CLIENT, options, nodes_count, srv))
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
     """Check only what keyword arguments cannot mend; the parameters are as in :func:`check_combination`."""
-    _raise_first(None, _broken(_RULES_OF_A_URI, options, nodes_count, srv))
+    _raise_if(_broken(_RULES_OF_A_URI, options, nodes_count, srv))
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
@@ -144,10 +148,9 @@ def _broken(rules: Iterable[_Rule], options: _Options, nodes_count: int, srv: bo
     return None
 
 
-def _raise_first(*complaints: str | None) -> None:
-    for complaint in complaints:
-        if complaint:
-            raise InvalidOption(complaint)
+def _raise_if(complaint: str | None) -> None:
+    if complaint:
+        raise InvalidOption(complaint)
 
 
 def given(options: _Options, names: Iterable[str]) -> bool:

@@ -9,8 +9,8 @@ from enum import Enum
 from urllib.parse import unquote_plus
 
 from gmongo._short_text import short
+from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.options import objects, structured, validators
-from gmongo.options.errors import InvalidOption, InvalidOptionType
 from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of
 
 
@@ -208,6 +208,16 @@ def find(name: str) -> Option | None:
 # Names that contain this are about security, whether there is such an option or not.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
 _NEAR = 0.65  # two letters of three; old options such as safe are not near to any
+# What has taken the place of options that PyMongo 4 removed.
+_SUCCESSORS = {
+    "ssl_ca_certs": "tlsCAFile",
+    "ssl_cert_reqs": "tlsAllowInvalidCertificates (True for CERT_NONE)",
+    "ssl_certfile": "tlsCertificateKeyFile, one file with certificate and key",
+    "ssl_crlfile": "tlsCRLFile",
+    "ssl_keyfile": "tlsCertificateKeyFile, one file with certificate and key",
+    "ssl_match_hostname": "tlsAllowInvalidHostnames (the opposite)",
+    "ssl_pem_passphrase": "tlsCertificateKeyFilePassword",
+}
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
@@ -232,6 +242,9 @@ def unknown_option(name: str, in_uri: bool) -> str:
     :param name: as it was given.
     :param in_uri: whether it was in a URI, where keyword arguments cannot have been meant.
     """
+    successor = _SUCCESSORS.get(name.lower())
+    if successor is not None:
+        return f"Unknown option {name!r} of PyMongo 3: use {successor}"
     nearest = _nearest(
         unquote_plus(name).strip().lower(),
         [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE],

@@ -18,10 +18,10 @@ from gmongo.auth.credential import Credential
 from gmongo.client_options import ClientOptions, _check_without_tls
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.driver_info import DriverInfo
+from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.execution.options import ExecutionOptions
 from gmongo.monitoring import CommandListener
 from gmongo.monitoring.listeners import EventListeners
-from gmongo.options.errors import InvalidOption, InvalidOptionType
 from gmongo.options.structured import MECHANISMS
 from gmongo.options.table import OPTIONS, Option, Source, find
 from gmongo.read_preferences import ReadPreference

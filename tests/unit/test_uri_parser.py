@@ -407,6 +407,19 @@ class TestKeywords:
             validate_keyword_options({"password": SECRET.encode()})
         assert SECRET not in str(raised.value)
 
+    @pytest.mark.parametrize(
+        ("name", "successor"),
+        [
+            ("ssl_ca_certs", "tlsCAFile"),
+            ("ssl_match_hostname", r"tlsAllowInvalidHostnames \(the opposite\)"),
+            ("ssl_PEM_passphrase", "tlsCertificateKeyFilePassword"),
+        ],
+    )
+    def test_options_of_pymongo_3_are_refused_with_their_successors(self, name: str, successor: str) -> None:
+        for use in (lambda: validate_keyword_options({name: "x"}), lambda: parse_uri(f"mongodb://h/?{name}=x")):
+            with pytest.raises(ConfigurationError, match=f"'{name}' of PyMongo 3: use {successor}"):
+                use()
+
     def test_unknown_compressors_are_left_out(self) -> None:
         with pytest.warns(UserWarning, match="^compressors must be some of snappy, zlib, zstd; 1 unknown left out$"):
             assert validate_keyword_options({"compressors": ["lz4", "zlib"]}) == {"compressors": ["zlib"]}
