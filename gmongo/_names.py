@@ -36,4 +36,5 @@ def look_up(name: str) -> Any:
         return value
     if not name.startswith("_") and find_spec(f"gmongo.{name}") is not None:
         return importlib.import_module(f"gmongo.{name}")
-    raise AttributeError(f"module 'gmongo' has no attribute {name!r}", name=name, obj=package)
+    hint = ": gmongo is for greenlets, and has no asyncio API; use MongoClient" if name == "AsyncMongoClient" else ""
+    raise AttributeError(f"module 'gmongo' has no attribute {name!r}{hint}", name=name, obj=package)

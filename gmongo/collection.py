@@ -13,6 +13,7 @@ from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
+from gmongo._no_such_method import no_such_method
 from gmongo._server_facts import codes, wire_versions
 from gmongo._short_text import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
@@ -1639,7 +1640,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         raise NotImplementedError("compare with None instead: collection is not None")
 
     def __call__(self, *args: object, **kwargs: Value) -> NoReturn:
-        raise TypeError(f"'Collection' object is not callable; {short(self._name)} is no method of it")
+        parent, _, method = self._name.rpartition(".")
+        raise no_such_method(type(self if parent else self._database), method)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Collection):

@@ -683,9 +683,6 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     def __bool__(self) -> NoReturn:
         raise NotImplementedError("compare with None instead: database is not None")
 
-    def __call__(self, *args: object, **kwargs: Value) -> NoReturn:
-        raise TypeError(f"'Database' object is not callable; {short(self._name)} is no method of MongoClient")
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Database):
             return NotImplemented

@@ -38,6 +38,7 @@ from gmongo.operations.client_writes import Writes, check_unacknowledged_models,
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.run_command import ReadCommand, WriteCommand
+from gmongo.options.structured import SHOWN_PROPERTIES
 from gmongo.options.table import SECRET
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import PrimaryPreferred, _ReadPreference
@@ -733,6 +734,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle a MongoClient; make one in each process")
 
+    def __copy__(self) -> MongoClient[DocumentType]:
+        return self  # one client with one pool, which one close() ends
+
     def eq_props(self) -> tuple[object, ...]:
         """What makes two clients equal: that they are for the same deployment."""
         options = self._options
@@ -757,7 +761,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             "connect": repr(chosen.connect),
         }
         for name, value in chosen.merged.items():
-            if name not in SECRET:
+            if name not in SECRET or name == "authmechanismproperties":
                 shown.setdefault(name, _shown(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
@@ -777,6 +781,8 @@ def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:
 
 def _shown(name: str, value: object) -> str:
     """An option as it is given: times are kept in seconds, and most are given in milliseconds."""
+    if name == "authmechanismproperties" and isinstance(value, dict):
+        return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
         return f"{value * 1000:g}"
     return repr(value)

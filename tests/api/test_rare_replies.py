@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 from bson import Timestamp
 from gevent import GreenletExit
 
+import gmongo
 from gmongo import DeleteOne, InsertOne, MongoClient
 from gmongo._telemetry.settings import telemetry_settings
 from gmongo.change_stream import _Watched
@@ -293,12 +295,34 @@ def test_several_mongos_have_no_address() -> None:
             _ = client.address
 
 
+CLOSED: Any = MongoClient("a", connect=False)
+
+
+def test_copy_of_client_is_the_client() -> None:
+    assert copy.copy(CLOSED) is CLOSED
+
+
 @pytest.mark.parametrize(
     ("refused", "kind", "message"),
     [
         (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not int"),
         (lambda: MongoClient("a").db.command({}), ValueError, "command must name the command in its first field"),
         (lambda: MongoClient(""), ConfigurationError, "host must not be empty"),
+        *(
+            (lambda name=name: getattr(CLOSED.d.x, name)(), TypeError, f"'Collection' object is not callable: {rest}")
+            for name, rest in {
+                "insert": "Collection has no method 'insert'; use insert_one() or insert_many()",
+                "ensure_index": "Collection has no method 'ensure_index'; use create_index()",
+                "fnd_one": "Collection has no method 'fnd_one' (did you mean find_one()?)",
+                "nonsense": "Collection has no method 'nonsense'",
+            }.items()
+        ),
+        (lambda: CLOSED.d.create_colection(), TypeError, "'Collection' object is not callable: Database has no method"),
+        (
+            lambda: gmongo.AsyncMongoClient,
+            AttributeError,
+            "module 'gmongo' has no attribute 'AsyncMongoClient': ",
+        ),
         (lambda: MongoClient([]), ConfigurationError, "host must name at least one host, was an empty list"),
         (
             lambda: MongoClient(["mongodb://a", "mongodb://b"]),

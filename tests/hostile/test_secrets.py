@@ -255,7 +255,12 @@ def test_errors_about_keywords(options: dict[str, Any]) -> None:
     [
         {"username": SECRET, "password": "x"},
         {"username": "ann", "password": SECRET},
-        {"username": "ann", "authMechanism": "GSSAPI", "authMechanismProperties": {"SERVICE_NAME": SECRET}},
+        {
+            "username": "ann",
+            "authMechanism": "MONGODB-AWS",
+            "password": SECRET,
+            "authMechanismProperties": {"AWS_SESSION_TOKEN": SECRET},
+        },
         {"proxyHost": "p", "proxyUsername": SECRET, "proxyPassword": SECRET},
         {"tls": True, "tlsCertificateKeyFilePassword": SECRET},
     ],
