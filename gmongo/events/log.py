@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 
@@ -19,9 +20,10 @@ from gmongo.wire.address import Address
 DEBUG = logging.DEBUG
 INFO = logging.INFO
 # The second name is a slip of PyMongo's, by which applications have set it.
-_LONGEST = int(
-    os.environ.get("MONGODB_LOG_MAX_DOCUMENT_LENGTH") or os.environ.get("MONGOB_LOG_MAX_DOCUMENT_LENGTH") or 1000
-)
+_LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
+_DEFAULT_LENGTH = 1000
+# The beginning of an escape at the end of a text in JSON, after an even number of backslashes.
+_CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
 command_log = logging.getLogger("gmongo.command")
@@ -128,8 +130,17 @@ def _handle(logger: logging.Logger, text: object, structured: DocumentDict, leve
 
 def document_text(document: Document) -> str:
     """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    text = _short_text.document_text(document, _LONGEST + 1)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    longest = _longest()
+    text = _short_text.document_text(document, longest + 1)
+    if len(text) <= longest:
+        return text
+    return _CUT_ESCAPE.sub(r"\1", text[:longest], count=1) + "..."
+
+
+def _longest() -> int:
+    """The length from the environment, where no number is the default."""
+    given = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
+    return int(given) if given.isascii() and given.isdigit() else _DEFAULT_LENGTH
 
 
 def milliseconds(seconds: float) -> int:

@@ -143,3 +143,27 @@ def test_how_a_server_is_selected(
         text,
         {"message": text.partition(" for operation")[0], **fields},
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "length", "text"),
+    [
+        ("é", 11, '{"a": "...'),
+        ("éx", 13, '{"a": "\\u00e9...'),
+        ("😀", 15, '{"a": "...'),
+        ("😀x", 19, '{"a": "\\ud83d\\ude00...'),
+        ("\\\\x", 9, '{"a": "\\\\...'),
+        ("\\\\x", 10, '{"a": "\\\\...'),
+    ],
+)
+def test_text_of_document_is_cut_between_escapes(
+    value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", str(length))
+    assert log.document_text({"a": value}) == text
+
+
+@pytest.mark.parametrize("length", ["", "many", "-5", "1e3"])
+def test_length_that_is_no_number_counts_as_the_default(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", length)
+    assert len(log.document_text({"a": "x" * 2000})) == len("...") + 1000

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from gmongo.client_session import ClientSession
-from gmongo.events import log
 from gmongo.options import rules
 from gmongo.sdam import monitor
 
 _LEAST_SECONDS = 0.02
-_LONG = 100_000
 
 
 def transaction_state(session: ClientSession) -> str:
@@ -50,8 +49,5 @@ def quick_heartbeats() -> Iterator[None]:
 @contextmanager
 def whole_documents_in_logs() -> Iterator[None]:
     """Do not cut the documents in log messages, which would not be Extended JSON any more."""
-    before, log._LONGEST = log._LONGEST, _LONG
-    try:
+    with patch.dict("os.environ", MONGODB_LOG_MAX_DOCUMENT_LENGTH="100000"):
         yield
-    finally:
-        log._LONGEST = before
