@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakMethod
 
@@ -66,7 +67,7 @@ class CursorReaper:
             else:
                 # It has its connection, and must not queue behind cursors that wait for one: perhaps for this one.
                 self._pinned.append((epoch, dropped))
-                hub.loop.run_callback_threadsafe(spawn, self._end_pinned)
+                hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
             return
         self._unpinned.append((epoch, dropped))
         self._reap_soon()
@@ -76,7 +77,18 @@ class CursorReaper:
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch
             # The loop spawns, and not the finaliser, which may run in another thread.
-            hub.loop.run_callback_threadsafe(spawn, self._end_unpinned)
+            hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
+
+    def _start(self, work: Callable[[], None]) -> None:
+        spawn(work).rawlink(self._continue)
+
+    def _continue(self, _ended: object) -> None:
+        """Start another greenlet if a greenlet ended early. A greenlet that is killed at once runs no line of its own."""
+        self._reaping = None
+        if self._pinned:
+            self._start(self._end_pinned)
+        if self._unpinned:
+            self._reap_soon()
 
     def take_unopened(self, opened: CursorReply) -> None:
         """Take over a cursor that was opened for an operation that was interrupted."""
@@ -84,8 +96,11 @@ class CursorReaper:
 
     def reap(self) -> None:
         """End all cursors taken so far."""
-        self._end_pinned()
-        self._end_unpinned()
+        try:
+            self._end_pinned()
+            self._end_unpinned()
+        finally:
+            self._continue(None)  # a finaliser may have run since the last look, and an error leaves the rest
 
     def _end_pinned(self) -> None:
         # Each has a greenlet: while one waits for its server, those of the others end what is left.
@@ -94,14 +109,8 @@ class CursorReaper:
             self._end(epoch, [dropped])
 
     def _end_unpinned(self) -> None:
-        try:
-            while self._unpinned:
-                self._end(*self._next_group())
-        finally:
-            self._reaping = None
-            # A finaliser may have run since the last look at the queue, and whatever is thrown above leaves the rest.
-            if self._unpinned:
-                self._reap_soon()
+        while self._unpinned:
+            self._end(*self._next_group())
 
     def _next_group(self) -> tuple[int, list[Dropped]]:
         """Remove the first cursor from the queue, and all others of its epoch, namespace and server.

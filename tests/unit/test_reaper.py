@@ -107,6 +107,24 @@ def test_one_that_cannot_be_ended_gives_back_what_it_held_and_the_next_are_ended
     assert executor.run_operations == [(0, [3])]
 
 
+@pytest.mark.parametrize("make_pin", [lambda: None, Pin])
+def test_cursors_are_ended_when_the_greenlet_is_killed_before_it_begins(make_pin, monkeypatch):
+    executor, killed = Executor(), []
+
+    def spawn(function):
+        greenlet = gevent.spawn(function)
+        if not killed:
+            killed.append(greenlet)
+            greenlet.kill(block=False)
+        return greenlet
+
+    monkeypatch.setattr("gmongo.engines.reaper.spawn", spawn)
+    reaper = CursorReaper(executor)
+    reaper.take(dropped(1, make_pin()))
+    gevent.idle()
+    assert killed[0].dead and executor.run_operations == [(0, [1])]
+
+
 def throw(error):
     raise error
 
