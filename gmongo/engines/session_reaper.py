@@ -21,6 +21,9 @@ from gmongo.wire.transport import without_frames
 # Seconds before each attempt.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
+# A server that is stopped answers no attempt, and executes the interrupted command when it continues. So an attempt
+# without a reply does not count for this many seconds.
+_PATIENCE = 60.0
 _ENDED: float = -1.0  # ends the greenlet
 
 
@@ -30,24 +33,31 @@ class _Remnant:
     :param abort: ends the transaction; None kills the session.
     """
 
-    __slots__ = ("abort", "attempts", "due", "session")
+    __slots__ = ("_end", "abort", "attempts", "due", "session")
 
     def __init__(self, session: ServerSession, abort: Operation | None) -> None:
         self.session = session
         self.abort = abort
         self.attempts = 0
-        self.due = _clock.monotonic() + _DELAYS[0]
+        now = _clock.monotonic()
+        self.due, self._end = now + _DELAYS[0], now + _PATIENCE
 
     def is_due(self, now: float) -> bool:
         """True at its time, and at once after the late reply of the interrupted command."""
         return self.due <= now or not self.session.unanswered
 
-    def postpone(self) -> bool:
-        """Schedule the next attempt; False after the last one."""
-        self.attempts += 1
+    def postpone(self, error: BaseException | None) -> bool:
+        """Schedule the next attempt. Return False after the last one.
+
+        :param error: the error of the attempt.
+        """
+        now = _clock.monotonic()
+        was_answered = error is None or isinstance(error, OperationFailure)
+        if was_answered or now > self._end:
+            self.attempts += 1
         if self.attempts >= len(_DELAYS):  # `close` may have made attempts meanwhile
             return False
-        self.due = _clock.monotonic() + _DELAYS[self.attempts]
+        self.due = now + (_DELAYS[self.attempts] if was_answered else _DELAYS[-1])
         return True
 
 
@@ -120,17 +130,18 @@ class SessionReaper:
     def _abort(self, remnant: _Remnant, abort: Operation) -> None:
         was_answered = not remnant.session.unanswered
         error = self._run(abort)
-        if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone():
+        if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)
 
     def _kill(self, address: Address, remnants: list[_Remnant]) -> None:
+        error = None
         if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # it lacks this command
             error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
                 # This kill may still be on its way, and would end the next command of the session.
                 remnant.session.dirty = remnant.session.dirty or error is not None
         for remnant in remnants:
-            if not remnant.postpone():
+            if not remnant.postpone(error):
                 self._forget(remnant)
 
     def _forget(self, remnant: _Remnant) -> None:

@@ -109,7 +109,7 @@ class EmbeddedReplicaSet:
             gevent.joinall([gevent.spawn(member.start, deadline) for member in self.members], raise_error=True)
             self._initiate()
             self.primary.create_users()
-            self._await_secondaries(deadline)
+            self.await_members(deadline - monotonic())
             for member in self.members:
                 member.require_api_version()
         except CommandFailedError as error:
@@ -130,10 +130,16 @@ class EmbeddedReplicaSet:
             if error.reply.get("code") != _ALREADY_INITIALIZED:
                 raise
 
-    def _await_secondaries(self, deadline: float) -> None:
-        while len(self.secondaries) < self._number - 1:
+    def await_members(self, timeout: float = 60.0) -> None:
+        """Wait until there is a primary, and all other members are secondaries.
+
+        :param timeout: seconds; 60 by default.
+        :raises EmbeddedDatabaseError: a member is neither after this time.
+        """
+        deadline = monotonic() + timeout
+        while not self.primary or len(self.secondaries) < self._number - 1:
             if monotonic() > deadline:
-                raise EmbeddedDatabaseError(f"the members have no data after {self._start_timeout:g} seconds")
+                raise EmbeddedDatabaseError(f"not all members are primary or secondary after {timeout:g} seconds")
             gevent.sleep(_CHECK_INTERVAL)
 
     def _hello(self, member: Server) -> Mapping[str, Any]:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
+
+from gmongo import MongoClient
 from gmongo.errors import PyMongoError
+from gmongo.testing import EmbeddedReplicaSet
+from gmongo.testing.mongod.server import Server
 from tests.hostile.soak import Step
-from tests.hostile.witness import silent_stderr
+from tests.hostile.witness import Violation, silent_stderr
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.support.programs import run_python
 
 CAMPAIGN, MAIN_JOB = "campaign", "main job"
+_OUTAGE = 3.0  # seconds: longer than an election
+_RECOVERY = 60.0  # seconds
+_REMAINS_END_WITHIN = 10.0  # seconds
 _INTERRUPTS = 500
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 
@@ -29,6 +38,7 @@ class LiveStep(Step):
         super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupts)
         self.database, self.options = target.database(f"work_{number}"), target.options
         self._target = target
+        self._restarts = False
 
     def _start(self) -> Any:
         network = SimpleNamespace(random=None, latency=0)
@@ -37,7 +47,30 @@ class LiveStep(Step):
     def _troubles(self) -> list[Callable[[Any], Any]]:
         if not self._target.disposable:
             return [lambda member: None]
-        return [self._fail_a_command] * 2 + [self._step_down] * (len(self._target.hosts) > 1)
+        troubles: list[Callable[[Any], Any]] = [self._fail_a_command] * 2
+        troubles += [self._step_down] * (len(self._target.hosts) > 1)
+        if self._target.replica_set is not None and len(self._target.hosts) > 1:
+            troubles += [self._kill_a_member, self._stop_a_member]
+        return troubles
+
+    def _fork(self, number: int) -> None:
+        while self._restarts:  # a child would see no process of its own, and report that the member has ended
+            gevent.sleep(0.05)
+        super()._fork(number)
+
+    def _kill_a_member(self, member: Any) -> None:
+        self._a_member().kill()
+        gevent.sleep(_OUTAGE)
+
+    def _stop_a_member(self, member: Any) -> None:
+        self._a_member().stop()
+        gevent.sleep(_OUTAGE)
+
+    def _a_member(self) -> Server:
+        """Return the primary in two of three cases. Its loss is the one that clients notice most."""
+        assert self._target.replica_set is not None
+        members = self._target.replica_set.members
+        return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)
 
     def _fail_a_command(self, member: Any) -> None:
         data: dict[str, Any] = {"failCommands": [self.rng.choice(("find", "insert", "update", "getMore"))]}
@@ -51,8 +84,40 @@ class LiveStep(Step):
                 self._target.client.admin.command("replSetStepDown", 1, force=True)
 
     def _heal(self) -> None:
+        if self._target.replica_set is not None:
+            self._restore(self._target.replica_set)
         if self._target.disposable:
             self._target.fail_points_off("failCommand")
+
+    def _restore(self, replica_set: EmbeddedReplicaSet) -> None:
+        self._restarts = True
+        try:
+            for member in replica_set.members:
+                if member.is_stopped:
+                    member.resume()
+                elif not member.is_running:
+                    member.restart()
+            replica_set.await_members(_RECOVERY)
+        finally:
+            self._restarts = False
+
+    def _check(self, client: MongoClient[Any]) -> None:
+        """Check the client, and the remains on the servers: a transaction or a cursor of the run has ended there."""
+        super()._check(client)
+        if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
+            return
+        deadline = monotonic() + _REMAINS_END_WITHIN
+        while remains := {host: left for host in self._target.hosts if any((left := self._remains(host)).values())}:
+            if monotonic() > deadline:
+                raise Violation(f"on the servers after {_REMAINS_END_WITHIN:g} s: {remains}")
+            gevent.sleep(0.2)
+
+    def _remains(self, host: str) -> dict[str, Any]:
+        client = self._target.direct(host)
+        transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
+        stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": {"cursor": {"$exists": True}}}]
+        cursors = [each["cursor"] for each in client.admin.aggregate([*stages, {"$match": {"ns": {"$regex": f"^{self.database}\\."}}}])]
+        return {"transactions": transactions, "cursors": cursors}
 
 
 def campaign(target: Target, report: Report, steps: int, seed: int) -> None:

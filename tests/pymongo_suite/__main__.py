@@ -1,4 +1,4 @@
-"""``python -m tests.pymongo_suite``: PyMongo's tests with both drivers, on simulated deployments of every kind.
+"""``python -m tests.pymongo_suite``: PyMongo's tests with both drivers, on simulated deployments or on a real replica set.
 
 All of them run with gmongo. What does not pass, runs with PyMongo, too; and what passes there must be in
 ``differences.tsv``, with the reason that its failure shows. A line there that is not needed any more is a failure, too.
@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.pymongo_suite import judgement
-from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, Job, Outcome
+from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outcome
 from tests.pymongo_suite.sources import renamed_copy, tests
 
 _FILES_OF_A_JOB = 6
@@ -146,7 +146,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.pymongo_suite", description=__doc__)
     parser.add_argument("files", nargs="*", help="names of files, such as test_cursor; all by default")
     parser.add_argument("--folder", type=Path, default=Path(".pymongo"), help="for sources, logs and reports")
-    parser.add_argument("--deployment", action="append", choices=DEPLOYMENTS, help="all by default")
+    parser.add_argument("--deployment", action="append", choices=DEPLOYMENTS, help="all simulated ones by default")
     parser.add_argument("--parallel", type=int, default=4, help="jobs at once; most of the time they wait")
     parser.add_argument("--once", action="store_true", help="do not look again at tests that fail unexpectedly")
     given = parser.parse_args()
@@ -155,7 +155,7 @@ def main() -> int:
     source = tests(folder)
     renamed_copy(folder)
     table = judgement.differences()
-    todo = list(jobs(source, given.deployment or list(DEPLOYMENTS), given.files))
+    todo = list(jobs(source, given.deployment or list(SIMULATED), given.files))
     results, broken = run(todo, source, work, given.parallel)
     if not given.once:
         again(results, table, source, work)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
-from gmongo.testing import DeploymentProcess
+from gmongo.testing import DeploymentProcess, EmbeddedReplicaSet
 from tests.pymongo_suite.sources import renamed_copy
 
 DRIVERS = ("pymongo", "gmongo")
-DEPLOYMENTS: Mapping[str, Sequence[str]] = {
-    "standalone": ("--standalone",),
-    "replica set": ("--replica-set", "3"),
-    "sharded": ("--sharded", "2"),
-    "load balanced": ("--load-balanced", "2"),
+DEPLOYMENTS: Mapping[str, Callable[[], DeploymentProcess | EmbeddedReplicaSet]] = {
+    "standalone": partial(DeploymentProcess, "--standalone"),
+    "replica set": partial(DeploymentProcess, "--replica-set", "3"),
+    "sharded": partial(DeploymentProcess, "--sharded", "2"),
+    "load balanced": partial(DeploymentProcess, "--load-balanced", "2"),
+    "mongod": partial(EmbeddedReplicaSet, 3, name="repl0"),
 }
-"""Name -> arguments of ``python -m gmongo.testing``."""
+"""Name → starts the deployment: simulated deployments, and a replica set of real members."""
+SIMULATED = tuple(name for name in DEPLOYMENTS if name != "mongod")
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
@@ -74,7 +77,7 @@ class Job:
         command = [sys.executable, "-m", "pytest", "-c", str(_HERE / "suite.ini"), "--rootdir", str(tests)]
         command += [f"--junitxml={report}", *self.files]
         with (
-            DeploymentProcess(*DEPLOYMENTS[self.deployment]) as deployment,
+            DEPLOYMENTS[self.deployment]() as deployment,
             (work / f"{self.name}.log").open("wb") as log,
         ):
             try:
@@ -93,7 +96,7 @@ class Job:
             raise RuntimeError(f"{self.name} has no report: see {work / self.name}.log")
         return outcomes(report)
 
-    def _environment(self, deployment: DeploymentProcess, work: Path) -> dict[str, str]:
+    def _environment(self, deployment: DeploymentProcess | EmbeddedReplicaSet, work: Path) -> dict[str, str]:
         host, _, port = deployment.members[0].address.rpartition(":")
         paths = [str(_ROOT), str(renamed_copy(work.parent))]
         variables = {"DB_IP": host, "DB_PORT": port, "GMONGO_DRIVER": self.driver, "PYTHONPATH": os.pathsep.join(paths)}
@@ -101,7 +104,7 @@ class Job:
             names = work / f"{self.name}.only"
             names.write_text("\n".join(self.only), "utf-8")
             variables["GMONGO_ONLY"] = str(names)
-        if self.deployment == "load balanced":
+        if self.deployment == "load balanced" and isinstance(deployment, DeploymentProcess):
             one = deployment.uri_of(f"{host}:{port}", loadBalanced="true")
             variables |= {"TEST_LOAD_BALANCER": "1", "SINGLE_MONGOS_LB_URI": one, "MULTI_MONGOS_LB_URI": deployment.uri}
         return {**os.environ, **variables}
