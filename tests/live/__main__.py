@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     uri = os.environ.get(URI_VARIABLE)
     parser.add_argument("uri", nargs="?", default=uri, help=f"the connection string; by default that in {URI_VARIABLE}")
     parser.add_argument("--mongod", type=int, metavar="N", help="start N members for the run; 0: a standalone")
+    parser.add_argument("--program", help="with --mongod: the path of mongod")
     parser.add_argument("--tls", action="store_true", help="with --mongod: clients must use TLS")
     parser.add_argument("--mechanism", choices=MECHANISMS, help="with --mongod: access control, with this mechanism")
     parser.add_argument("--compressor", help="with --mongod: the compressor of all clients")
@@ -63,7 +64,7 @@ def main(arguments: list[str]) -> int:
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.mongod is not None:
-        choices = {"tls": given.tls, "mechanism": given.mechanism, "compressor": given.compressor}
+        choices = {name: getattr(given, name) for name in ("program", "tls", "mechanism", "compressor")}
         with started(given.mongod, api_version=given.api_version, **choices) as deployment:
             given.uri, given.disposable = deployment.uri, deployment.name
             return _run_all(parser, given, deployment)

@@ -34,6 +34,7 @@ class Started(NamedTuple):
 def started(
     members: int,
     *,
+    program: str | None = None,
     tls: bool = False,
     mechanism: str | None = None,
     compressor: str | None = None,
@@ -42,6 +43,7 @@ def started(
     """Start a deployment, which ends with the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
+    :param program: the path of `mongod`; the installed one by default.
     :param tls: True if clients must use TLS.
     :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
     :param compressor: the compressor that clients use.
@@ -55,10 +57,10 @@ def started(
     }
     options = {"compressors": compressor} if compressor else {}
     if members:
-        with EmbeddedReplicaSet(members, **settings) as deployment:
+        with EmbeddedReplicaSet(members, program=program, **settings) as deployment:
             yield Started(_uri(deployment.uri, mechanism, options), deployment.name, deployment)
     else:
-        with EmbeddedDatabase(engine="mongod", **settings) as database:
+        with EmbeddedDatabase(engine="mongod", program=program, **settings) as database:
             yield Started(_uri(database.uri, mechanism, options), f"127.0.0.1:{database.port}", None)
 
 

@@ -115,8 +115,9 @@ class LiveStep(Step):
     def _remains(self, host: str) -> dict[str, Any]:
         client = self._target.direct(host)
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
-        stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": {"cursor": {"$exists": True}}}]
-        cursors = [each["cursor"] for each in client.admin.aggregate([*stages, {"$match": {"ns": {"$regex": f"^{self.database}\\."}}}])]
+        of_the_run = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}
+        stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": of_the_run}]
+        cursors = [each["cursor"] for each in client.admin.aggregate(stages)]
         return {"transactions": transactions, "cursors": cursors}
 
 

@@ -1,0 +1,141 @@
+"""``python -m tests.live.runs ci``, or ``long``: the runs on `mongod` of the continuous integration and of tox.
+
+Each run is a program of its own with servers of its own. Two run at a time. A run with another `mongod` (``--program``,
+or the variable GMONGO_MONGODS with paths separated by colons) is skipped with the reason if that program does not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+from typing import NamedTuple
+
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError
+from gmongo.testing.mongod.program import find_program
+from tests.live import official, prose, work
+from tests.live.mongod import MECHANISMS, started
+
+PROGRAMS_VARIABLE = "GMONGO_MONGODS"
+_OFFICIAL = ("--only", official.PART, "--only", prose.PART)
+_WITH_LOAD = (*_OFFICIAL, "--only", work.CAMPAIGN, "--steps", "20")
+_LIMIT = 3600.0  # seconds for one run
+
+
+class Run(NamedTuple):
+    """One run.
+
+    :param name: the name in the output.
+    :param members: the number of members of the replica set; 0 for a standalone.
+    :param arguments: arguments of ``tests.live``, or of pytest if the first one is a path.
+    """
+
+    name: str
+    members: int
+    arguments: tuple[str, ...]
+
+    def command(self, report: Path) -> list[str]:
+        """Return the command line."""
+        if self.arguments[0].startswith("tests/"):
+            return [sys.executable, "-m", "pytest", "-q", "-rfE", *self.arguments]
+        return [
+            sys.executable,
+            "-m",
+            "tests.live",
+            "--mongod",
+            str(self.members),
+            *self.arguments,
+            "--report",
+            str(report),
+        ]
+
+
+CI = (
+    Run("official and prose tests, replica set of 3", 3, _OFFICIAL),
+    Run("official and prose tests, standalone", 0, _OFFICIAL),
+    Run("tests of the API, replica set of 1", 1, ("tests/api",)),
+    Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI")),
+)
+LONG = (
+    *CI,
+    Run("campaign with killed and stopped members", 3, ("--only", work.CAMPAIGN, "--steps", "40")),
+    Run("main job", 3, ("--only", work.MAIN_JOB)),
+    Run("TLS", 3, ("--tls", *_WITH_LOAD)),
+    *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
+    *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
+    Run("Stable API required", 1, ("--api-version", "1", *_OFFICIAL)),
+    Run(
+        "Stable API required, standalone with users",
+        0,
+        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
+    ),
+)
+
+
+def _with_program(path: str) -> list[Run]:
+    try:
+        version = ".".join(map(str, find_program(path).version))
+    except EmbeddedDatabaseError as error:
+        print(f"skipped: {path}: {str(error).splitlines()[0]}", flush=True)
+        return []
+    return [Run(f"MongoDB {version}, replica set of 3", 3, ("--program", path, *_WITH_LOAD))]
+
+
+def perform(run: Run) -> bool:
+    """Perform a run, print the end of its output, and return whether nothing failed."""
+    begin = monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = _output_of(run, Path(folder))
+        except subprocess.TimeoutExpired:
+            print(f"== {run.name}: did not end within {_LIMIT:g} s", flush=True)
+            return False
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("libmongocrypt")]
+    shown = "\n".join(lines[-60:] if done.returncode else _summary(lines))
+    outcome = "failed" if done.returncode else "passed"
+    print(f"== {run.name}: {outcome} after {monotonic() - begin:.0f} s\n{shown}", flush=True)
+    return done.returncode == 0
+
+
+def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": _LIMIT}
+    command = run.command(folder)
+    if "tests.live" in command:
+        return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
+    with started(run.members) as deployment:
+        environment = {**os.environ, URI_VARIABLE: deployment.uri}
+        return subprocess.run(command, check=False, env=environment, **settings)  # type: ignore[call-overload, no-any-return]
+
+
+def _summary(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if " passed" in line and not line.startswith(" ")]
+
+
+def main() -> int:
+    """Perform the runs; return 1 if a run failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.live.runs", description=__doc__)
+    parser.add_argument("which", choices=("ci", "long"), help="ci: ten minutes; long: everything")
+    parser.add_argument("--only", default="", help="runs with these words in their names")
+    parser.add_argument("--program", action="append", default=[], help="another mongod; may be given again")
+    parser.add_argument("--parallel", type=int, default=2, metavar="N", help="runs at a time (2)")
+    given = parser.parse_args()
+    program = find_program()
+    print(f"mongod {'.'.join(map(str, program.version))}: {program.path}", flush=True)
+    runs = list(CI if given.which == "ci" else LONG)
+    others = [*given.program, *filter(None, os.environ.get(PROGRAMS_VARIABLE, "").split(os.pathsep))]
+    runs += [run for path in others for run in _with_program(path)]
+    with ThreadPoolExecutor(given.parallel) as pool:
+        outcomes = list(pool.map(perform, [run for run in runs if given.only in run.name]))
+    failed = outcomes.count(False)
+    print(f"runs: {len(outcomes) - failed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
