@@ -39,14 +39,14 @@ class LongWork:
     def checkpoint(self) -> None:
         """Let other greenlets run, if this one has been running for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(_moment())  # a timer, unlike sleep(0), lets sockets be served too
+            sleep(timer_delay(0))  # a timer, unlike sleep(0), lets sockets be served too
             self._since = _clock.monotonic()
 
 
-def _moment() -> float:
-    """The shortest time that the loop can wait, in seconds. That of libuv warns of any that is shorter than its own."""
+def timer_delay(seconds: float) -> float:
+    """Return `seconds`, or the shortest delay of a timer if that is longer: libuv's loop warns of a shorter delay."""
     resolution: float = get_hub().loop.approx_timer_resolution
-    return resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT
+    return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
@@ -87,7 +87,7 @@ class Wakeup:
 
     def _sleep(self, seconds: float | None) -> None:
         self._sleeper = getcurrent()
-        timer = self._hub.loop.timer(max(seconds or 0, _moment()), ref=False)
+        timer = self._hub.loop.timer(timer_delay(seconds or 0), ref=False)
         if seconds is not None:
             timer.start(self._wake, update=True)  # the time of the loop may be old
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from math import inf
 from types import TracebackType
@@ -695,7 +696,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
         """
-        if self._topology.closed:
+        if (
+            self._topology.closed or sys.is_finalizing()
+        ):  # No greenlet can run any more. The process closes the sockets.
             return
         self._topology.check_thread()
         try:

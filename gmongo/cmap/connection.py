@@ -210,7 +210,7 @@ class Connection:
             if timeout is not None:
                 self.mid_message = timeout > 0  # else `begin` raises, and nothing was sent
                 limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address, self._usual_limits))
-                limit.begin(timeout)
+                limit.begin(timeout, transport)
             try:
                 if self._compressor is not None:
                     buffers = self._compressed(transport, buffers, self._compressor)

@@ -15,7 +15,7 @@ from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
 from gmongo import _clock
-from gmongo._background import hold_hub
+from gmongo._background import hold_hub, timer_delay
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
@@ -62,7 +62,7 @@ class Waiter(Generic[Item]):
         return self.item
 
     def _sleep_for(self, limit: float, timed_out: Callable[[], Exception]) -> None:
-        timeout = Timeout(max(limit, 0))
+        timeout = Timeout(timer_delay(limit))
         try:
             with timeout:
                 self._sleep()

@@ -15,6 +15,7 @@ from gevent import getcurrent, sleep
 from greenlet import greenlet
 
 from gmongo import _clock
+from gmongo._background import timer_delay
 from gmongo._fork import register_after_fork
 from gmongo.errors import PyMongoError
 from gmongo.events.command import CommandEvents
@@ -133,7 +134,7 @@ class Executor:
             me = getcurrent()
             self.backing_off[me] = operation.name, _clock.monotonic()
             try:
-                sleep(seconds)
+                sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
                 del me  # what ends a greenlet refers to this frame

@@ -205,8 +205,11 @@ class ServerSelector:
                 found = look()
                 if found:
                     return found
+                left = end - _clock.monotonic()
+                if left <= 0:  # A change in the pass of the loop in which the limit ends keeps the timer from raising.
+                    raise self._timed_out(topology, complaint(), limit)
                 topology.request_checks()
-                waiter.sleep(end - _clock.monotonic(), lambda: self._timed_out(topology, complaint(), limit))
+                waiter.sleep(left, lambda: self._timed_out(topology, complaint(), limit))
         finally:
             self._queue.leave(waiter)
 

@@ -11,21 +11,26 @@ from gevent import get_hub, getcurrent
 from greenlet import greenlet
 
 from gmongo import _clock
+from gmongo._background import timer_delay
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
 
+    from gmongo.wire.transport import Transport
+
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-# A timer that goes off later than this, in seconds, says that the application held the loop.
-_HELD = 0.05
+# A timer that goes off later than this, in seconds, shows that the application kept the event loop busy.
+_LATE = 0.05
 
 
 class Limit:
-    """Throws an error into a greenlet after so many seconds in which the loop could run; it may do so again and again.
+    """Throws an error into a greenlet after so many seconds, at most two passes of the event loop later; it may do so
+    again and again.
 
-    A timer that goes off late does not say that the server was slow: what it sent may already wait in the socket,
-    unread. So the time for which the loop was held is granted again, but no more than the limit in all: in a process
-    that is always late, a dead server is found after twice the time.
+    The timer goes off late if the application keeps the loop busy. The reply may have arrived meanwhile. So a late
+    timer looks before it gives up. A reply that has begun to arrive has the time for which the loop was late once more,
+    at most the limit. An exchange without any byte of a reply ends at once. A block of several steps, such as a
+    handshake, has one more pass of the loop.
 
     The timer that was started for one use runs on into the next, and goes off only when its time is over: if that use
     has ended since then, it is started again for the one of that moment, if there is one. To make, to start and to
@@ -36,27 +41,41 @@ class Limit:
     :param ref: whether the timer keeps the hub running.
     """
 
-    __slots__ = ("_due", "_goes_off", "_grant", "_greenlet", "_make_error", "_ref", "_seconds", "_timer")
+    __slots__ = (
+        "_due",
+        "_extended",
+        "_goes_off",
+        "_greenlet",
+        "_make_error",
+        "_ref",
+        "_seconds",
+        "_timer",
+        "_transport",
+    )
 
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # for which time runs now
-        # Of what it is for now: how long it may take, how much longer if the loop is held, and when it is over.
+        # Of the present use: its limit, its end, whether a late timer has extended it, and the transport of an exchange.
         self._seconds: float
-        self._grant: float
         self._due: float
+        self._extended: bool
+        self._transport: Transport | None = None
         self._timer: IWatcher | None = None
         self._goes_off = inf
 
-    def begin(self, seconds: float) -> None:
+    def begin(self, seconds: float, transport: Transport | None = None) -> None:
         """The time of this greenlet begins; :meth:`end` must follow. Does not switch.
 
         :param seconds: if there are none, the error is raised here.
+        :param transport: on which the reply arrives, if this limits one exchange.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
-        self._seconds = self._grant = seconds
+        self._seconds = seconds
+        self._extended = False
+        self._transport = transport
         self._due = _clock.monotonic() + seconds
         self._greenlet = getcurrent()
         if self._due < self._goes_off:
@@ -64,7 +83,7 @@ class Limit:
 
     def end(self) -> None:
         """What was limited has ended."""
-        self._greenlet = None
+        self._greenlet = self._transport = None
 
     def close(self) -> None:
         """There is no further use."""
@@ -77,7 +96,7 @@ class Limit:
         self.close()
         self._goes_off = self._due
         # Of all that is due in one pass of the loop, timers of this priority come last.
-        self._timer = get_hub().loop.timer(seconds, ref=self._ref, priority=-1)
+        self._timer = get_hub().loop.timer(timer_delay(seconds), ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
 
     def _fire(self) -> None:
@@ -87,9 +106,9 @@ class Limit:
         late = _clock.monotonic() - self._due
         if late < 0:  # it was started for a use before this one
             self._start(-late)
-        elif late > _HELD and self._grant > 0:
-            more = min(late, self._grant)
-            self._grant -= more
+        elif late > _LATE and not self._extended and (self._transport is None or self._transport.has_arrived()):
+            self._extended = True
+            more = 0.0 if self._transport is None else min(late, self._seconds)
             self._due += late + more
             self._start(more)
         else:

@@ -319,6 +319,18 @@ class Transport:
                 raise TransportError("connection closed by the server")
             return count
 
+    def has_arrived(self) -> bool:
+        """Return whether a part of a message, or the end of the stream, has arrived. Does not switch."""
+        if self._view is not None or self._large is not None:
+            return True
+        try:
+            self._socket.recv(1, _socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
     # The stream itself, for what comes before the first message
 
     def send_raw(self, data: bytes) -> None:

@@ -87,12 +87,44 @@ while not sleeping.ready():
 """
 
 
-@pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP], ids=["long work", "background"])
+LIMITS = """
+import gevent
+from gmongo.cmap.wait_queue import WaitQueue
+from gmongo.wire.limit import interrupt_after
+for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gevent.sleep(9)):
+    try:
+        with interrupt_after(0.0004, TimeoutError()):
+            wait()
+    except TimeoutError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP, LIMITS], ids=["long work", "background", "limits"])
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
 def test_no_loop_warns_of_a_short_pause(monkeypatch, loop, program):
     """That of libuv cannot wait for less than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     run(program)
+
+
+CLOSED_AT_THE_END = """
+import sys
+from gmongo import MongoClient
+
+class Holder:
+    client = MongoClient(sys.argv[1])
+
+    def __del__(self):
+        self.client.close()
+
+holder = Holder()
+holder.client.db.c.find_one()
+"""
+
+
+def test_close_prints_nothing_while_the_interpreter_ends(server):
+    assert run(CLOSED_AT_THE_END, server.name) == ""
 
 
 # Never holding the hub

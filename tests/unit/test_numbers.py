@@ -74,7 +74,7 @@ NUMBERS = {
         "ZSTD": 3,
     },
     "wire.connect": {"_KEEPALIVE": (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))},
-    "wire.limit": {"_HELD": 0.05},
+    "wire.limit": {"_LATE": 0.05},
     "wire.message": {
         "OP_REPLY": 1,
         "OP_QUERY": 2004,

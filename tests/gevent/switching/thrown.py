@@ -11,6 +11,7 @@ from gevent import GreenletExit, Timeout, getcurrent
 
 from gmongo.cmap import connection, wait_queue
 from gmongo.wire import limit
+from gmongo.wire.transport import Transport
 
 EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
 LATE = "late"  # in the instant of waking: what was waited for has come, and is lost to the greenlet that is interrupted
@@ -91,8 +92,8 @@ class KnownLimit(limit.Limit):
 
     __slots__ = ()
 
-    def begin(self, seconds: float) -> None:
-        super().begin(seconds)
+    def begin(self, seconds: float, transport: Transport | None = None) -> None:
+        super().begin(seconds, transport)
         Running.begin(self, self._make_error(seconds))
 
     def end(self) -> None:
