@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
-from gevent import sleep
+from gevent import sleep, spawn
 
 from gmongo import _chance, _clock
+from gmongo._background import timer_delay
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
 from gmongo.errors import ExecutionTimeout, InvalidOperation, NetworkTimeout, PyMongoError
-from gmongo.execution.deadline import until
+from gmongo.execution.deadline import deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.session_state import SessionState
@@ -37,13 +39,15 @@ class TransactionEnd:
 
     :param executor: runs the commands.
     :param state: of the session.
+    :param in_background: whether it runs in a background greenlet.
     """
 
-    __slots__ = ("_executor", "_state")
+    __slots__ = ("_executor", "_in_background", "_state")
 
-    def __init__(self, executor: Executor, state: SessionState) -> None:
+    def __init__(self, executor: Executor, state: SessionState, in_background: bool = False) -> None:
         self._executor = executor
         self._state = state
+        self._in_background = in_background
 
     @property
     def is_due(self) -> bool:
@@ -80,7 +84,7 @@ class TransactionEnd:
         again = AbortAgain(transaction, session) if transaction.begin_abort() else None
         try:
             if again is not None:
-                self._run(AbortTransaction(transaction), deadline)
+                self._run(AbortTransaction(transaction, self._in_background), deadline)
                 again = None
         except PyMongoError as error:
             if not error.timeout and not session.unanswered:
@@ -134,6 +138,17 @@ class TransactionEnd:
         if pin is not None:
             pin.release_soon()
 
+    def give_up_by(self, error: BaseException, end: float | None, seconds: float | None) -> None:
+        """Abort because of `error` by `end`. After `end` the abort takes place in the background.
+
+        :param seconds: limit of the abort in the background.
+        """
+        if not isinstance(error, Exception) or end is None or _clock.monotonic() < end:
+            return self.give_up(error, end)
+        background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
+        # A new greenlet has an empty context, but listeners may read context variables.
+        spawn(copy_context().run, background.abort, deadline_after(seconds))
+
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction
         try:
@@ -175,7 +190,7 @@ def with_transaction(
                     result = callback()
                 except BaseException as error:
                     if ending.is_due:
-                        ending.give_up(error, None if limit is None else _clock.monotonic() + limit)
+                        ending.give_up_by(error, deadline, limit)
                     if not isinstance(error, Exception) or not loop.goes_on_after(error):
                         raise
                 else:
@@ -241,7 +256,7 @@ class _Loop:
         delay = self._jitter() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**tries)
         if _clock.monotonic() + delay >= self._end:
             raise self._timeout(error)
-        sleep(delay)
+        sleep(timer_delay(delay))
 
     def _timeout(self, error: Exception) -> PyMongoError:
         """The error that says that time has run out, with the labels of the one that would have been tried again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from bson.timestamp import Timestamp
@@ -13,7 +14,7 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import current_deadline
-from gmongo.execution.transaction import Transaction
+from gmongo.execution.transaction import State, Transaction
 
 if TYPE_CHECKING:
     from gmongo.execution.executor import Executor
@@ -41,6 +42,7 @@ class SessionState:
         "_snapshot",
         "_snapshot_time",
         "_user",
+        "_uses",
         "after_use",
         "cluster_time",
         "limit",
@@ -59,6 +61,7 @@ class SessionState:
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # the greenlet that runs an operation in it now
         self.after_use: Callable[[], None] | None = None  # ends the session or its transaction after the operation
+        self._uses = 0  # operations of that greenlet in progress: a listener may run one inside another
         self.transaction = Transaction()
         self.limit: float | None = None  # the deadline of with_transaction
         self.cluster_time: Document | None = None  # the newest seen
@@ -114,6 +117,7 @@ class SessionState:
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.leave()
         self._user = getcurrent()  # last: an operation that is refused has no `end_use`
+        self._uses += 1
 
     @property
     def is_used_elsewhere(self) -> bool:
@@ -131,11 +135,27 @@ class SessionState:
             )
 
     def end_use(self) -> None:
-        """The operation has ended."""
+        """End the use by one operation. The session is free after the last operation of its greenlet."""
+        self._uses -= 1
+        if self._uses:
+            return
         self._user = None
         if self.after_use is not None:
             after, self.after_use = self.after_use, None
             after()
+
+    def hand_over_transaction(self) -> SessionState:
+        """Leave the transaction to a session state of its own, in which a background greenlet aborts it.
+
+        The server session is not used again: the abort may still be under way then.
+        """
+        other = copy(self)
+        other._server_session = copy(self.server_session)
+        other._user, other._uses, other.limit = None, 0, None
+        self.server_session.dirty = True
+        self.transaction = Transaction()
+        self.transaction.state = State.ABORTED
+        return other
 
     def release(self) -> None:
         """Give the server session back, if that has not been done yet."""

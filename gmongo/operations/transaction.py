@@ -71,11 +71,19 @@ class CommitTransaction(_EndTransaction):
 
 
 class AbortTransaction(_EndTransaction):
-    """Undo what the transaction wrote."""
+    """Undo what the transaction wrote.
+
+    :param transaction: to end.
+    :param in_background: whether it runs in a background greenlet.
+    """
 
     name = "abortTransaction"
 
-    __slots__ = ()
+    __slots__ = ("in_background",)
+
+    def __init__(self, transaction: Transaction, in_background: bool = False) -> None:
+        super().__init__(transaction)
+        self.in_background = in_background
 
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         if not overloaded:  # else the transaction is open there still, and the next try must reach it

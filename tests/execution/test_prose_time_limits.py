@@ -16,8 +16,8 @@ import pytest
 from bson import Int64, ObjectId
 
 import gmongo
-from gmongo import CursorType, InsertOne
-from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo import CursorType, InsertOne, _clock
+from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import slow, told
@@ -258,17 +258,23 @@ def test_9_end_session(deployment: Deployment, connect: Callable[..., Client], r
 # 10. Convenient transactions
 
 
-def test_10_1_the_limit_begins_anew_for_the_abort(
+def test_10_1_abort_in_background_has_a_limit_of_its_own(
     deployment: Deployment, connect: Callable[..., Client], recorder: Recorder
 ) -> None:
     """10. timeoutMS is refreshed for abortTransaction if the callback fails."""
     client = connect(deployment, timeoutMS=150)
     slow(deployment, "insert", "abortTransaction", milliseconds=200, times=2)
-    with client.start_session() as session, pytest.raises(PyMongoError) as raised:
-        session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 1}, session=session))
-    assert raised.value.timeout
-    assert told(recorder, "insert") == ["CommandStarted", "CommandFailed"]
-    assert told(recorder, "abortTransaction")[:2] == ["CommandStarted", "CommandFailed"]
+    with client.start_session() as session:
+        begin = _clock.monotonic()
+        with pytest.raises(PyMongoError) as raised:
+            session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 1}, session=session))
+        assert raised.value.timeout
+        assert _clock.monotonic() - begin < 0.2
+        assert told(recorder, "insert") == ["CommandStarted", "CommandFailed"]
+        eventually(lambda: told(recorder, "abortTransaction")[:2] == ["CommandStarted", "CommandFailed"])
+        with pytest.raises(InvalidOperation, match="twice"):
+            session.abort_transaction()
+        session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 2}, session=session))
 
 
 def test_10_2_one_limit_for_all_tries(deployment: Deployment, client: Client) -> None:

@@ -55,7 +55,11 @@ def test_a_session_is_refused() -> None:
     assert str(other.exception) == (
         "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
     )
-    session.begin(executor, operation_of())
+    session.begin(executor, operation_of())  # inside the other operation of this greenlet, as in a listener
+    session.end_use()
+    other = gevent.spawn(session.begin, executor, operation_of())
+    other.join()
+    assert not other.successful()
     session.end_use()
     gevent.spawn(session.begin, executor, operation_of()).get()
     session.end_use()

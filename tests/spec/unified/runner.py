@@ -40,6 +40,7 @@ _NO_EXPECTATION = object()
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
+_PATIENCE = 5  # seconds for events that follow the last operation
 
 
 class Run:
@@ -92,8 +93,17 @@ class Run:
             making.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)
+            self._await_events()
             self._stop()
             self._check()
+
+    def _await_events(self) -> None:
+        """Wait for the events of an abort in the background; :meth:`_check` finds those that are missing."""
+        with gevent.Timeout(_PATIENCE, False):
+            for expected in self._case.get("expectEvents", []):
+                recorder = self.entities.client(expected["client"]).recorder
+                while len(recorder.of_kind(expected.get("eventType", "command"))) < len(expected["events"]):
+                    gevent.sleep(0.01)
 
     def _stop(self) -> None:
         for each in self.entities.of_kind("client"):
