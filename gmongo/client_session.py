@@ -159,7 +159,9 @@ class ClientSession:
         if implicit:
             raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
-        self._executor = client._executor.limited(checked_timeout("default_timeout_ms", options.default_timeout_ms))
+        self._executor = client._executor.limited(
+            checked_timeout("default_timeout_ms", options.default_timeout_ms), "default_timeout_ms"
+        )
         self._options = options
         self._state = SessionState(
             client._executor, server_session, bool(options.causal_consistency), bool(options.snapshot)

@@ -696,9 +696,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
         """
-        if (
-            self._topology.closed or sys.is_finalizing()
-        ):  # No greenlet can run any more. The process closes the sockets.
+        # While the interpreter ends, no greenlet can run, and the process closes the sockets.
+        if self._topology.closed or sys.is_finalizing():
             return
         self._topology.check_thread()
         try:

@@ -9,7 +9,7 @@ from gmongo._documents import DocumentDict
 from gmongo.auth.aws_credentials import AwsCredentialsCache
 from gmongo.auth.http import request_json, text_field
 from gmongo.errors import ConfigurationError
-from gmongo.execution.deadline import remaining
+from gmongo.wire.limit import remaining
 
 _TIMEOUT = 10.0  # seconds
 _VALID_FOR = 60.0  # seconds, at least, or another token is fetched

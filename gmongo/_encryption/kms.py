@@ -9,15 +9,15 @@ from contextlib import AbstractContextManager
 from gevent import sleep, spawn
 from gevent.socket import socket
 
+from gmongo._background import timer_delay
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.kms_tls import TIMEOUT, KmsTls
 from gmongo._encryption.library import MongoCryptError, Native
 from gmongo.errors import AutoReconnect, EncryptionError, NetworkTimeout
-from gmongo.execution.deadline import remaining
 from gmongo.options.hosts import parse_host
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.connect import connect
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.limit import interrupt_after, remaining
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
@@ -45,7 +45,7 @@ class Kms:
         """
         pause, left = request.usleep / 1e6, remaining(deadline)
         if pause:
-            sleep(pause if left is None else max(0.0, min(pause, left)))
+            sleep(timer_delay(pause if left is None else min(pause, left)))
         provider = request.kms_provider
         address = parse_host(request.endpoint, _KMIP_PORT if provider.startswith("kmip") else _PORT)
         try:

@@ -19,7 +19,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, Proto
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.connect import connect
-from gmongo.wire.limit import Limit, interrupt_after
+from gmongo.wire.limit import Limit, interrupt_after, limit_text
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.reply import is_sound
 from gmongo.wire.socks5 import Proxy
@@ -411,17 +411,14 @@ class Connection:
             self._transport.close()
 
 
-_LIMIT_OF_OPERATION = "timeoutMS, timeout_ms or gmongo.timeout()"
-
-
 def _timeout_error(
     address: Address, usual: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
     """The error for a limit of time, which says how long it was, and what sets it."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
-        return NetworkTimeout(f"{where}: timed out (the operation's limit, {_LIMIT_OF_OPERATION}, was over before)")
+        return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")
     if option is None and usual[1] in (seconds, None):
         option = usual[0]
-    limit = option or f"left of the operation's limit, {_LIMIT_OF_OPERATION}"
+    limit = option or f"left of {limit_text(seconds)}"
     return NetworkTimeout(f"{where}: timed out (no complete reply within {seconds * 1000:.4g} ms: {limit})")

@@ -11,7 +11,7 @@ from gmongo.cmap.options import ConnectionOptions
 from gmongo.cmap.overload import label_overload
 from gmongo.cmap.state import StateMachine
 from gmongo.events.delivery import Delivery
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.limit import interrupt_after, remaining
 
 
 class PoolOwner(Protocol):
@@ -52,7 +52,7 @@ class Establisher:
         :param ref: whether it keeps the hub running.
         """
         machine, started = self._machine, _clock.monotonic()
-        seconds = None if deadline is None else deadline - started
+        seconds = remaining(deadline)
         expired = connection.timeout_error(seconds)
         machine.begin(connection)
         try:

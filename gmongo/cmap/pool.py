@@ -29,6 +29,7 @@ from gmongo.errors import InvalidOperation, PoolClearedError, PoolClosedError, W
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.limit import limit_text, remaining
 
 # A thousand waiters may time out at once, so each error shows the longest holders only.
 _HOLDERS_SHOWN = 5
@@ -174,10 +175,9 @@ class Pool:
 
     def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
         """Wait for what is handed over."""
-        limit = self.options.wait_queue_timeout
-        if deadline is not None:
-            remaining = deadline - _clock.monotonic()
-            limit = remaining if limit is None else min(limit, remaining)
+        limit, left = self.options.wait_queue_timeout, remaining(deadline)
+        if left is not None:
+            limit = left if limit is None else min(limit, left)
         connection = waiter.sleep(limit, partial(self._wait_error, limit))
         self.machine.confirm(connection)
         return connection
@@ -187,7 +187,7 @@ class Pool:
         options, machine = self.options, self.machine
         users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
-        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else "the operation's time limit"
+        option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
         longest = holders(machine.in_use, _HOLDERS_SHOWN)
         held = ", longest held for {seconds:.3g} s by {greenlet}: {operation}".format(**longest[0]) if longest else ""
         details = (

@@ -9,13 +9,12 @@ from gevent import Greenlet, sleep, spawn
 from gmongo._background import LongWork, hold_hub
 from gmongo._short_text import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
-from gmongo.execution.deadline import remaining
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
 from gmongo.operations.cursors import GetMoreAhead
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import address_text
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.limit import interrupt_after, limit_text, remaining
 from gmongo.wire.reply import Batch
 
 # Of the batches that wait, so many bytes are decoded.
@@ -223,7 +222,8 @@ class ReadAhead:
         holding = hold_hub()  # the greenlet does not
         self._is_awaited = True
         try:
-            with interrupt_after(left, NetworkTimeout(f"{self._address}: timed out waiting for the batch read ahead")):
+            text = f"{self._address}: {limit_text(left)} ended while a batch was read ahead"
+            with interrupt_after(left, NetworkTimeout(text)):
                 greenlet.join()
         finally:
             self._is_awaited = False

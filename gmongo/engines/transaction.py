@@ -147,7 +147,7 @@ class TransactionEnd:
             return self.give_up(error, end)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
         # A new greenlet has an empty context, but listeners may read context variables.
-        spawn(copy_context().run, background.abort, deadline_after(seconds))
+        spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
         transaction = self._state.transaction

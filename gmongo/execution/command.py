@@ -16,12 +16,12 @@ from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
 from gmongo.errors import DocumentTooLarge, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of, misread, raise_error_of
-from gmongo.execution.deadline import remaining
 from gmongo.execution.decorate import Decorator
 from gmongo.execution.late_reply import LateReply, OrphanTaker
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.sessions import ServerSessionPool
 from gmongo.sdam.topology import Topology
+from gmongo.wire.limit import remaining
 from gmongo.wire.message import MORE_TO_COME, next_request_id
 
 if TYPE_CHECKING:

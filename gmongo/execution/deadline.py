@@ -15,6 +15,7 @@ from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._short_text import short
 from gmongo.errors import ConfigurationError
+from gmongo.wire.limit import limit_text, remaining, seconds_of
 
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
 
@@ -22,11 +23,14 @@ current_deadline = _current.get
 """The deadline set by an enclosing :func:`until`, or None."""
 
 
-def deadline_after(seconds: float | None) -> float | None:
-    """The deadline of a limit: infinity for 0, which is without limit, and None for None, where no limit is set."""
+def deadline_after(seconds: float | None, option: str) -> float | None:
+    """The deadline of a limit: infinity for 0, which is without limit, and None for None, where no limit is set.
+
+    :param option: the option or function that sets the limit, for errors.
+    """
     if seconds is None:
         return None
-    return _clock.monotonic() + seconds if seconds else inf
+    return seconds_of((seconds, option), _clock.monotonic() + seconds) if seconds else inf
 
 
 @contextmanager
@@ -64,7 +68,7 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
         raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
     if seconds is not None and seconds < 0:
         raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
-    return until(deadline_after(seconds))
+    return until(deadline_after(seconds, "gmongo.timeout"))
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:
@@ -83,13 +87,6 @@ def checked_timeout(name: str, milliseconds: object) -> float | None:
     return milliseconds / 1000
 
 
-def remaining(deadline: float | None) -> float | None:
-    """Seconds left, perhaps none; None without a limit."""
-    if deadline is None or deadline == inf:
-        return None
-    return deadline - _clock.monotonic()
-
-
 def without_wtimeout(write_concern: Document) -> DocumentDict:
     """A write concern without its time-out, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
@@ -104,6 +101,6 @@ def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> N
     # Rounded, since a moment less another is seldom exactly what was added.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
         raise ConfigurationError(
-            f"max_await_time_ms must be less than the time limit of the operation (timeoutMS or gmongo.timeout), "
+            f"max_await_time_ms must be less than the time that is left of {limit_text(deadline)}, "
             f"but {max_await_time_ms} ms is not less than {max(0.0, left) * 1000:.0f} ms"
         )

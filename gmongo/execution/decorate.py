@@ -17,6 +17,7 @@ from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
 from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
 from gmongo.sdam.topology import Topology
+from gmongo.wire.limit import limit_text
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
@@ -148,10 +149,7 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     """
     left = deadline - _clock.monotonic() - min_round_trip_time
     if left <= 0:
-        message = (
-            f"{operation.name} was not sent: its time limit leaves less than the "
-            f"{min_round_trip_time * 1000:.1f} ms that the network takes"
-        )
+        message = f"{limit_text(deadline)} ended before {operation.name} was sent"
         details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
         raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
     longest = max(1, int(left * 1000))

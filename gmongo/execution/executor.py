@@ -62,6 +62,7 @@ class Executor:
         self.commands = CommandRunner(topology, events, self.sessions)
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
+        self._limit_option = "timeoutMS"  # which sets `_timeout`, for errors
         self._is_for_operation = False  # whether the limit is that of a single operation
         self.load_balanced = topology.settings.load_balanced
         self.overload = self.policy.overload
@@ -80,7 +81,7 @@ class Executor:
         if deadline is None:
             deadline = current_deadline()
             if deadline is None and self._timeout is not None:
-                deadline = deadline_after(self._timeout)
+                deadline = deadline_after(self._timeout, self._limit_option)
         attempt = Attempt(operation, deadline)
         if session is None and binding() is not None:
             session = bound_session(self)
@@ -177,7 +178,7 @@ class Executor:
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
-        own = deadline_after(self._timeout)
+        own = deadline_after(self._timeout, self._limit_option)
         return own if own is None or deadline is None else min(own, deadline)
 
     @property
@@ -188,20 +189,20 @@ class Executor:
     @property
     def own_limit(self) -> str:
         """The option that limits an operation where no :func:`gmongo.timeout` does, and its value."""
-        option = "timeout_ms" if self._is_for_operation else "timeoutMS"
-        return option if self._timeout is None else f"{option} ({self._timeout * 1000:g} ms)"
+        return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:g} ms)"
 
-    def limited(self, timeout: float | None) -> Executor:
+    def limited(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
         """The same executor with another limit, for a database, a collection or a session; itself if there is none.
 
         An object asks for it when it is made, and keeps it: its operations need not look for a limit.
 
         :param timeout: for each operation, in seconds; 0 is without limit, None is the same as here.
+        :param option: that sets it, for errors.
         """
         if timeout is None or timeout == self._timeout:
             return self
         limited = copy(self)
-        limited._timeout = timeout
+        limited._timeout, limited._limit_option = timeout, option
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
@@ -217,13 +218,13 @@ class Executor:
             return self
         refuse_other_limit(bound_session(self) if session is None else session)
         limited = copy(self)
-        limited._timeout = timeout
+        limited._timeout, limited._limit_option = timeout, "timeout_ms"
         limited._is_for_operation = True
         return limited
 
     def fresh_deadline(self) -> float | None:
         """``timeoutMS`` from now on, whatever limit is in force: for what has to be done after it has passed."""
-        return deadline_after(self._timeout)
+        return deadline_after(self._timeout, self._limit_option)
 
     # Sessions
 

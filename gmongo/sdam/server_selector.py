@@ -19,6 +19,7 @@ from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.limit import Seconds, limit_text
 
 Found = TypeVar("Found")
 
@@ -207,9 +208,9 @@ class ServerSelector:
                     return found
                 left = end - _clock.monotonic()
                 if left <= 0:  # A change in the pass of the loop in which the limit ends keeps the timer from raising.
-                    raise self._timed_out(topology, complaint(), limit)
+                    raise self._timed_out(topology, complaint(), limit, end)
                 topology.request_checks()
-                waiter.sleep(left, lambda: self._timed_out(topology, complaint(), limit))
+                waiter.sleep(left, lambda: self._timed_out(topology, complaint(), limit, end))
         finally:
             self._queue.leave(waiter)
 
@@ -218,15 +219,16 @@ class ServerSelector:
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 
-    def _timed_out(self, topology: Selectable, complaint: str, limit: float) -> ServerSelectionTimeoutError:
-        """The error for a wait of `limit` seconds."""
+    def _timed_out(self, topology: Selectable, complaint: str, limit: float, end: float) -> ServerSelectionTimeoutError:
+        """The error for a wait of `limit` seconds until `end`."""
         timeout, description = self._settings.server_selection_timeout, topology.description
         if limit < timeout - _NEGLIGIBLE:
             timeout = max(0.0, round(limit, 3))
+        option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
         # A server without TLS takes the first bytes of TLS for those of a message, and waits for the rest.
         tls = ", connecting with TLS" if self._settings.connection.tls and not description.has_known_servers else ""
         return ServerSelectionTimeoutError(
-            f"{complaint}, Timeout: {timeout:g}s{tls}, Topology Description: {description!r}"
+            f"{complaint}, Timeout: {timeout:g}s{option}{tls}, Topology Description: {description!r}"
         )
 
 

@@ -23,6 +23,40 @@ _NO_LIMIT: AbstractContextManager[None] = nullcontext()
 _LATE = 0.05
 
 
+class Seconds(float):
+    """A moment on the clock or a duration, with the limit of an operation that sets it.
+
+    :ivar limit: the seconds of the limit, and the option or function that sets it.
+    """
+
+    __slots__ = ("limit",)
+
+    limit: tuple[float, str]
+
+
+def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
+    """Return `value` with its limit."""
+    seconds = Seconds(value)
+    seconds.limit = limit
+    return seconds
+
+
+def remaining(deadline: float | None) -> float | None:
+    """Seconds left, perhaps none; None without a limit."""
+    if deadline is None or deadline == inf:
+        return None
+    left = deadline - _clock.monotonic()
+    return seconds_of(deadline.limit, left) if isinstance(deadline, Seconds) else left
+
+
+def limit_text(value: float | None) -> str:
+    """Describe the limit that sets a moment or a duration."""
+    if not isinstance(value, Seconds):
+        return "the limit of the operation"
+    seconds, option = value.limit
+    return f"the limit of {seconds * 1000:.10g} ms ({option})"
+
+
 class Limit:
     """Throws an error into a greenlet after so many seconds, at most two passes of the event loop later; it may do so
     again and again.
@@ -57,7 +91,7 @@ class Limit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # for which time runs now
-        # Of the present use: its limit, its end, whether a late timer has extended it, and the transport of an exchange.
+        # Of the present use: its limit, its end, whether a late timer has extended it, and its transport if it has one.
         self._seconds: float
         self._due: float
         self._extended: bool

@@ -148,7 +148,7 @@ def test_errors_of_the_server_are_raised_at_once(collection):
 def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, wait):
     recorder = Recorder()
     with MongoClient(deployment.uri, timeoutMS=200, event_listeners=[recorder]) as client:
-        with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time limit"):
+        with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time that is left"):
             client.watched.c.watch(max_await_time_ms=wait)
         assert recorder.commands == []
 

@@ -119,5 +119,8 @@ def test_a_wait_that_the_time_limit_of_the_operation_ends_says_so(new_client: An
     client = new_client(maxPoolSize=1)
     client.db.c.find_one()
     client._topology.pools()[0].check_out()
-    with pytest.raises(WaitQueueTimeoutError, match=r"the operation's time limit: \d"), gmongo.timeout(0.02):
+    with (
+        pytest.raises(WaitQueueTimeoutError, match=r"left of the limit of 20 ms \(gmongo.timeout\): \d"),
+        gmongo.timeout(0.02),
+    ):
         client.db.c.find_one()

@@ -14,7 +14,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import NetworkTimeout
 from tests.support.server import ScriptedServer, silent
 
-OPERATION = "the operation's limit, timeoutMS, timeout_ms or gmongo.timeout()"
+OPERATION = "the limit of the operation"
 
 
 @pytest.mark.parametrize("socket_timeout", [None, 2.5])
@@ -27,7 +27,7 @@ def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds:
     error = connection.timeout_error(seconds, option)
     assert type(error) is NetworkTimeout
     if seconds <= 0:
-        assert str(error) == f"db.example.org:27018: timed out ({OPERATION}, was over before)"
+        assert str(error) == f"db.example.org:27018: timed out ({OPERATION} ended before)"
         return
     usual = "connectTimeoutMS" if monitors else "socketTimeoutMS" if seconds == socket_timeout else None
     named = option or usual or f"left of {OPERATION}"
@@ -39,9 +39,9 @@ def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds:
     ("options", "scope", "named"),
     [
         ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
-        ({"timeoutMS": 50}, None, f"left of {OPERATION}"),
-        ({}, 0.05, f"left of {OPERATION}"),
-        ({"socketTimeoutMS": 50_000}, 0.05, f"left of {OPERATION}"),
+        ({"timeoutMS": 50}, None, "left of the limit of 50 ms (timeoutMS)"),
+        ({}, 0.05, "left of the limit of 50 ms (gmongo.timeout)"),
+        ({"socketTimeoutMS": 50_000}, 0.05, "left of the limit of 50 ms (gmongo.timeout)"),
     ],
 )
 @pytest.mark.parametrize("call", ["command", "find_one", "next_batch"])

@@ -32,6 +32,7 @@ from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, forked
 from gmongo.server_type import SERVER_TYPE
 from gmongo.testing import VirtualTime
+from gmongo.wire.limit import seconds_of
 from tests.support.recorder import Recorder, short_name
 
 A = ("a", 27017)
@@ -433,6 +434,10 @@ def test_what_is_not_monitored_takes_writes_again(monitored: bool) -> None:
 )
 def test_the_time_that_was_waited_for_a_server(limit: float, shown: str) -> None:
     topology = opened("mongodb://a/")
-    error = topology.selector._timed_out(topology, "nothing", limit)
-    assert str(error).startswith(f"nothing, Timeout: {shown}, Topology Description: ")
+    for end, option in (
+        (9.0, " (serverSelectionTimeoutMS)"),
+        (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
+    ):
+        error = topology.selector._timed_out(topology, "nothing", limit, end)
+        assert str(error).startswith(f"nothing, Timeout: {shown}{option}, Topology Description: ")
     topology.close()

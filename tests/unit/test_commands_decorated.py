@@ -27,6 +27,7 @@ from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.retry import Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
+from gmongo.wire.limit import seconds_of
 
 ADDRESS = ("h", 1)
 
@@ -219,14 +220,17 @@ def test_the_server_gives_up_in_time(
     assert decorated(decorator(rtt=rtt)[0], attempt_of(operation, deadline=inf), connection_of(), **command) == command
 
 
+@pytest.mark.parametrize(("deadline", "rtt"), [(1000.5, 0.5), (1000.5, 0.75), (999.0, None)])
 @pytest.mark.parametrize(
-    ("deadline", "rtt", "shown"), [(1000.5, 0.5, "500.0"), (1000.5, 0.75, "750.0"), (999.0, None, "0.0")]
+    ("limit", "named"),
+    [((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"), (None, "the limit of the operation")],
 )
-def test_a_command_for_which_no_time_is_left_is_not_sent(deadline: float, rtt: Any, shown: str) -> None:
-    attempt = attempt_of(operation_of(takes_session=False), deadline=deadline)
+def test_a_command_for_which_no_time_is_left_is_not_sent(deadline: float, rtt: Any, limit: Any, named: str) -> None:
+    moment = deadline if limit is None else seconds_of(limit, deadline)
+    attempt = attempt_of(operation_of(takes_session=False), deadline=moment)
     with pytest.raises(ExecutionTimeout) as caught:
         decorated(decorator(rtt=rtt)[0], attempt, connection_of())
-    message = f"kind was not sent: its time limit leaves less than the {shown} ms that the network takes"
+    message = f"{named} ended before kind was sent"
     assert str(caught.value).startswith(message) and caught.value.code == 50
     assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
 

@@ -122,7 +122,7 @@ def test_without_time_nothing_is_sent(seconds: float, call: str) -> None:
             connection.send(REQUEST, seconds)
         else:
             connection.next_reply(seconds, bson.decode)
-    assert str(caught.value).endswith("was over before)")
+    assert str(caught.value).endswith("ended before)")
     assert not transport.round_trip.called and not transport.send.called and not transport.receive.called
     if call == "exchange":
         assert connection.usable

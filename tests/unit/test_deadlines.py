@@ -29,7 +29,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_deadline_and_what_is_left_of_it() -> None:
     for seconds, deadline, left in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
-        assert deadline_after(seconds) == deadline and remaining(deadline) == left
+        assert deadline_after(seconds, "timeoutMS") == deadline and remaining(deadline) == left
     assert remaining(999.0) == -1.0
 
 
@@ -92,7 +92,7 @@ def test_a_wait_that_is_not_within_the_limit(milliseconds: int, deadline: float,
     with pytest.raises(ConfigurationError) as caught:
         check_await_time(milliseconds, deadline)
     assert str(caught.value) == (
-        "max_await_time_ms must be less than the time limit of the operation (timeoutMS or gmongo.timeout), "
+        "max_await_time_ms must be less than the time that is left of the limit of the operation, "
         f"but {milliseconds} ms is not less than {left} ms"
     )
 
