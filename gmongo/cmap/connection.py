@@ -80,6 +80,7 @@ class Connection:
         "mid_message",
         "monitors",
         "purpose",
+        "reply_is_due",
         "service_id",
         "socket_timeout",
         "unanswered",
@@ -108,6 +109,7 @@ class Connection:
         # The ID of the request whose reply is outstanding after an interruption.
         self.unanswered: int | None = None
         self.late_reply: LateReply | None = None  # what looks at that reply; None if it must not be waited for
+        self.reply_is_due = False  # whether the server ends the request by itself at this time
         self.authentication: Authentication | None = None  # how it has authenticated, if it has
         self._ref = ref
         self._limit: Limit | None = None  # from the first exchange on that has one
@@ -311,15 +313,17 @@ class Connection:
         if not isinstance(error, (TransportError, ProtocolError, ConcurrentObjectUseError)):
             self.unanswered = request_id
 
-    def expect_late_reply(self, look: LateReply) -> None:
+    def expect_late_reply(self, look: LateReply, is_due: bool) -> None:
         """Let the pool read the missing reply, if that is all that is wrong with the connection. What must go with its
         connection does not ask for it: a cursor or a transaction behind a load balancer, a conversation that
         authenticates.
 
         :param look: is given the body when it has come; an exception says that it is no good reply.
+        :param is_due: whether the server ends the request by itself at this time, so that its error follows soon.
         """
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
             self.late_reply = look
+            self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, most: int) -> None:
         """Read the reply that an interrupted exchange did not wait for. Then the connection can be used again, unless
@@ -344,6 +348,7 @@ class Connection:
         transport.max_message_size = longest
         self.hold_hub(True)
         self.error = self.late_reply = self.unanswered = None
+        self.reply_is_due = False
 
     def _open_transport(self) -> Transport:
         if self._transport is None:

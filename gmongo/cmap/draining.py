@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
 
 
+# Seconds for the error of a server that ends a command by its `maxTimeMS`, as the client has done just before.
+_TIME_FOR_DUE_REPLY = 0.25
+
+
 def drain_soon(pool: Pool, connection: Connection) -> None:
     """Begin to read the late reply of a connection. Does not switch.
 
     A link tells the pool of the end, since a greenlet that is killed before it begins runs none of its own cleanup.
     """
     options, reference = pool.options, weakref.ref(pool)
-    reader = Greenlet(_read, connection, options.drain_time, options.drain_bytes)
+    seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
+    reader = Greenlet(_read, connection, seconds, options.drain_bytes)
     reader.link(lambda _reader: _ended(reference, connection))
     reader.start()
 

@@ -309,7 +309,7 @@ class StateMachine:
 
     def _may_drain(self, connection: Connection) -> bool:
         """Whether all that a connection lacks is a reply that may still come, and is to be waited for."""
-        wanted = self._options.drains and connection.late_reply is not None
+        wanted = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
         return wanted and self.state is PoolState.READY and not self._is_stale(connection)
 
     def drained(self, connection: Connection) -> None:

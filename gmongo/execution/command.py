@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import bson
@@ -13,7 +14,7 @@ from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
-from gmongo.errors import DocumentTooLarge, OperationFailure, ProtocolError, PyMongoError
+from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of, misread, raise_error_of
 from gmongo.execution.decorate import Decorator
@@ -176,7 +177,7 @@ class CommandRunner:
                     session.interrupted(connection.address)
             if connection.unanswered is not None:
                 late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)
-                connection.expect_late_reply(late)
+                connection.expect_late_reply(late, _server_gives_up(attempt, error))
             if isinstance(error, PyMongoError):
                 self._topology.handle_error(connection, error)
             elif reply is not None:
@@ -188,6 +189,12 @@ class CommandRunner:
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
+
+
+def _server_gives_up(attempt: Attempt, error: BaseException | None) -> bool:
+    """Return whether ``maxTimeMS`` has ended on the server, too, so that the server's error follows soon."""
+    limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
+    return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 
 
 def _asks_to_reauthenticate(error: BaseException, connection: Connection) -> bool:

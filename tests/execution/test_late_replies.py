@@ -219,8 +219,27 @@ def test_a_connection_that_is_used_again_holds_the_hub_again(client, server):
     assert connection._transport._readable.ref
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_without_the_option_connection_is_kept_for_the_error_of_max_time_ms(late, client_of, server, pools):
+    client = client_of(maxPoolSize=1)
+    ask_late(client, server, "limit")
+    assert counts(client) == (1, 0, 0, 1)
+    gevent.sleep(0.3 if late else 0.2)
+    server.release()
+    eventually(lambda: counts(client) == ((0, 0, 0, 0) if late else (1, 1, 0, 0)))
+    assert client.d.c.find_one({"_id": 5})["_id"] == 5
+    assert pools.only("Created", "Closed") == ["Created 1", *(["Closed 1 error", "Created 2"] if late else [])]
+
+
+def test_without_the_option_connection_of_a_command_without_max_time_ms_is_closed(client_of, server):
+    client = client_of(maxPoolSize=1, socketTimeoutMS=50, retryReads=False)
+    with pytest.raises(NetworkTimeout):
+        client.d.c.find_one({"_id": "late"})
+    assert counts(client) == (0, 0, 0, 0)
+
+
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("how", ["kill", "timeout", "limit"])
+@pytest.mark.parametrize("how", ["kill", "timeout"])
 def test_without_the_option_an_interrupted_connection_is_closed(how, client_of, server, pools):
     client = client_of(maxPoolSize=1)
     ask_late(client, server, how)

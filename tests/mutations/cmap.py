@@ -290,22 +290,6 @@ MUTATIONS = (
     ),
     # The pool
     M(
-        "c25",
-        "a deadline does not limit the wait",
-        POOL,
-        "            limit = remaining if limit is None else min(limit, remaining)\n",
-        "            limit = limit\n",
-        "execution/test_time_limits cmap/test_wait_queue",
-    ),
-    M(
-        "c26",
-        "a deadline replaces waitQueueTimeoutMS",
-        POOL,
-        "            limit = remaining if limit is None else min(limit, remaining)\n",
-        "            limit = remaining\n",
-        "execution/test_time_limits cmap/test_wait_queue",
-    ),
-    M(
         "c28",
         "a stale connection that was handed over is used",
         STATE,

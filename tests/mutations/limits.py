@@ -68,14 +68,6 @@ MUTATIONS = (
         INHERITED,
     ),
     M(
-        "tl08",
-        "the default limit of a session is ignored",
-        "client_session.py",
-        'client._executor.limited(checked_timeout("default_timeout_ms", options.default_timeout_ms))',
-        "client._executor",
-        INHERITED,
-    ),
-    M(
         "tl09",
         "a commit has no limit of its own",
         "client_session.py",
@@ -161,7 +153,7 @@ MUTATIONS = (
         "lr01",
         "late replies are waited for without being asked to",
         STATE,
-        "        wanted = self._options.drains and connection.late_reply is not None\n",
+        "        wanted = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)\n",
         "        wanted = connection.late_reply is not None\n",
         LATE,
     ),

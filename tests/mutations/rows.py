@@ -134,14 +134,6 @@ MUTATIONS = (
         "CMAP-143",
     ),
     M(
-        "r17",
-        "waitQueueTimeoutMS is doubled",
-        POOL,
-        "        limit = self.options.wait_queue_timeout\n",
-        "        limit = self.options.wait_queue_timeout and 2 * self.options.wait_queue_timeout\n",
-        "CMAP-41",
-    ),
-    M(
         "r18",
         "upkeep ignores maxIdleTimeMS between its runs",
         "cmap/upkeep.py",

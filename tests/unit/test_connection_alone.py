@@ -238,8 +238,9 @@ def test_the_first_failure_is_kept() -> None:
 def test_which_late_reply_is_waited_for(purpose: Purpose, unanswered: int | None) -> None:
     connection, _ = connected()
     connection.purpose, connection.unanswered = purpose, unanswered
-    connection.expect_late_reply(look := Mock())
-    assert connection.late_reply is (look if unanswered and purpose is Purpose.OTHER else None)
+    connection.expect_late_reply(look := Mock(), True)
+    waits = unanswered is not None and purpose is Purpose.OTHER
+    assert (connection.late_reply, connection.reply_is_due) == (look if waits else None, waits)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -33,6 +33,7 @@ NUMBERS = {
     "auth.oidc": {"_VERSION": 1, "_PAUSE": 0.1, "_FOR_A_HUMAN": 300.0, "_FOR_A_MACHINE": 60.0},
     "auth.scram": {"_FEWEST_ITERATIONS": 4096, "_MOST_ITERATIONS": 1_000_000, "_NONCE_SIZE": 24},
     "auth.scram_keys": {"_MOST_KEPT": 8},
+    "cmap.draining": {"_TIME_FOR_DUE_REPLY": 0.25},
     "cmap.metadata": {"_MAX_SIZE": 512},
     "cmap.pool": {"_HOLDERS_SHOWN": 5},
     "cmap.quoting": {"_SHORTEST": 4},
@@ -62,6 +63,7 @@ NUMBERS = {
     },
     "sdam.server_selector": {"_CHOICES_KEPT": 64, "_NEGLIGIBLE": 0.001},
     "sdam.settings": {"MIN_HEARTBEAT_FREQUENCY": 0.5, "SRV_RESCAN_INTERVAL": 60.0},
+    "sdam.topology": {"_GRACE": 10.0},
     "wire.address": {"_DEFAULT_PORT": 27_017, "_LARGEST_PORT": 65_535},
     "wire.checksum": {"_POLYNOMIAL": 2_197_175_160, "_PIECE": 8192},
     "wire.compression": {

@@ -179,7 +179,7 @@ def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, rai
     made: list[Any] = []
     greenlet = gevent.Greenlet
     monkeypatch.setattr(draining, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
-    pool: Any = Mock(options=SimpleNamespace(drain_time=2.0, drain_bytes=100))
+    pool: Any = Mock(options=SimpleNamespace(drains=True, drain_time=2.0, drain_bytes=100))
     connection = Mock(inherited=left)
     connection.read_late_reply.side_effect = raised if isinstance(raised, Exception) else None
     draining.drain_soon(pool, connection)
@@ -212,14 +212,16 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
 @pytest.mark.parametrize("drains", [False, True])
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool) -> None:
+@pytest.mark.parametrize("due", [False, True])
+def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool, due: bool) -> None:
     options = PoolOptions(drains=drains)
     machine = StateMachine(("h", 1), options, ConnectionOptions(), Mock())
     machine.state = state
     connection = Connection(("h", 1))
     connection.generation = -1 if stale else 0
     connection.late_reply = Mock() if late else None
-    assert machine._may_drain(connection) is (state is PoolState.READY and drains and late and not stale)
+    connection.reply_is_due = due
+    assert machine._may_drain(connection) is (state is PoolState.READY and (drains or due) and late and not stale)
 
 
 def test_what_the_parent_was_establishing_is_nothing_to_a_child() -> None:
