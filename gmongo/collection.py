@@ -711,7 +711,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
             server choose.
         :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
+            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
             :func:`gmongo.timeout` limits the whole.
         :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
             ``(field, value)`` pairs in the order of its keys.
@@ -821,7 +822,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
             server choose.
         :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
+            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
             :func:`gmongo.timeout` limits the whole.
         :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
             ``(field, value)`` pairs in the order of its keys.
@@ -927,7 +929,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
             server choose.
         :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
+            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
         :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
             ``(field, value)`` pairs in the order of its keys.
         :param min: the bound below, which is part of it.

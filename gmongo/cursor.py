@@ -94,7 +94,8 @@ class Cursor(Generic[DocumentType]):
     :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
         choose.
     :param max_scan: sent as it is given; servers know it no longer.
-    :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit.
+    :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
+        of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
         :func:`gmongo.timeout` limits the whole.
     :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
         ``(field, value)`` pairs in the order of its keys.
@@ -359,7 +360,8 @@ class Cursor(Generic[DocumentType]):
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
         """Limit the server's work on the query. :func:`gmongo.timeout` limits the whole, the network included.
 
-        :param max_time_ms: in milliseconds; None is without limit.
+        :param max_time_ms: in milliseconds; None is without limit. A limit of the operation (``timeoutMS``,
+            :func:`gmongo.timeout`) replaces it, even if it is shorter.
         :returns: this cursor. When the time is over, iterating raises :class:`~gmongo.errors.ExecutionTimeout`.
         :raises TypeError: `max_time_ms` is no integer.
         :raises ValueError: it is negative.

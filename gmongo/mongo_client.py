@@ -694,6 +694,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         The client cannot be used any more. A client that is only dropped ends its greenlets and connections
         by itself, and sends nothing.
 
+        Operations of other greenlets that are in progress have ten more seconds; then they end with
+        :class:`~gmongo.errors.AutoReconnect`, or :class:`~gmongo.errors.InvalidOperation` if they retry.
+        While the interpreter ends, this does nothing.
+
         :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
         """
         # While the interpreter ends, no greenlet can run, and the process closes the sockets.

@@ -267,6 +267,11 @@ class Pool:
             connection.interrupt(PoolClosedError(self.address))
         self.finish()
 
+    def interrupt(self, error: BaseException) -> None:
+        """End what the connections in use are doing with `error`. Does not switch."""
+        for connection in list(self.machine.in_use):
+            connection.interrupt(error)
+
     def remove_perished(self) -> None:
         """Close the available connections that have perished (CMAP-173)."""
         self.machine.remove_perished()

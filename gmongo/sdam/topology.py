@@ -38,7 +38,9 @@ from gmongo.sdam.srv_monitor import POLLED, SrvMonitor
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, address_text
+
+_GRACE = 10.0  # seconds after a close for operations in progress
 
 
 class _PoolOwner:
@@ -161,7 +163,7 @@ class Topology:
             self._srv_monitor.start()
 
     def close(self) -> None:
-        """Stop all greenlets and close all pools. Waits for nothing but listeners."""
+        """Stop all greenlets and close all pools. Waits for nothing but listeners. Operations in progress have 10 s."""
         if self._closed:
             return
         # Critical section: from here to the end of the block. Checks and errors of servers that are not part of the
@@ -182,6 +184,10 @@ class Topology:
                     note(events.server_closed, server.address)
                 note(events.topology_changed, before, self.description)
                 note(events.topology_closed)
+        pools = [server.pool for server in servers if server.pool.machine.in_use]
+        if pools:
+            # No monitor watches these connections any more. The loop keeps the timer, which does not keep it running.
+            get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
 
     @property
@@ -372,3 +378,10 @@ class Topology:
 def forked() -> AutoReconnect:
     """What ends the operation of a greenlet that is a forked child's copy of one of its parent's."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
+
+
+def _interrupt(pools: list[Pool]) -> None:
+    """End the operations that a closed client has in progress."""
+    for pool in pools:
+        where = address_text(pool.address)
+        pool.interrupt(AutoReconnect(f"{where}: the operation was in progress {_GRACE:g} s after MongoClient.close()"))

@@ -11,8 +11,8 @@ import greenlet
 import pytest
 from gevent.event import Event
 
-from gmongo import MongoClient
-from gmongo.errors import InvalidOperation, PyMongoError
+from gmongo import MongoClient, _clock
+from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
 from tests.sdam.harness import awaitable, settle
 from tests.support.clients import make_client
 from tests.support.greenlets import living
@@ -379,6 +379,20 @@ def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
         client._topology.close()
         gevent.joinall(waiting, timeout=5)
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3
+
+
+def test_operation_in_progress_ends_ten_seconds_after_close(connect: Any) -> None:
+    with ScriptedServer() as server:
+        client = connect(server, retryReads=False)
+        client.db.command("ping")
+        server.fail("find", silent)
+        reading = gevent.spawn(client.db.c.find_one)
+        server.wait_for("find")
+        begin = _clock.monotonic()
+        client.close()
+        reading.join()
+        assert 10 <= _clock.monotonic() - begin < 11
+    assert isinstance(reading.exception, AutoReconnect) and "close()" in str(reading.exception)
 
 
 def test_two_greenlets_close_a_client_once(recorder: Recorder) -> None:
