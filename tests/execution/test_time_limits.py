@@ -142,8 +142,7 @@ def test_a_server_that_does_not_know_the_limit(server: ScriptedServer, limited: 
         client.db.c.find_one()
     assert raised.value.timeout
     check_nothing_held(client)
-    (pool,) = client.pool_stats()
-    assert pool["total"] == 0, "the connection has an answer outstanding"
+    eventually(lambda: client.pool_stats()[0]["total"] == 0)  # a reply is outstanding, and does not come
 
 
 def test_socket_timeout_is_not_used(deployment: Deployment, limited: Any) -> None:
