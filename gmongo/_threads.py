@@ -35,12 +35,13 @@ class _Call:
         self._done.start(self._end)
 
     def run(self) -> None:
-        """In the thread."""
+        """Run the job in the thread, and return the place of the thread: the hub may have ended by then."""
         self._outcome = caught(self._job)
+        _calls.under_way.discard(self)
         try:
             self._done.send()
-        except ValueError:  # the loop is gone, and with it what waited
-            pass
+        except Exception:  # the loop is destroyed: a ValueError of libev, an Exception of libuv
+            _calls.awaited.discard(self)
 
     def _end(self) -> None:
         """In the hub."""
@@ -49,8 +50,8 @@ class _Call:
             self._greenlet.switch(self)
 
     def close(self) -> None:
-        """It is over. Does not switch."""
-        _calls.under_way.discard(self)
+        """Close the watcher. Does not switch."""
+        _calls.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
 
@@ -72,17 +73,22 @@ class _Call:
 
 
 class _Calls:
-    """Those under way in this process, so that jobs that do not end cannot fill it with threads."""
+    """The calls of this process.
+
+    `under_way` has the calls whose threads run: jobs that do not end cannot fill the process with threads. `awaited`
+    has the calls whose watchers are open.
+    """
 
     def __init__(self) -> None:
         self.under_way: set[_Call] = set()
+        self.awaited: set[_Call] = set()
         register_after_fork(self)
 
     def mark_forked(self) -> None:
         """Called in a forked child, which has none of its parent's threads."""
-        for each in self.under_way:
+        for each in self.awaited:
             each.abandon()
-        self.under_way = set()
+        self.under_way, self.awaited = set(), set()
 
 
 _calls = _Calls()
@@ -106,9 +112,11 @@ def _started(job: Callable[[], object], ref: bool) -> _Call | None:
     """The job, under way; None if the process can have no further thread."""
     call = _Call(job, ref)
     _calls.under_way.add(call)
+    _calls.awaited.add(call)
     try:
         _start_new_thread(call.run, ())
     except RuntimeError:
+        _calls.under_way.discard(call)
         call.close()
         return None
     return call

@@ -10,12 +10,14 @@ from unittest.mock import Mock
 
 import gevent
 import pytest
-from gevent import get_hub
+from gevent import get_hub, monkey
 from gevent.exceptions import InvalidSwitchError
 
 from gmongo import _threads
 from gmongo._threads import in_a_thread
 from tests.support.wait import eventually
+
+_NativeThread = monkey.get_original("threading", "Thread")
 
 
 @pytest.fixture
@@ -98,29 +100,36 @@ def test_a_child_waits_for_no_thread_of_its_parents(gate: threading.Event) -> No
     before = active()
     waiting = gevent.spawn(in_a_thread, gate.wait, True)
     gevent.sleep(0)
-    under_way = _threads._calls.under_way
-    _threads._calls.mark_forked()
+    calls = _threads._calls
+    under_way = calls.under_way
+    calls.mark_forked()
     assert active() == before
-    assert not _threads._calls.under_way
-    _threads._calls.under_way = under_way
+    assert not calls.under_way and not calls.awaited
+    calls.under_way = under_way
     waiting.kill()
 
 
+@pytest.mark.parametrize("destroys", [True, False])
+def test_hub_that_ends_during_a_job_returns_the_place(
+    gate: threading.Event, destroys: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def begin_and_leave() -> None:
+        gevent.spawn(in_a_thread, gate.wait, False)
+        gevent.sleep(0)
+        if destroys:
+            get_hub().destroy(destroy_loop=True)
+
+    leaver = _NativeThread(target=begin_and_leave)
+    leaver.start()
+    leaver.join()
+    assert len(_threads._calls.under_way) == 1
+    gate.set()
+    eventually(lambda: not _threads._calls.under_way)
+    eventually(lambda: not (destroys and _threads._calls.awaited))
+    assert capfd.readouterr().err == ""
+
+
 # The pieces, without another thread
-
-
-def test_a_call_whose_loop_has_gone_ends_in_peace() -> None:
-    """Its thread may outlive the hub."""
-
-    def refuse() -> None:
-        raise ValueError("the loop is gone")
-
-    call = _threads._Call(lambda: 7, True)
-    done, call._done = call._done, SimpleNamespace(send=refuse)
-    call.run()
-    assert call._outcome == 7
-    call._done = done
-    call.close()
 
 
 @pytest.mark.parametrize("outcome", [7, OSError("no")])
@@ -131,11 +140,11 @@ def test_the_hub_is_told_of_the_outcome(outcome: object) -> None:
         return outcome
 
     call = _threads._Call(job, True)
-    _threads._calls.under_way.add(call)
+    _threads._calls.awaited.add(call)
     call.run()
-    assert call in _threads._calls.under_way  # until the hub has been there
+    assert call in _threads._calls.awaited  # until the hub has closed the watcher
     assert call.wait() is outcome
-    assert call not in _threads._calls.under_way
+    assert call not in _threads._calls.awaited
 
 
 def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Event) -> None:
