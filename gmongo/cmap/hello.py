@@ -39,7 +39,8 @@ class Hello:
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        self.is_standalone: bool = not self.is_mongos and "setName" not in reply
+        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # the latter without a configuration
+        self.is_standalone: bool = not self.is_mongos and not in_replica_set
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)

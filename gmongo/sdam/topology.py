@@ -313,7 +313,8 @@ class Topology:
         if current is None:  # what it says of itself has removed it
             return
         server = self.servers[new.address]
-        if current.is_server_type_known:
+        # The application sends no operation to an arbiter or a member without configuration, except directly.
+        if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_for is not None:
             server.pool.clear(clear_for, interrupt=interrupt)

@@ -291,7 +291,7 @@ MUTATIONS = (
         "s72",
         "PoolCleared comes before the description",
         TOPOLOGY,
-        "        self._replace(after, (previous, current or new))\n        if current is None:  # what it says of itself has removed it\n            return\n        server = self.servers[new.address]\n        if current.is_server_type_known:\n            server.pool.ready()\n        if clear_for is not None:\n            server.pool.clear(clear_for, interrupt=interrupt)\n",
+        "        self._replace(after, (previous, current or new))\n        if current is None:  # what it says of itself has removed it\n            return\n        server = self.servers[new.address]\n        # The application sends no operation to an arbiter or a member without configuration, except directly.\n        if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):\n            server.pool.ready()\n        if clear_for is not None:\n            server.pool.clear(clear_for, interrupt=interrupt)\n",
         "        server = self.servers.get(new.address)\n        if server is not None and clear_for is not None:\n            server.pool.clear(clear_for, interrupt=interrupt)\n        self._replace(after, (previous, current or new))\n        server = self.servers.get(new.address)\n        if server is not None and current is not None and current.is_server_type_known:\n            server.pool.ready()\n",
         "sdam/test_failures",
     ),

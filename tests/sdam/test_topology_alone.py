@@ -125,14 +125,30 @@ def test_a_server_that_removes_itself_is_told_nothing(clear: Exception | None) -
     topology.close()
 
 
-def test_a_server_that_is_found_has_its_pool_ready_or_cleared() -> None:
-    topology = opened("mongodb://a/")
+_MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
+
+
+@pytest.mark.requirement("SM-A14")
+@pytest.mark.parametrize(
+    ("options", "hello", "ready"),
+    [
+        ("", {"ok": 1}, True),
+        ("replicaSet=rs", {**_MEMBER, "secondary": True}, True),
+        ("replicaSet=rs", {**_MEMBER, "arbiterOnly": True}, False),
+        ("replicaSet=rs", {**_MEMBER, "secondary": True, "hidden": True}, False),
+        ("replicaSet=rs", {"ok": 1, "isreplicaset": True}, False),
+        ("directConnection=true", {**_MEMBER, "arbiterOnly": True}, True),
+        ("directConnection=true", {"ok": 1, "isreplicaset": True}, True),
+    ],
+)
+def test_pool_is_ready_if_server_bears_data_or_connection_is_direct(options: str, hello: Any, ready: bool) -> None:
+    topology = opened(f"mongodb://a/?{options}")
     topology.servers[A].pool = pool = Mock()
-    topology.apply(ServerDescription(A, {"ok": 1}))
-    assert pool.ready.call_count == 1 and not pool.clear.called
+    topology.apply(ServerDescription(A, hello))
+    assert pool.ready.called == ready and not pool.clear.called
     error = OSError("x")
     topology.apply(ServerDescription(A, error=error), error, interrupt=True)
-    assert pool.ready.call_count == 1
+    assert pool.ready.called == ready
     pool.clear.assert_called_once_with(error, interrupt=True)
     topology.close()
 

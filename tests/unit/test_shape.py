@@ -117,7 +117,12 @@ def test_a_hello_that_says_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("said", "mongos", "standalone"),
-    [({"msg": "isdbgrid"}, True, False), ({"setName": "rs"}, False, False), ({"msg": "x"}, False, True)],
+    [
+        ({"msg": "isdbgrid"}, True, False),
+        ({"setName": "rs"}, False, False),
+        ({"isreplicaset": True}, False, False),
+        ({"msg": "x"}, False, True),
+    ],
 )
 def test_what_a_hello_says(said: dict[str, Any], mongos: bool, standalone: bool) -> None:
     numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
