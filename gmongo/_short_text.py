@@ -119,3 +119,12 @@ class _Short(Repr):
 
 short = _Short().repr
 """The beginning of a value's ``repr``, for an error message."""
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a duration such as ``0.25 ms`` or ``20000 ms``.
+
+    :param seconds: the duration.
+    """
+    number = seconds * 1000
+    return f"{number:.3g} ms" if number < 100 else f"{number:.0f} ms"

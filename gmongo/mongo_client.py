@@ -98,7 +98,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     - ``timeoutMS``: the limit of each operation as a whole; without limit by default, and so with 0.
       :func:`gmongo.timeout` sets another in a block.
-    - ``connectTimeoutMS``: the limit of connecting with all handshakes; 20,000 by default, 0 is without limit.
+    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, with all handshakes; 20,000 by default,
+      0 is without limit.
     - ``socketTimeoutMS``: the limit of a request with its reply; without limit by default. ``timeoutMS`` is better.
     - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server; 30,000 by default.
     - ``heartbeatFrequencyMS``: the time between two checks of a server; 10,000 by default, 500 at the least.

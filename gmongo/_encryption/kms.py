@@ -18,6 +18,7 @@ from gmongo.options.hosts import parse_host
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after, remaining
+from gmongo.wire.race import Race
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
@@ -63,11 +64,10 @@ class Kms:
 
     def _exchange(self, request: Native, provider: str, address: Address, deadline: float | None) -> None:
         where = f"{provider} KMS at {address_text(address)}"
-        transports: list[Transport] = []
+        opened: list[Transport | Race] = []
         try:
             with _limit(where, "could not be connected to", deadline):
-                self._connect(transports.append, provider, address, deadline)
-            transport = transports[-1]
+                transport = self._connect(opened.append, provider, address, deadline)
             with _limit(where, "did not answer", deadline):
                 transport.send([request.message])
                 while (needed := request.bytes_needed) > 0:
@@ -75,21 +75,21 @@ class Kms:
         except TransportError as error:
             raise AutoReconnect(f"{where}: {error}") from error
         finally:
-            for each in transports:
+            for each in opened:
                 each.close()
 
     def _connect(
-        self, attach: Callable[[Transport], None], provider: str, address: Address, deadline: float | None
-    ) -> None:
+        self, attach: Callable[[Transport | Race], None], provider: str, address: Address, deadline: float | None
+    ) -> Transport:
         tls = self._tls.of(provider)
         if self._callback is None:
-            connect(address, attach, tls=tls)
-            return
+            return connect(address, attach, tls=tls)
         sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _seconds(deadline)))
         transport = tls.transport(_taken_over(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
         transport.shake_hands()
+        return transport
 
 
 def _seconds(deadline: float | None) -> float:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import bson
 
-from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.hello import Hello
@@ -20,6 +18,7 @@ from gmongo.wire.message import encode_op_msg, next_request_id
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
+    from gmongo.cmap.connecting import ConnectLimit
     from gmongo.cmap.connection import Connection
 
 
@@ -52,20 +51,18 @@ class Authentication:
         """What it adds to the hello of the handshake."""
         return self._login.hello_fields()
 
-    def begin(self, hello: Hello, deadline: float | None, ref: bool) -> None:
+    def begin(self, hello: Hello, limit: ConnectLimit) -> None:
         """Authenticate after the hello. The fields of its reply that are for authentication are removed from it.
 
-        :param deadline: on the clock of :mod:`gmongo._clock`; None is without limit.
-        :param ref: whether the timer keeps the hub running.
+        :param limit: of the attempt to connect.
         :raises OperationFailure: the server did not accept the credential.
         """
         reply = dict(hello.reply)
         hello.reply = {field: value for field, value in reply.items() if field not in _MEANT_FOR_THIS}
         if reply.get("arbiterOnly"):
             return  # an arbiter has no users
-        seconds = None if deadline is None else deadline - _clock.monotonic()
-        with self._limited(seconds, ref):
-            self._login.authenticate(self._run, reply, None)
+        limit.begin(self._login.patience)
+        self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 
     @forgets_locals
@@ -75,14 +72,10 @@ class Authentication:
         :param seconds: that it may take, beside ``connectTimeoutMS``; None is without limit.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
-        shortest = min(limits, default=None)
-        with self._limited(shortest, True):
-            self._login.authenticate_again(self._run, seconds)
-
-    def _limited(self, seconds: float | None, ref: bool) -> AbstractContextManager[None]:
-        limit = None if seconds is None else seconds + self._login.patience
+        limit = min(limits) + self._login.patience if limits else None
         error = self._connection.timeout_error(self._options.connect_timeout, "connectTimeoutMS")
-        return interrupt_after(limit, error, ref)
+        with interrupt_after(limit, error):
+            self._login.authenticate_again(self._run, seconds)
 
     def _run(self, database: str, command: Document) -> Document:
         request_id = next_request_id()

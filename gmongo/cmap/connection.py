@@ -14,23 +14,24 @@ from gevent.exceptions import ConcurrentObjectUseError
 from greenlet import greenlet
 
 from gmongo._server_facts import sizes
+from gmongo._short_text import milliseconds
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
-from gmongo.wire.connect import connect
 from gmongo.wire.limit import Limit, interrupt_after, limit_text
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
+from gmongo.wire.race import AttemptsTimedOut, Race
 from gmongo.wire.reply import is_sound
-from gmongo.wire.socks5 import Proxy
-from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 if TYPE_CHECKING:
     from gmongo.cmap.authentication import Authentication
+    from gmongo.cmap.connecting import Progress
 
 
 Decoded = TypeVar("Decoded")
+Lost = TypeVar("Lost", bound=AutoReconnect)
 LateReply = Callable[[Buffer], None]
 
 
@@ -79,7 +80,9 @@ class Connection:
         "late_reply",
         "mid_message",
         "monitors",
+        "progress",
         "purpose",
+        "race",
         "reply_is_due",
         "service_id",
         "socket_timeout",
@@ -111,6 +114,8 @@ class Connection:
         self.late_reply: LateReply | None = None  # what looks at that reply; None if it must not be waited for
         self.reply_is_due = False  # whether the server ends the request by itself at this time
         self.authentication: Authentication | None = None  # how it has authenticated, if it has
+        self.progress: Progress | None = None  # while it is established
+        self.race: Race | None = None  # while several TCP connections are in progress
         self._ref = ref
         self._limit: Limit | None = None  # from the first exchange on that has one
         self._transport: Transport | None = None
@@ -130,30 +135,31 @@ class Connection:
     @property
     def has_socket(self) -> bool:
         """Whether a socket was made for it: not before its server's name was resolved."""
-        return self._transport is not None
+        return self._transport is not None or self.race is not None
+
+    @property
+    def ref(self) -> bool:
+        """Whether waiting on it keeps the hub running."""
+        return self._ref
 
     @property
     def handshake_done(self) -> bool:
         """Whether the handshake is done, so that `hello` is there."""
         return hasattr(self, "hello")
 
-    def connect(self, tls: Tls | None = None, proxy: Proxy | None = None) -> None:
-        """Open the socket. The caller limits the time.
-
-        :param tls: how to encrypt, if at all.
-        :param proxy: the proxy to connect through, if not directly.
-        :raises AutoReconnect: the server could not be reached.
-        """
-        try:
-            connect(self.address, self._attach, self._ref, tls, proxy)
-        except TransportError as error:
-            raise self._network_error(error) from error
-
-    def _attach(self, transport: Transport) -> None:
+    def attach(self, transport: Transport) -> None:
+        """Take over the transport that has the socket."""
+        self.race = None
         self._transport = transport
         # A clear or a close may have come while the name was resolved, when there was no socket to close.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
+
+    def attach_race(self, race: Race) -> None:
+        """Take over the TCP connections of which one will be that of the connection."""
+        self.race = race
+        if self._interruption is not None:
+            race.interrupt(self._interruption)
 
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
         """Take over what the hello found out; the connection may have to authenticate yet.
@@ -361,13 +367,19 @@ class Connection:
 
     def _failed(self, error: Exception) -> Exception:
         if isinstance(error, TransportError):
-            error, cause = self._network_error(error), error
+            error, cause = self.network_error(error), error
             error.__cause__ = cause
         self.error = without_frames(error)
         return error
 
-    def _network_error(self, error: TransportError) -> AutoReconnect:
-        return AutoReconnect(f"{address_text(self.address)}: {error}")
+    def network_error(self, error: TransportError) -> AutoReconnect:
+        """Return the error for a stream that failed. While the connection is established, it names the stage."""
+        kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
+        text = f"{address_text(self.address)}: {error}"
+        progress = self.progress
+        if progress is None:
+            return kind(text)
+        return _with_gist(kind(f"{text} ({progress}{progress.hint(error, self._transport)})"), text, progress)
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """The error for a limit of time that is reached.
@@ -375,7 +387,12 @@ class Connection:
         :param seconds: the limit; none were left if it is 0 or less. None is without limit, so that it is never raised.
         :param option: that sets it; None is the usual one.
         """
-        return _timeout_error(self.address, self._usual_limits, seconds, option)
+        progress = self.progress
+        if progress is None or seconds is None or seconds <= 0:
+            return _timeout_error(self.address, self._usual_limits, seconds, option)
+        limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
+        where = address_text(self.address)
+        return _with_gist(NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress)
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
@@ -398,22 +415,31 @@ class Connection:
     def interrupt(self, error: BaseException) -> None:
         """End what the connection is doing now, or next, with `error`, and close its socket. Does not switch."""
         self.error = self._interruption = without_frames(error)
-        if self._transport is not None:
-            self._transport.interrupt(error)
+        link = self._transport or self.race
+        if link is not None:
+            link.interrupt(error)
 
     def mark_forked(self, error: BaseException) -> None:
         """Never touch the socket again, which a forked child has inherited from its parent."""
         self.inherited = True
         self.error = self._interruption = error
-        if self._transport is not None:
-            self._transport.mark_forked(error)
+        link = self._transport or self.race
+        if link is not None:
+            link.mark_forked(error)
 
     def close(self) -> None:
         """Close the socket at once. Nothing is sent."""
         if self._limit is not None:
             self._limit.close()
-        if self._transport is not None:
-            self._transport.close()
+        link = self._transport or self.race
+        if link is not None:
+            link.close()
+
+
+def _with_gist(error: Lost, gist: str, progress: Progress) -> Lost:
+    """Note the text that the same failure has each time: ages differ."""
+    error._gist = f"{gist} ({progress.stage} {progress.peer})"
+    return error
 
 
 def _timeout_error(
@@ -426,4 +452,4 @@ def _timeout_error(
     if option is None and usual[1] in (seconds, None):
         option = usual[0]
     limit = option or f"left of {limit_text(seconds)}"
-    return NetworkTimeout(f"{where}: timed out (no complete reply within {seconds * 1000:.4g} ms: {limit})")
+    return NetworkTimeout(f"{where}: timed out (no complete reply within {milliseconds(seconds)}: {limit})")

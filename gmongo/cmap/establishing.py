@@ -10,8 +10,9 @@ from gmongo.cmap.handshake import establish
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.cmap.overload import label_overload
 from gmongo.cmap.state import StateMachine
+from gmongo.errors import NetworkTimeout
 from gmongo.events.delivery import Delivery
-from gmongo.wire.limit import interrupt_after, remaining
+from gmongo.wire.limit import Limit, remaining
 
 
 class PoolOwner(Protocol):
@@ -53,12 +54,25 @@ class Establisher:
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = remaining(deadline)
-        expired = connection.timeout_error(seconds)
+        expired: NetworkTimeout | None = None
+
+        def expire(_seconds: float) -> NetworkTimeout:  # only then is it known how far the connection has come
+            nonlocal expired
+            expired = connection.timeout_error(seconds)
+            return expired
+
+        limit = None if seconds is None else Limit(expire, ref=True)
         machine.begin(connection)
         try:
             self._delivery.deliver()
-            with interrupt_after(seconds, expired):
+            try:
+                if limit is not None and seconds is not None:
+                    limit.begin(seconds)
                 establish(connection, self._options, ref, lambda: machine.join_service(connection))
+            finally:
+                if limit is not None:
+                    limit.end()
+                    limit.close()
             duration = _clock.monotonic() - started
             with self._delivery:
                 self._owner.connection_established(connection)

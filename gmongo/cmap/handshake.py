@@ -11,12 +11,12 @@ from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.authentication import authentication_of
+from gmongo.cmap.connecting import AUTHENTICATION, HELLO, ConnectLimit, Progress, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
 from gmongo.cmap.quoting import without_quotes
-from gmongo.errors import ConfigurationError
+from gmongo.errors import AutoReconnect, ConfigurationError
 from gmongo.wire.compression import choose
-from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 
 if TYPE_CHECKING:
@@ -46,33 +46,44 @@ def handshake_command(options: ConnectionOptions) -> DocumentDict:
 def establish(
     connection: Connection, options: ConnectionOptions, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
-    """Connect, shake hands and authenticate, all within ``connectTimeoutMS``; a monitor's connection does not
-    authenticate.
+    """Connect, shake hands and authenticate; a monitor's connection does not authenticate. ``connectTimeoutMS`` limits
+    the name lookup, and each attempt to connect with its handshake.
 
     :param ref: whether the timer keeps the hub running.
     :param on_hello: called between the hello and the authentication; must not switch.
     :raises AutoReconnect: the server could not be reached, or closed the connection.
     :raises OperationFailure: the server refused the handshake, or did not accept the credential.
     """
-    limit = options.connect_timeout
-    deadline = None if limit is None else _clock.monotonic() + limit
     authentication = None if connection.monitors else authentication_of(connection, options)
     command = handshake_command(options)
     if authentication is not None:
         command.update(authentication.hello_fields())
-    with interrupt_after(limit, connection.timeout_error(limit, "connectTimeoutMS"), ref):
-        connection.connect(options.tls, options.proxy)
+    progress = connection.progress = Progress(connection.address[0], options)
+    limit = ConnectLimit(connection, options.connect_timeout, ref)
+    try:
+        limit.begin()
+        connect(connection, options, progress, limit)
+        progress.begin(HELLO)
         hello = say_hello(connection, command, None)
-    if options.load_balanced and hello.service_id is None:
-        raise ConfigurationError(
-            "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
-        )
-    connection.established(hello, choose(options.compressors, hello.reply.get("compression"), options.zlib_level))
-    connection.service_id = hello.service_id if options.load_balanced else None
-    if on_hello is not None:
-        on_hello()
-    if authentication is not None:
-        authentication.begin(hello, deadline, ref)
+        limit.pause()
+        if options.load_balanced and hello.service_id is None:
+            raise ConfigurationError(
+                "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
+            )
+        compressor = choose(options.compressors, hello.reply.get("compression"), options.zlib_level)
+        connection.established(hello, compressor)
+        connection.service_id = hello.service_id if options.load_balanced else None
+        if on_hello is not None:
+            on_hello()
+        if authentication is not None:
+            progress.begin(AUTHENTICATION)
+            authentication.begin(hello, limit)
+    except AutoReconnect:
+        progress.failed()
+        raise
+    finally:
+        limit.close()
+    connection.progress = None
     return hello
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gmongo._documents import Document
+from gmongo.wire.race import AddressOrder
 from gmongo.wire.socks5 import Proxy
 from gmongo.wire.tls import Tls
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class ConnectionOptions:
     """How connections are made. Times are in seconds, None is without limit.
 
-    :param connect_timeout: limit for connecting and the handshake together.
+    :param connect_timeout: limit for one attempt to connect, with its handshake.
     :param socket_timeout: limit for one request and its reply.
     :param metadata: the client metadata of the handshake.
     :param compressors: names offered to the server, most wanted first.
@@ -27,6 +28,7 @@ class ConnectionOptions:
     :param tls: how to encrypt; None is not at all.
     :param proxy: the proxy to connect through, if not directly.
     :param authenticator: how the connections of pools authenticate, if they do.
+    :param order: the addresses that failed; it belongs to the client.
     """
 
     connect_timeout: float | None = 20.0
@@ -39,6 +41,7 @@ class ConnectionOptions:
     tls: Tls | None = None
     proxy: Proxy | None = None
     authenticator: Authenticator | None = None
+    order: AddressOrder = field(default_factory=AddressOrder, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

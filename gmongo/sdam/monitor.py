@@ -95,6 +95,12 @@ class Monitor:
         """Check as soon as the minimum pause allows. Ignored while a check is in progress."""
         self._wakeup.set()
 
+    @property
+    def progress(self) -> str | None:
+        """The stage that the connection of the check in progress has reached; None if there is none."""
+        progress = None if self._connection is None else self._connection.progress
+        return None if progress is None else f"{address_text(self.address)}: {progress}"
+
     def cancel_check(self) -> None:
         """End the check in progress, if there is one, and close the connection. Does not switch."""
         connection = self._connection

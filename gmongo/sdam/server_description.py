@@ -242,7 +242,9 @@ class ServerDescription:
             self._primary,
             self._logical_session_timeout_minutes,
             self._topology_version,
-            None if self._error is None else (type(self._error), str(self._error)),
+            None
+            if self._error is None
+            else (type(self._error), getattr(self._error, "_gist", None) or str(self._error)),
         )
 
     def __eq__(self, other: object) -> bool:

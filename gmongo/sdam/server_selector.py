@@ -5,7 +5,7 @@ Which servers suit is decided by pure functions in `selection`; this owns what s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from gevent import get_hub
@@ -173,7 +173,7 @@ class ServerSelector:
                 topology,
                 lambda: self._suitable(topology, asked.selector, deprioritized),
                 end,
-                lambda: _complaint(topology.description, asked.selector),
+                lambda: _complaint(topology.description, asked.selector, _checks_in_progress(topology)),
                 asked.operation,
             )
         except Exception as error:
@@ -238,8 +238,21 @@ def less_busy_of_two(servers: list[Server]) -> Server:
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 
-def _complaint(topology: TopologyDescription, selector: Selector) -> str:
-    """What is missing, in the words of a person."""
+def _checks_in_progress(topology: Selectable) -> list[str]:
+    """Return the stage of the first check of each server, with its age."""
+    progress = [
+        server.monitor.progress
+        for address, server in topology.servers.items()
+        if server.monitor is not None and (known := topology.description.get(address)) and known.error is None
+    ]
+    return [text for text in progress if text is not None]
+
+
+def _complaint(topology: TopologyDescription, selector: Selector, checks: Sequence[str] = ()) -> str:
+    """What is missing, in the words of a person.
+
+    :param checks: those in progress of servers of which nothing is known.
+    """
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name
@@ -250,7 +263,9 @@ def _complaint(topology: TopologyDescription, selector: Selector) -> str:
             "it; look at the option replicaSet"
         )
     if not topology.has_known_servers:
-        found = ", ".join(str(error) for error in errors) or "No servers found yet"
+        found = ", ".join([*map(str, errors), *checks])
+        if not errors:
+            found = f"No servers found yet ({found})" if found else "No servers found yet"
         if name is not None and errors and servers.keys().isdisjoint(topology.settings.seeds):
             found += " (addresses of the replica set's configuration, not those that the client was given)"
         return found

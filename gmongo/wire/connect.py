@@ -1,7 +1,4 @@
-"""Opening sockets: name resolution, then a non-blocking connect to each address in turn.
-
-Then, if that was asked for, a proxy is asked to connect further, and TLS begins.
-"""
+"""Opening sockets: name resolution, then a non-blocking connection to the first address that accepts it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from gevent.resolver.thread import Resolver
 
 from gmongo._threads import in_a_thread
 from gmongo.wire.address import Address, SocketAddress
-from gmongo.wire.socks5 import Proxy, connect_through
+from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
@@ -26,49 +23,51 @@ _NUMERIC_FAMILIES = (_socket.AF_INET, _socket.AF_INET6)
 
 
 def connect(
-    address: Address,
-    attach: Callable[[Transport], None],
-    ref: bool = True,
-    tls: Tls | None = None,
-    proxy: Proxy | None = None,
-) -> None:
-    """Connect to `address`, trying each of its IP addresses in the resolver's order. Limits of time are the caller's.
+    address: Address, attach: Callable[[Transport | Race], None], ref: bool = True, tls: Tls | None = None
+) -> Transport:
+    """Connect to `address`. The caller limits the time.
 
-    :param attach: is given each transport before it connects, so that its owner can interrupt it; the last one given
-        is the connected one.
+    :param attach: receives each object that the caller has to interrupt or close.
     :param ref: whether waiting on the socket keeps the hub running.
     :param tls: how to encrypt; None is not at all.
-    :param proxy: the proxy to connect through, unless `address` is that of a Unix domain socket.
-    :raises TransportError: no address could be reached; the error is that of the last one tried.
+    :returns: the connected transport, the last object that `attach` received.
+    :raises TransportError: no address could be reached.
     """
-    proxy = None if address[1] is None else proxy
-    last_error: TransportError | None = None
+    endpoints = resolve(address, ref)
+    if len(endpoints) > 1:
+        race = Race(endpoints, lambda family: make_transport(family, ref, tls, address[0]), None, AddressOrder(), ref)
+        attach(race)
+        transport = race.run().transport
+    else:
+        transport = make_transport(endpoints[0][0], ref, tls, address[0])
     try:
-        for family, sockaddr in _resolve(address if proxy is None else proxy.address, ref):
-            sock = _open(family)
-            transport = Transport(sock, ref) if tls is None else tls.transport(sock, ref, address[0])
-            try:
-                attach(transport)
-                if proxy is None:
-                    transport.connect(sockaddr)
-                else:
-                    connect_through(proxy, transport, sockaddr, address)
-                if isinstance(transport, TlsTransport):
-                    transport.shake_hands()
-            except TransportError as error:
-                transport.close()
-                last_error = error
-            except BaseException:
-                transport.close()
-                raise
-            else:
-                return
-        raise last_error or TransportError(f"{address[0]} has no address")
-    finally:
-        last_error = None  # it refers to this frame
+        attach(transport)
+        if len(endpoints) == 1:
+            transport.connect(endpoints[0][1])
+        if isinstance(transport, TlsTransport):
+            transport.shake_hands()
+    except BaseException:
+        transport.close()
+        raise
+    return transport
 
 
-def _resolve(address: Address, ref: bool) -> list[tuple[int, SocketAddress]]:
+def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
+    """Open a socket that is not connected yet.
+
+    :raises TransportError: the process can have no such socket.
+    """
+    sock = _open(family)
+    return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
+
+
+def resolve(address: Address, ref: bool) -> list[Endpoint]:
+    """Return the addresses of a host, in the order of the resolver.
+
+    `localhost` is IPv4 first: another program may listen on the same port of ::1.
+
+    :raises TransportError: there is none.
+    """
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]
@@ -88,7 +87,12 @@ def _resolve(address: Address, ref: bool) -> list[tuple[int, SocketAddress]]:
             raise TransportError(*found.args) from found
         finally:
             del found  # it refers to this frame
-    return [(int(family), sockaddr) for family, _type, _protocol, _name, sockaddr in found]
+    endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in found))
+    if not endpoints:
+        raise TransportError(f"{host} has no address")
+    if host.lower().rstrip(".") == "localhost":
+        endpoints.sort(key=lambda endpoint: endpoint[0] != _socket.AF_INET)
+    return endpoints
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:

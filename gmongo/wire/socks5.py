@@ -5,7 +5,7 @@ from __future__ import annotations
 import _socket
 from dataclasses import dataclass, field
 
-from gmongo.wire.address import Address, SocketAddress
+from gmongo.wire.address import Address
 from gmongo.wire.transport import Transport, TransportError
 
 _VERSION = 5
@@ -45,21 +45,18 @@ class Proxy:
     password: str | None = field(default=None, repr=False)
 
 
-def connect_through(proxy: Proxy, transport: Transport, sockaddr: SocketAddress, destination: Address) -> None:
-    """Connect to a proxy, and have it connect on to `destination`, whose host name is sent as it is.
+def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
+    """Have a proxy connect to `destination`, whose host name is sent as it is.
 
-    :param sockaddr: of the proxy.
-    :raises TransportError: the proxy cannot be reached; :class:`ProxyError` when it refused, or is none.
+    :param transport: is connected to the proxy.
+    :raises ProxyError: the proxy refused, or is none.
     """
-    kind = TransportError
     try:
-        transport.connect(sockaddr)
-        kind = ProxyError
         _authenticate(transport, proxy)
         _request(transport, destination)
     except TransportError as error:
         host, port = proxy.address
-        raise kind(f"SOCKS5 proxy {host}:{port}: {error}") from error
+        raise ProxyError(f"SOCKS5 proxy {host}:{port}: {error}") from error
 
 
 def _authenticate(transport: Transport, proxy: Proxy) -> None:

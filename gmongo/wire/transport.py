@@ -10,7 +10,7 @@ import _socket
 import errno
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -109,12 +109,43 @@ class Transport:
 
         :raises TransportError: the peer cannot be reached.
         """
+        if not self.start_connecting(sockaddr):
+            self._wait(self._writable)
+            self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
+
+    def start_connecting(self, sockaddr: SocketAddress) -> bool:
+        """Begin to connect the socket; True if the connection is complete. Does not switch.
+
+        :raises TransportError: the peer cannot be reached.
+        """
         if self._interruption is not None:
             raise self._interruption
         error = self._socket.connect_ex(sockaddr)
         if error == errno.EINPROGRESS:
-            self._wait(self._writable)
-            error = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR)
+            return False
+        self._raise_failure(error)
+        return True
+
+    def is_connected(self) -> bool:
+        """True if the connection that :meth:`start_connecting` began is complete. Does not switch.
+
+        :raises TransportError: the peer cannot be reached.
+        """
+        self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
+        try:
+            self._socket.getpeername()
+        except OSError:
+            return False
+        return True
+
+    def watch_connecting(self, callback: Callable[[], None] | None) -> None:
+        """Call `callback` when the connection is complete or has failed; None ends the watch."""
+        if callback is None:
+            self._writable.stop()
+        else:
+            self._writable.start(callback)
+
+    def _raise_failure(self, error: int) -> None:
         if error:
             raise TransportError(error, os.strerror(error))
 

@@ -10,11 +10,13 @@ import pytest
 import gmongo
 from gmongo.auth import scram_keys
 from gmongo.cmap.authentication import Authentication
+from gmongo.cmap.connecting import ConnectLimit
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED, AuthServer
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import cut, silent
+from tests.support.streams import open_stream
 from tests.support.wait import eventually
 
 PASSWORD = "pencil"
@@ -146,9 +148,9 @@ def test_arbiters_have_no_users(server):
     server.hello_extra = {"arbiterOnly": True}
     server.speculates = False
     connection, authentication = _authentication(server)
-    connection.connect()
+    open_stream(connection)
     hello = gmongo.cmap.hello.Hello({"ok": 1, "arbiterOnly": True}, 0.0)
-    authentication.begin(hello, None, True)
+    authentication.begin(hello, ConnectLimit(connection, None, True))
     assert not server.commands("saslStart")
     connection.close()
 

@@ -16,6 +16,7 @@ from tests.cmap.harness import counts, filled, ping, settle
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import held, silent
+from tests.support.streams import open_stream
 from tests.support.wait import eventually
 
 
@@ -364,7 +365,7 @@ def test_an_interruption_comes_before_the_socket(server: Any) -> None:
     connection = Connection(server.address)
     connection.interrupt(PoolClearedError("cleared"))
     with pytest.raises(PoolClearedError):
-        connection.connect()
+        open_stream(connection)
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-146")

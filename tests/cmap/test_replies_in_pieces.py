@@ -20,6 +20,7 @@ from gmongo.options.tls import tls_context
 from gmongo.wire import checksum
 from gmongo.wire.message import CHECKSUM_PRESENT, MORE_TO_COME, OP_COMPRESSED, OP_MSG, OP_REPLY, encode_op_msg
 from gmongo.wire.tls import Tls
+from tests.support.streams import open_stream
 from tests.support.tls import server_context
 
 REQUEST_ID = 7
@@ -113,7 +114,7 @@ def forger(request: Any, files: SimpleNamespace) -> Iterator[Forger]:
 
 def connected(forger: Forger) -> Connection:
     connection = Connection(("127.0.0.1", forger.server_port))
-    connection.connect(forger.tls)
+    open_stream(connection, forger.tls)
     connection._open_transport().limit_messages(LONGEST)
     return connection
 

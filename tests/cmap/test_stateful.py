@@ -190,7 +190,7 @@ class Life:
         """Takes the place of ``gmongo.cmap.handshake.establish``."""
         wire = Wire(connection)
         self.wires.append(wire)
-        connection._attach(wire)  # type: ignore[arg-type]
+        connection.attach(wire)  # type: ignore[arg-type]
         wire.handshake.get()
         connection.established(Hello(HELLO, 0.0), None)
 

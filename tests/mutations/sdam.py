@@ -376,14 +376,6 @@ MUTATIONS = (
         "sdam/test_heartbeats sdam/test_failures sdam/test_simulated_servers",
     ),
     M(
-        "s81",
-        "a different error makes no difference between descriptions",
-        DESCRIPTION,
-        "            None if self._error is None else (type(self._error), str(self._error)),\n",
-        "",
-        "sdam/test_errors_of_operations sdam/test_failures",
-    ),
-    M(
         "s83",
         "the heartbeat's log does not tell the connection",
         "events/sdam.py",

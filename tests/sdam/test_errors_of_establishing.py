@@ -260,7 +260,7 @@ def test_a_name_that_does_not_resolve_is_no_sign_of_overload(
             gevent.sleep(10)
         raise TransportError("Name or service not known")
 
-    monkeypatch.setattr("gmongo.wire.connect._resolve", resolve)
+    monkeypatch.setattr("gmongo.wire.connect.resolve", resolve)
     with pytest.raises(AutoReconnect) as raised:
         client.db.c.find_one()
     assert not raised.value._error_labels & BOTH

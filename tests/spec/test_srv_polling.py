@@ -362,7 +362,7 @@ from gmongo.wire import connect
 from gmongo import MongoClient
 dns.resolver.default_resolver = resolver = dns.resolver.Resolver(configure=False)
 resolver.nameservers, resolver.port = ["127.0.0.1"], int(sys.argv[1])
-connect._resolve = lambda address, ref: [(2, ("127.0.0.1", int(sys.argv[2])))]
+connect.resolve = lambda address, ref: [(2, ("127.0.0.1", int(sys.argv[2])))]
 client = MongoClient(sys.argv[3], tls=False)
 print(client.admin.command("ping")["ok"], gevent.get_hub().join(timeout=60))
 """

@@ -118,5 +118,5 @@ def install(patch: Callable[..., None], name_server: NameServer) -> Network:
     """Let the driver of this process ask `name_server` only."""
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())
-    patch(connect, "_resolve", network.resolve)
+    patch(connect, "resolve", network.resolve)
     return network

@@ -65,5 +65,5 @@ def test_a_unix_domain_socket(tmp_path):
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_the_address_of_a_host_needs_no_resolver(host, monkeypatch):
     monkeypatch.setattr(connect, "_look_up", None)
-    ((family, sockaddr),) = connect._resolve((host, 5), True)
+    ((family, sockaddr),) = connect.resolve((host, 5), True)
     assert (family, sockaddr) == (_socket.AF_INET6 if ":" in host else _socket.AF_INET, (host, 5))

@@ -445,31 +445,6 @@ def test_the_session_of_a_handshake_that_failed_is_forgotten() -> None:
     theirs.close()
 
 
-def test_the_next_address_of_a_host_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "_resolve", lambda *_: [(2, ("a", 1)), (2, ("b", 1)), (2, ("c", 1))])
-    monkeypatch.setattr(connecting, "_open", Mock())
-    tried: list[Any] = []
-
-    def made(*_: Any) -> Any:
-        number = len(tried)
-        error = TransportError(f"refused {number}") if number < refused else None
-        tried.append(Mock(connect=raising(error) if error else Mock()))
-        return tried[-1]
-
-    monkeypatch.setattr(connecting, "Transport", made)
-    attached: list[Any] = []
-    for refused in range(4):
-        tried.clear()
-        attached.clear()
-        if refused < 3:
-            connecting.connect(("h", 1), attached.append)
-        else:
-            with pytest.raises(TransportError, match=r"^refused 2$"):
-                connecting.connect(("h", 1), attached.append)
-        assert attached == tried and len(tried) == min(refused + 1, 3)
-        assert [each.close.called for each in tried] == [number < refused for number in range(len(tried))]
-
-
 @pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])
 @pytest.mark.parametrize(("more", "asks"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)])
 def test_how_long_responders_are_asked(

@@ -44,6 +44,7 @@ from tests.support.ocsp import (
 )
 from tests.support.pools import checked_out
 from tests.support.refusal import why_refused
+from tests.support.streams import open_stream
 from tests.support.wait import PATIENCE, eventually
 
 
@@ -600,7 +601,7 @@ def test_a_connection_is_interrupted_while_a_responder_is_silent(tmp_path, autho
             tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
             tls.revocation._seconds = 60
             connection = Connection(("localhost", scene.server.port))
-            connecting = gevent.spawn(connection.connect, tls)
+            connecting = gevent.spawn(open_stream, connection, tls)
             eventually(lambda: responder.requests)
             connection.interrupt(AutoReconnect("enough"))
             eventually(connecting.ready)
@@ -614,7 +615,7 @@ def test_an_inquiry_goes_on_without_what_waits(tmp_path, authority, responder):
     responder.answer = lambda sock: gate.wait() and sock.sendall(http(responder.body))
     with Scene(tmp_path, authority, certified) as scene:
         tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
-        waiting = [gevent.spawn(Connection(("localhost", scene.server.port)).connect, tls) for _ in range(3)]
+        waiting = [gevent.spawn(open_stream, Connection(("localhost", scene.server.port)), tls) for _ in range(3)]
         while not responder.requests:
             gevent.sleep(0.01)
         waiting.pop().kill()

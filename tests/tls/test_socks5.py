@@ -85,8 +85,8 @@ def test_tls_through_a_proxy(files):
 def test_a_proxy_that_is_not_there(server):
     with refusing() as port:
         reason = refusal(server, SimpleNamespace(port=port))
-    assert f"127.0.0.1:{server.port}: " in reason
-    assert f"SOCKS5 proxy 127.0.0.1:{port}: [Errno 111] Connection refused" in reason
+    assert f"127.0.0.1:{server.port}: [Errno 111] Connection refused" in reason
+    assert f"(TCP connection to the SOCKS5 proxy 127.0.0.1:{port} for " in reason
 
 
 def test_a_proxy_that_wants_an_account(server):

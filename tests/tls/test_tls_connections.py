@@ -19,6 +19,7 @@ from tests.support.middlemen import Middleman
 from tests.support.pools import checked_out
 from tests.support.refusal import why_refused
 from tests.support.server import cursor_reply
+from tests.support.streams import open_stream
 from tests.support.tls import PASSWORD, TlsServer, server_context
 from tests.support.wait import eventually
 
@@ -351,13 +352,13 @@ def test_a_handshake_that_is_killed(stuck, files):
 
     tls = tls_of({"tls": True, "tlscafile": files.ca}, 10)
     connection = Connection(("127.0.0.1", stuck.port))
-    attempt = gevent.spawn(connection.connect, tls)
+    attempt = gevent.spawn(open_stream, connection, tls)
     eventually(lambda: isinstance(connection._transport, TlsTransport) and connection._transport._waiting)
     gevent.sleep(0.01)
     attempt.kill()
     assert connection._transport.closed
     connection = Connection(("127.0.0.1", stuck.port))
-    attempt = gevent.spawn(connection.connect, tls)
+    attempt = gevent.spawn(open_stream, connection, tls)
     gevent.sleep(0.02)
     error = AutoReconnect("enough")
     connection.interrupt(error)

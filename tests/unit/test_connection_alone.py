@@ -47,7 +47,7 @@ def connected(**steps: Any) -> tuple[Connection, Any]:
         else:
             getattr(transport, name).return_value = outcome
     connection = Connection(("h", 1), 5.0)
-    connection._attach(transport)
+    connection.attach(transport)
     return connection, transport
 
 
@@ -210,7 +210,7 @@ def test_a_connection_is_interrupted_and_marked() -> None:
     transport.mark_forked.assert_called_once_with(error)
     late = Connection(("h", 1))
     late.interrupt(error)
-    late._attach(transport := Mock())
+    late.attach(transport := Mock())
     assert type(transport.interrupt.call_args.args[0]) is PoolClearedError
     plain, transport = connected()
     plain.hold_hub(False)

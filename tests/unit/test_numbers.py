@@ -75,6 +75,7 @@ NUMBERS = {
         "ZLIB": 2,
         "ZSTD": 3,
     },
+    "wire.race": {"_CONNECTION_ATTEMPT_DELAY": 0.25, "_MOST_REMEMBERED": 256, "_SHORTEST_SLEEP": 0.001},
     "wire.connect": {"_KEEPALIVE": (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))},
     "wire.limit": {"_LATE": 0.05},
     "wire.message": {

@@ -363,7 +363,7 @@ WHERE = b"\x05\x00\x00\x01" + bytes(6)
 def test_what_a_proxy_is_asked(destination: tuple[str, int], asked: bytes, bound: bytes, account: bool) -> None:
     proxy = Proxy(("proxy", 1), "user", "password") if account else Proxy(("proxy", 1))
     transport: Any = Spoken((b"\x05\x02\x01\x00" if account else LET_IN) + bound + b"rest")
-    connect_through(proxy, transport, ("proxy", 1), destination)
+    connect_through(proxy, transport, destination)
     methods = b"\x05\x02\x00\x02\x01\x04user\x08password" if account else b"\x05\x01\x00"
     assert transport.sent == methods + b"\x05\x01\x00" + asked
     assert transport.left == b"rest"
@@ -373,8 +373,8 @@ def test_the_names_of_a_proxy_are_bounded() -> None:
     for length, good in ((255, True), (256, False)):
         transport: Any = Spoken(LET_IN + WHERE)
         if good:
-            connect_through(Proxy(("proxy", 1)), transport, ("proxy", 1), ("h" * length, 1))
+            connect_through(Proxy(("proxy", 1)), transport, ("h" * length, 1))
             continue
         with pytest.raises(Exception) as caught:
-            connect_through(Proxy(("proxy", 1)), transport, ("proxy", 1), ("h" * length, 1))
+            connect_through(Proxy(("proxy", 1)), transport, ("h" * length, 1))
         assert str(caught.value) == "SOCKS5 proxy proxy:1: the host name is 256 bytes long, but SOCKS5 takes 255"

@@ -16,6 +16,7 @@ from gmongo.errors import ProtocolError
 from gmongo.wire.connect import connect
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import decode_reply, encode_op_msg, next_request_id
+from gmongo.wire.race import Race
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport
 
@@ -50,20 +51,20 @@ def run_command(
     :param timeout: seconds for the connection and the command; 10 by default.
     :raises CommandFailedError: the server is not reachable, did not answer in time, or answered with an error.
     """
-    transports: list[Transport] = []
+    opened: list[Transport | Race] = []
     too_late = TimeoutError(f"no reply within {timeout:g} seconds")
     tls = Tls(ssl.create_default_context(cafile=ca_file)) if ca_file else None
     try:
         with interrupt_after(timeout, too_late):
-            connect(address, transports.append, tls=tls)
+            transport = connect(address, opened.append, tls=tls)
             if credentials is not None:
-                _authenticate(transports[-1], *credentials)
-            return _exchange(transports[-1], command)
+                _authenticate(transport, *credentials)
+            return _exchange(transport, command)
     except (OSError, EOFError, ProtocolError, bson.InvalidBSON) as error:
         raise CommandFailedError(f"{next(iter(command))} on {address[0]}:{address[1]}: {error}") from error
     finally:
-        for transport in transports:
-            transport.close()
+        for each in opened:
+            each.close()
 
 
 def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any]:

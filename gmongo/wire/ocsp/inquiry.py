@@ -15,6 +15,7 @@ from gmongo.wire.limit import interrupt_after
 from gmongo.wire.ocsp.answer import Answer, NoAnswer, read_answer
 from gmongo.wire.ocsp.question import Question
 from gmongo.wire.ocsp.responder import ask
+from gmongo.wire.race import Race
 from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
@@ -35,7 +36,7 @@ class Inquiry:
     def __init__(self, question: Question, seconds: float, remember: Callable[[Question, Answer], None]) -> None:
         self.answer: Answer | None = None
         self._again_at = _clock.monotonic() + seconds + _PAUSE
-        self._transports: list[Transport] = []
+        self._transports: list[Transport | Race] = []
         self._ended = Event()
         responders = question.responders[:_MOST_RESPONDERS]
         self._asking = len(responders)
@@ -68,7 +69,7 @@ class Inquiry:
 
     def _ask(self, url: str, question: Question, seconds: float, remember: Callable[[Question, Answer], None]) -> None:
         limit = NoAnswer(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
-        transports: list[Transport] = []
+        transports: list[Transport | Race] = []
         try:
             with interrupt_after(seconds, limit, ref=False):
                 answer = read_answer(question, ask(url, question.request, partial(self._attach, transports)))
@@ -88,6 +89,6 @@ class Inquiry:
         if not self._asking:
             self._ended.set()
 
-    def _attach(self, transports: list[Transport], transport: Transport) -> None:
+    def _attach(self, transports: list[Transport | Race], transport: Transport | Race) -> None:
         transports.append(transport)
         self._transports.append(transport)

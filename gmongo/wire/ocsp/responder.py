@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from gmongo.wire.connect import connect
 from gmongo.wire.ocsp.answer import LONGEST, NoAnswer
+from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_REDIRECTIONS = 3
@@ -16,7 +17,7 @@ _MOST_READ = 2 * LONGEST  # bytes, with the headers; without an end to it, a res
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
-def ask(url: str, request: bytes, attach: Callable[[Transport], None]) -> bytes:
+def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
     """The response of a responder. Limits of time are the caller's; the hub is not held.
 
     :param request: as OCSP has it, in DER.
@@ -37,24 +38,18 @@ def ask(url: str, request: bytes, attach: Callable[[Transport], None]) -> bytes:
     raise NoAnswer(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
 
 
-def _exchange(url: str, request: bytes, attach: Callable[[Transport], None]) -> HTTPResponse:
+def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError("it is not asked over HTTP")
-    transports: list[Transport] = []
-
-    def attach_as_well(transport: Transport) -> None:
-        transports.append(transport)
-        attach(transport)
-
-    connect((parts.hostname, parts.port or 80), attach_as_well, ref=False)
+    transport = connect((parts.hostname, parts.port or 80), attach, ref=False)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {parts.netloc.rpartition('@')[2]}\r\nConnection: close\r\n"
         f"Content-Type: application/ocsp-request\r\nContent-Length: {len(request)}\r\n\r\n"
     )
-    transports[-1].send_raw(head.encode("ascii") + request)
-    response = HTTPResponse(_Socket(transports[-1]))  # type: ignore[arg-type]
+    transport.send_raw(head.encode("ascii") + request)
+    response = HTTPResponse(_Socket(transport))  # type: ignore[arg-type]
     response.begin()
     return response
 

@@ -1,0 +1,180 @@
+"""The stream of a new connection: name lookup, TCP connection, proxy and TLS."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+from gmongo import _clock
+from gmongo._short_text import milliseconds
+from gmongo.cmap.options import ConnectionOptions
+from gmongo.wire import connect as wire
+from gmongo.wire.address import SocketAddress, address_text
+from gmongo.wire.limit import Limit
+from gmongo.wire.race import Race
+from gmongo.wire.socks5 import Proxy, connect_through
+from gmongo.wire.tls import TlsTransport
+from gmongo.wire.transport import Transport, TransportError
+
+if TYPE_CHECKING:
+    from gmongo.cmap.connection import Connection
+
+NAME_LOOKUP = "name lookup"
+TCP = "TCP connection"
+PROXY = "SOCKS5 proxy"
+TLS = "TLS handshake"
+HELLO = "hello"
+AUTHENTICATION = "authentication"
+
+_CLOSED = (errno.ECONNRESET, errno.EPIPE)
+
+
+class Progress:
+    """The stage that the establishment of a connection has reached, for errors.
+
+    :param host: of the server.
+    :param options: with the addresses that failed.
+
+    `race` has the TCP connections in progress, if the host has several addresses. `peer` is the address in use, if it
+    is not the host.
+    """
+
+    __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
+
+    def __init__(self, host: str, options: ConnectionOptions) -> None:
+        self._host = host
+        self._order = options.order
+        self._address: SocketAddress | None = None  # if the host has several
+        self.peer = ""
+        self.race: Race | None = None
+        self.begin(NAME_LOOKUP)
+
+    def begin(self, stage: str) -> None:
+        """Enter a stage."""
+        self.stage = stage
+        self._since = _clock.monotonic()
+
+    def choose(self, address: SocketAddress, *, alone: bool) -> None:
+        """Note the address in use.
+
+        :param alone: whether the host has no other address.
+        """
+        self._address = None if alone else address
+        host = address if isinstance(address, str) else str(address[0])
+        self.peer = "" if host == self._host else host
+
+    def failed(self) -> None:
+        """Try the address in use last from now on, if there are others."""
+        if self._address is not None:
+            self._order.failed(self._address)
+
+    def __str__(self) -> str:
+        """The stage, the address and the age."""
+        racing = "" if self.race is None or self.stage != TCP else str(self.race)
+        if racing:
+            return f"{TCP} to {racing}"
+        peer = f" with {self.peer}" if self.peer else ""
+        return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
+
+    def hint(self, error: TransportError, transport: Transport | None) -> str:
+        """Return the likely reason if the server closed the connection before it answered the hello."""
+        closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
+        if self.stage != HELLO or not closed:
+            return ""
+        if isinstance(transport, TlsTransport):
+            return "; perhaps the server refused the client certificate (tlsCertificateKeyFile)"
+        return "; perhaps the server demands TLS (tls=true)"
+
+
+class ConnectLimit:
+    """``connectTimeoutMS``: the time limit of the name lookup, and of each attempt from its TCP connection on.
+
+    :param connection: which is established.
+    :param seconds: None is without limit.
+    :param ref: whether the timer keeps the hub running.
+    """
+
+    __slots__ = ("_began", "_limit", "seconds")
+
+    def __init__(self, connection: Connection, seconds: float | None, ref: bool) -> None:
+        self.seconds = seconds
+        self._began = _clock.monotonic()
+        self._limit = (
+            None if seconds is None else Limit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
+        )
+
+    def begin(self, patience: float = 0.0, began: float | None = None) -> None:
+        """Start the time.
+
+        :param patience: further seconds.
+        :param began: when the attempt began; by default it is the attempt of the last call.
+        """
+        if began is not None:
+            self._began = began
+        if self._limit is not None and self.seconds is not None:
+            self._limit.begin(self._began + self.seconds + patience - _clock.monotonic())
+
+    def pause(self) -> None:
+        """Stop the time until the next call of :meth:`begin`."""
+        if self._limit is not None:
+            self._limit.end()
+
+    def close(self) -> None:
+        """End the time."""
+        if self._limit is not None:
+            self._limit.end()
+            self._limit.close()
+
+
+def connect(connection: Connection, options: ConnectionOptions, progress: Progress, limit: ConnectLimit) -> None:
+    """Open the stream of a connection.
+
+    :param limit: is running.
+    :raises AutoReconnect: the server could not be reached.
+    """
+    proxy = None if connection.address[1] is None else options.proxy
+    try:
+        transport = _connected(connection, options, progress, limit, proxy)
+        if proxy is not None:
+            progress.begin(PROXY)
+            connect_through(proxy, transport, connection.address)
+        if isinstance(transport, TlsTransport):
+            progress.begin(TLS)
+            transport.shake_hands()
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, TransportError):
+            raise connection.network_error(error) from error
+        raise
+
+
+def _connected(
+    connection: Connection,
+    options: ConnectionOptions,
+    progress: Progress,
+    limit: ConnectLimit,
+    proxy: Proxy | None,
+) -> Transport:
+    """Return a transport with a TCP connection to the server, or to the proxy."""
+    ref, tls, host = connection.ref, options.tls, connection.address[0]
+    endpoints = wire.resolve(connection.address if proxy is None else proxy.address, ref)
+    progress.begin(TCP if proxy is None else f"{TCP} to the SOCKS5 proxy {address_text(proxy.address)}")
+    if len(endpoints) == 1:
+        family, sockaddr = endpoints[0]
+        progress.choose(sockaddr, alone=True)
+        limit.begin(began=_clock.monotonic())
+        transport = wire.make_transport(family, ref, tls, host)
+        connection.attach(transport)
+        transport.connect(sockaddr)
+        return transport
+    limit.pause()  # each attempt has its own time
+    race = Race(
+        endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
+    )
+    progress.race = race
+    connection.attach_race(race)
+    winner = race.run()
+    connection.attach(winner.transport)
+    progress.choose(winner.address, alone=False)
+    limit.begin(began=winner.began)
+    return winner.transport

@@ -1,0 +1,263 @@
+"""Concurrent TCP connections to the addresses of one host (RFC 8305): the first complete connection wins."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import TypeAlias
+
+from gevent import get_hub, getcurrent
+from gevent.exceptions import InvalidSwitchError
+from greenlet import greenlet
+
+from gmongo import _clock
+from gmongo._short_text import milliseconds
+from gmongo.wire.address import SocketAddress
+from gmongo.wire.transport import Transport, TransportError, without_frames
+
+Endpoint: TypeAlias = tuple[int, SocketAddress]
+"""The family of a socket, and the address that the socket connects to."""
+
+_CONNECTION_ATTEMPT_DELAY = 0.25  # seconds; the recommendation of RFC 8305
+_SHORTEST_SLEEP = 0.001  # seconds
+_MOST_REMEMBERED = 256
+
+
+class AttemptsTimedOut(TransportError):
+    """No address of a host could be reached, and an attempt at least was at its time limit."""
+
+
+class AddressOrder:
+    """The order in which a client tries the addresses of each host: addresses that failed come last."""
+
+    __slots__ = ("_failed",)
+
+    def __init__(self) -> None:
+        self._failed: dict[SocketAddress, None] = {}  # the oldest failure first
+
+    def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """Return the order for the next connection: families alternate, as RFC 8305 demands."""
+        order = {address: position for position, address in enumerate(self._failed, 1)}
+        return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
+
+    def failed(self, address: SocketAddress) -> None:
+        """Try `address` last from now on."""
+        self.succeeded(address)
+        self._failed[address] = None
+        if len(self._failed) > _MOST_REMEMBERED:
+            del self._failed[next(iter(self._failed))]
+
+    def succeeded(self, address: SocketAddress) -> None:
+        """Forget the failure of `address`."""
+        self._failed.pop(address, None)
+
+
+def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+    families: dict[int, deque[Endpoint]] = {}
+    for endpoint in endpoints:
+        families.setdefault(endpoint[0], deque()).append(endpoint)
+    order = []
+    while families:
+        for family in list(families):
+            order.append(families[family].popleft())
+            if not families[family]:
+                del families[family]
+    return order
+
+
+class Attempt:
+    """One TCP connection of a race.
+
+    :param address: of the peer.
+    :param transport: with the socket, which belongs to the race until the attempt wins.
+    :param began: on the clock of :mod:`gmongo._clock`.
+    """
+
+    __slots__ = ("address", "began", "transport")
+
+    def __init__(self, address: SocketAddress, transport: Transport, began: float) -> None:
+        self.address = address
+        self.transport = transport
+        self.began = began
+
+
+class Race:
+    """The TCP connections to the addresses of one host. One greenlet runs it, without further greenlets.
+
+    :param endpoints: the addresses.
+    :param make_transport: opens a socket of a family.
+    :param seconds: the limit of each attempt; None is without limit.
+    :param order: the addresses that failed; the race keeps it up to date.
+    :param ref: whether waiting for the sockets keeps the hub running.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_greenlet",
+        "_hub",
+        "_interruption",
+        "_make_transport",
+        "_next_start",
+        "_order",
+        "_ref",
+        "_seconds",
+        "_waiting",
+        "failures",
+    )
+
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        make_transport: Callable[[int], Transport],
+        seconds: float | None,
+        order: AddressOrder,
+        ref: bool,
+    ) -> None:
+        self._waiting = deque(order.sorted(endpoints))
+        self._make_transport = make_transport
+        self._seconds = seconds
+        self._order = order
+        self._ref = ref
+        self._hub = get_hub()
+        self._attempts: list[Attempt] = []
+        self._next_start = -inf
+        self._greenlet: greenlet | None = None  # the greenlet that waits for the sockets
+        self._interruption: BaseException | None = None
+        self.failures: list[tuple[SocketAddress, TransportError, float]] = []  # with the seconds until then
+
+    def __str__(self) -> str:
+        now = _clock.monotonic()
+        return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
+
+    def run(self) -> Attempt:
+        """Connect.
+
+        :returns: the attempt whose connection was complete first; its transport belongs to the caller.
+        :raises TransportError: no address could be reached.
+        """
+        try:
+            while True:
+                if self._interruption is not None:
+                    raise without_frames(self._interruption)
+                winner = self._connected() or self._started()
+                if winner is not None:
+                    self._finish(winner)
+                    return winner
+                if not self._attempts:
+                    raise self._failure()
+                self._sleep()
+        finally:
+            for attempt in self._attempts:
+                attempt.transport.close()
+
+    def _connected(self) -> Attempt | None:
+        """Return the first attempt that is complete, and drop those that failed or took too long."""
+        now = _clock.monotonic()
+        for attempt in list(self._attempts):
+            try:
+                if attempt.transport.is_connected():
+                    return attempt
+                if self._seconds is not None and now >= attempt.began + self._seconds:
+                    raise AttemptsTimedOut(errno.ETIMEDOUT, "timed out")
+            except TransportError as error:
+                self._drop(attempt, error)
+        return None
+
+    def _started(self) -> Attempt | None:
+        """Start the attempts that are due; return the attempt that is complete at once, if there is one."""
+        while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
+            family, address = self._waiting.popleft()
+            now = _clock.monotonic()
+            try:
+                attempt = Attempt(address, self._make_transport(family), now)
+            except TransportError as error:
+                self._note_failure(address, error, 0.0)
+                continue
+            self._attempts.append(attempt)
+            self._next_start = now + _CONNECTION_ATTEMPT_DELAY
+            try:
+                if attempt.transport.start_connecting(address):
+                    return attempt
+            except TransportError as error:
+                self._drop(attempt, error)
+        return None
+
+    def _drop(self, attempt: Attempt, error: TransportError) -> None:
+        """Close an attempt that failed. After the newest attempt the next one follows without delay."""
+        now = _clock.monotonic()
+        if attempt is self._attempts[-1]:
+            self._next_start = now
+        self._attempts.remove(attempt)
+        attempt.transport.close()
+        self._note_failure(attempt.address, error, now - attempt.began)
+
+    def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
+        self._order.failed(address)
+        self.failures.append((address, error, seconds))
+
+    def _finish(self, winner: Attempt) -> None:
+        self._attempts.remove(winner)
+        for attempt in self._attempts:
+            if attempt.began < winner.began:  # or each connection would wait for it anew
+                self._order.failed(attempt.address)
+        self._order.succeeded(winner.address)
+
+    def _failure(self) -> TransportError:
+        kind = (
+            AttemptsTimedOut
+            if any(isinstance(error, AttemptsTimedOut) for _, error, _ in self.failures)
+            else TransportError
+        )
+        return kind(
+            ", ".join(
+                f"{address[0]}: {error.strerror or error} after {milliseconds(seconds)}"
+                for address, error, seconds in self.failures
+            )
+        )
+
+    def _sleep(self) -> None:
+        """Wait until a socket or a time is due."""
+        moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
+        if self._waiting:
+            moments.append(self._next_start)
+        timer = None
+        self._greenlet = getcurrent()
+        try:
+            if moments:
+                seconds = max(min(moments) - _clock.monotonic(), _SHORTEST_SLEEP)
+                timer = self._hub.loop.timer(seconds, ref=self._ref)
+                timer.start(self._wake, update=True)
+            for attempt in self._attempts:
+                attempt.transport.watch_connecting(self._wake)
+            result = self._hub.switch()
+            if result is not self:
+                raise InvalidSwitchError(f"switched into {getcurrent()!r} with {result!r}, expected {self!r}")
+        finally:
+            self._greenlet = None
+            if timer is not None:
+                timer.close()
+            for attempt in self._attempts:
+                attempt.transport.watch_connecting(None)
+
+    def _wake(self) -> None:
+        if self._greenlet is not None:
+            self._greenlet.switch(self)
+
+    # As of a transport
+
+    def interrupt(self, error: BaseException) -> None:
+        """End the race with `error` and close its sockets. Does not switch."""
+        if self._interruption is None:
+            self._interruption = error
+        if self._greenlet is not None:
+            self._hub.loop.run_callback(self._wake)
+
+    def mark_forked(self, error: BaseException) -> None:
+        """Mark the sockets as inherited by a forked child: the race ends when its greenlet runs."""
+        self._interruption = error
+
+    def close(self) -> None:
+        """End the race. Does not switch."""
+        self.interrupt(TransportError("connection closed"))

@@ -1,0 +1,285 @@
+"""Names with several addresses: races of TCP connections, and the errors that name each address and stage."""
+
+from __future__ import annotations
+
+import _socket
+import gc
+import os
+import socket
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import gevent
+import gevent.server
+import pytest
+from gevent import get_hub
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gmongo import _clock
+from gmongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError
+from gmongo.wire import connect as wire
+from gmongo.wire.race import AddressOrder, AttemptsTimedOut, Race
+from gmongo.wire.transport import TransportError
+from tests.support.server import ScriptedServer
+
+V4, V6 = _socket.AF_INET, _socket.AF_INET6
+LIMIT = 1.0  # seconds for one attempt
+TOLERANCE = 0.01  # seconds; a race sleeps for a millisecond at least
+START = ("a0", "a1", "a2", "a3", "a4")
+
+
+class Behaviour(NamedTuple):
+    """The behaviour of an address: a SYN is accepted, refused or dropped after some seconds."""
+
+    kind: str
+    delay: float
+
+
+class ScriptedTransport:
+    """A transport without a socket."""
+
+    def __init__(self, behaviours: dict[str, Behaviour]) -> None:
+        self._behaviours = behaviours
+        self._timer: Any = None
+        self.closed = False
+
+    def start_connecting(self, address: Any) -> bool:
+        self._behaviour = self._behaviours[address[0]]
+        self._due = _clock.monotonic() + self._behaviour.delay
+        return self.is_connected()
+
+    def is_connected(self) -> bool:
+        if self._behaviour.kind == "drop" or _clock.monotonic() < self._due:
+            return False
+        if self._behaviour.kind == "refuse":
+            raise TransportError("refused")
+        return True
+
+    def watch_connecting(self, callback: Callable[[], None] | None) -> None:
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
+        if callback is not None and self._behaviour.kind != "drop":
+            self._timer = get_hub().loop.timer(max(self._due - _clock.monotonic(), 0.0))
+            self._timer.start(callback)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def expected_end(behaviours: list[Behaviour]) -> tuple[float, bool]:
+    """The time at which a race ends, and whether it has a winner."""
+    start, ends, wins = 0.0, [], []
+    for kind, delay in behaviours:
+        if wins and min(wins) <= start:
+            break
+        ended = delay < LIMIT and kind != "drop"
+        end = start + (delay if ended else LIMIT)
+        ends.append(end)
+        if ended and kind == "accept":
+            wins.append(end)
+            start += 0.25
+        else:
+            start = min(end, start + 0.25)
+    return (min(wins), True) if wins else (max(ends), False)
+
+
+BEHAVIOUR = st.builds(
+    Behaviour, st.sampled_from(["accept", "refuse", "drop"]), st.sampled_from([0.0, 0.03, 0.2, 0.3, 0.6, 1.3])
+)
+
+
+@given(st.lists(BEHAVIOUR, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
+def test_first_connection_wins_and_no_other_stays_open(behaviours: list[Behaviour], cut: float | None) -> None:
+    by_address = dict(zip(START, behaviours, strict=False))
+    opened: list[ScriptedTransport] = []
+
+    def make(_family: int) -> Any:
+        opened.append(ScriptedTransport(by_address))
+        return opened[-1]
+
+    order = AddressOrder()
+    endpoints: Any = [(V4, (address, 1)) for address in by_address]
+    race = Race(endpoints, make, LIMIT, order, True)
+    began = _clock.monotonic()
+    end, won = expected_end(behaviours)
+    foreign = gevent.Timeout(cut)
+    winner = None
+    try:
+        with foreign:
+            winner = race.run()
+    except gevent.Timeout as error:
+        assert error is foreign and cut is not None and cut < end + TOLERANCE
+        assert all(transport.closed for transport in opened)
+        return
+    except TransportError as error:
+        assert not won
+        timed_out = any(kind == "drop" or delay > LIMIT for kind, delay in behaviours)
+        assert isinstance(error, AttemptsTimedOut) == timed_out
+        assert [address in str(error) for address in by_address] == [True] * len(by_address)
+    assert abs(_clock.monotonic() - began - end) < TOLERANCE
+    assert (winner is not None) == won
+    assert [each for each in opened if not each.closed] == ([] if winner is None else [winner.transport])
+    if winner is not None:
+        address: Any = winner.address
+        assert by_address[address[0]].kind == "accept"
+        first = order.sorted(endpoints)[0][1]
+        assert first == address or START.index(first[0]) >= len(opened) or first not in order._failed
+
+
+def test_families_alternate_and_failed_addresses_come_last() -> None:
+    endpoints: Any = [(V6, ("6a", 1)), (V6, ("6b", 1)), (V4, ("4a", 1)), (V4, ("4b", 1)), (V4, ("4c", 1))]
+    order = AddressOrder()
+    assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
+    for failed in ("6a", "4a"):
+        order.failed((failed, 1))
+    assert [address[0] for _, address in order.sorted(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
+    order.failed(("6a", 1))
+    order.succeeded(("4a", 1))
+    assert [address[0] for _, address in order.sorted(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
+    for number in range(300):
+        order.failed((number, 1))
+    assert len(order._failed) == 256
+
+
+@pytest.mark.parametrize("name", ["localhost", "LocalHost."])
+def test_localhost_is_ipv4_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(V6, 1, 6, "", ("::1", 5, 0, 0)), (V4, 1, 6, "", ("127.0.0.1", 5)), (V4, 1, 6, "", ("127.0.0.1", 5))]
+    monkeypatch.setattr(wire, "_look_up", lambda *_: found)
+    assert wire.resolve((name, 5), True) == [(V4, ("127.0.0.1", 5)), (V6, ("::1", 5, 0, 0))]
+    assert wire.resolve(("db.example", 5), True)[0][0] == V6
+
+
+# With sockets
+
+
+@pytest.fixture
+def dropping(server: ScriptedServer) -> Any:
+    """127.0.0.2, which drops each SYN on the port of the server: its backlog is full."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.2", server.port))
+    listener.listen(0)
+    full = [socket.socket() for _ in range(3)]
+    for each in full:
+        each.setblocking(False)
+        each.connect_ex(("127.0.0.2", server.port))
+    yield
+    for each in (listener, *full):
+        each.close()
+
+
+@pytest.fixture
+def addresses(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of the name db.example, which a test may change."""
+    chosen = ["127.0.0.2", "127.0.0.1"]
+    resolve = wire.resolve
+
+    def resolved(address: Any, ref: bool) -> Any:
+        if address[0] != "db.example":
+            return resolve(address, ref)
+        return [(V4, (host, server.port)) for host in chosen]
+
+    monkeypatch.setattr(wire, "resolve", resolved)
+    return chosen
+
+
+def descriptors() -> int:
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def started(connect: Any, server: ScriptedServer, **options: Any) -> Any:
+    uri = f"mongodb://db.example:{server.port}/?directConnection=true"
+    return connect(uri, **options)
+
+
+@pytest.mark.usefixtures("dropping", "addresses")
+def test_name_whose_first_address_drops_packets_is_reached(connect: Any, server: ScriptedServer) -> None:
+    before = _clock.monotonic()
+    client = started(connect, server, connectTimeoutMS=1000)
+    assert client.admin.command("ping")["ok"] == 1
+    assert 0.25 <= _clock.monotonic() - before < 1  # the monitor waited once; the connection of the pool did not
+    assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
+
+
+@pytest.mark.usefixtures("dropping")
+def test_error_names_each_address(connect: Any, server: ScriptedServer, addresses: list[str]) -> None:
+    addresses[:] = ["127.0.0.2", "127.0.0.3"]
+    client = started(connect, server, connectTimeoutMS=1000, serverSelectionTimeoutMS=500)
+    with pytest.raises(ServerSelectionTimeoutError, match=r"TCP connection to 127.0.0.2 for 5\d\d ms\), Timeout"):
+        client.admin.command("ping")
+    gevent.sleep(1)
+    (description,) = client.topology_description.server_descriptions().values()
+    assert type(description.error) is NetworkTimeout
+    text = str(description.error)
+    assert f"db.example:{server.port}: 127.0.0.3: Connection refused after " in text
+    assert "127.0.0.2: timed out after 100" in text and text.endswith(" ms)")
+
+
+@pytest.mark.usefixtures("dropping")
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_race_that_is_interrupted_leaves_no_descriptor(
+    connect: Any, server: ScriptedServer, addresses: list[str], end: str
+) -> None:
+    addresses[:] = ["127.0.0.2", "127.0.0.2"]
+    before = descriptors()
+    client = started(connect, server)
+    gevent.sleep(0.3)
+    assert descriptors() == before + 2
+    if end == "kill":
+        (monitored,) = client._topology.servers.values()
+        monitored.monitor._background.stop()
+        gevent.sleep(0.01)
+    client.close()
+    gevent.sleep(0.01)
+    assert descriptors() == before
+
+
+def test_address_that_closes_before_the_hello_is_tried_last(
+    connect: Any, server: ScriptedServer, addresses: list[str]
+) -> None:
+    closing = gevent.server.StreamServer(("127.0.0.2", server.port), lambda sock, _address: sock.close())
+    closing.start()
+    try:
+        client = started(connect, server)
+        assert client.admin.command("ping")["ok"] == 1
+    finally:
+        closing.stop()
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_error_of_the_hello_names_its_stage(connect: Any, closes: bool) -> None:
+    peer = gevent.server.StreamServer(
+        ("127.0.0.1", 0), lambda sock, _address: sock.close() if closes else gevent.sleep(60)
+    )
+    peer.start()
+    try:
+        uri = f"mongodb://127.0.0.1:{peer.server_port}/"
+        client = connect(uri, connectTimeoutMS=20_000, serverSelectionTimeoutMS=30_000)
+        with pytest.raises(ServerSelectionTimeoutError) as caught:
+            client.admin.command("ping")
+    finally:
+        peer.stop(timeout=0)
+    text = str(caught.value)
+    if closes:
+        assert "(hello for " in text and "; perhaps the server demands TLS (tls=true))" in text
+    else:
+        assert "timed out (hello for 20000 ms; limit 20000 ms: connectTimeoutMS)" in text
+
+
+def test_ages_make_no_difference_between_descriptions() -> None:
+    from gmongo.cmap.connecting import Progress
+    from gmongo.cmap.connection import Connection
+    from gmongo.cmap.options import ConnectionOptions
+    from gmongo.sdam.server_description import ServerDescription
+
+    connection = Connection(("a", 1))
+    connection.progress = Progress("a", ConnectionOptions())
+    first = connection.network_error(TransportError("refused"))
+    gevent.sleep(0.2)
+    second = connection.network_error(TransportError("refused"))
+    assert str(first) != str(second) and type(first) is AutoReconnect
+    assert ServerDescription(("a", 1), error=first) == ServerDescription(("a", 1), error=second)
+    other = connection.network_error(TransportError("reset"))
+    assert ServerDescription(("a", 1), error=first) != ServerDescription(("a", 1), error=other)

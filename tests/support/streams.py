@@ -1,0 +1,15 @@
+"""The stream of a connection, without a handshake."""
+
+from __future__ import annotations
+
+from gmongo.cmap.connecting import ConnectLimit, Progress, connect
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.options import ConnectionOptions
+from gmongo.wire.tls import Tls
+
+
+def open_stream(connection: Connection, tls: Tls | None = None) -> None:
+    """Connect without a time limit."""
+    options = ConnectionOptions(tls=tls)
+    progress = Progress(connection.address[0], options)
+    connect(connection, options, progress, ConnectLimit(connection, None, True))
