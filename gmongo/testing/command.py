@@ -68,10 +68,8 @@ class CommandError(Exception):
 
     def reply(self) -> dict[str, Any]:
         """The reply to the command."""
-        reply = {"ok": 0.0, "errmsg": self.message, "code": self.code, "codeName": self.name, **self.fields}
-        if self.labels:
-            reply["errorLabels"] = self.labels
-        return reply
+        labels = {"errorLabels": self.labels} if self.labels else {}
+        return {**labels, "ok": 0.0, "errmsg": self.message, "code": self.code, "codeName": self.name, **self.fields}
 
 
 def not_supported(what: str) -> CommandError:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from gmongo.errors import OperationFailure
 from gmongo.testing import DeploymentProcess
 from tests.live import answers, official
 from tests.live.probes import PROBES, Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
-from tests.simulation.semantics.cases import Case, Error, evaluate
+from tests.simulation.answers.case import Case
 
 
 @pytest.fixture(scope="module")
@@ -97,26 +96,22 @@ def test_a_failed_case_is_skipped_only_for_what_the_server_lacks(
         raise ValueError("wrong")
 
 
-def _refusal(collection: Any) -> Any:
-    raise OperationFailure("no", 20)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("call", "outcome", "reason"),
+    ("command", "outcome", "reason"),
     [
-        (lambda collection: 1, "passed", ""),
-        (lambda collection: 2, "differs", "answered 2, documented 1"),
-        (_refusal, "differs", f"answered {Error(20)!r}, documented 1"),
-        (evaluate("$a"), "differs", "answered so that ValueError"),
-        (lambda collection: [[59, "CommandNotFound"]], "skipped", "the server does not have what the case asks for"),
-        (lambda collection: collection.find_one({"a": object()}), "failed", "InvalidDocument"),
+        ({"count": "cases"}, "passed", ""),
+        ({"count": "others"}, "differs", "0.n: recorded 1, answered 0"),
+        ({"count": "cases", "skip": "x"}, "differs", '0: recorded {"n": 1}, answered {"code": 14'),
+        ({"nothing": 1}, "skipped", "the server does not have what the case asks for"),
+        ({"count": "cases", "query": {"$answer": [5]}}, "failed", "IndexError"),
     ],
 )
-def test_what_a_documented_case_comes_to(
-    target: Target, call: Any, outcome: str, reason: str, monkeypatch: pytest.MonkeyPatch
+def test_a_recorded_answer_is_compared(
+    target: Target, command: Any, outcome: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "CASES", [Case("a case", [], call, 1, "here")])
+    fields = {"name": "a case", "documents": [{"_id": 1}], "run": [command], "answers": [{"n": 1}], "server": "6.0.5"}
+    monkeypatch.setattr(answers, "cases", lambda: [Case("some", fields)])
     report = Report({})
     answers.documented(target, report, "")
     (entry,) = report.entries

@@ -18,7 +18,6 @@ from gmongo.uri_parser import parse_uri
 from tests.live.__main__ import main
 from tests.live.report import Differs, Report, SilentError, Skip
 from tests.live.target import OWN, RefusedError, Target
-from tests.simulation.semantics import cases
 from tests.spec.unified.requirements import Offer, unmet
 from tests.support.programs import ROOT, environment
 
@@ -120,10 +119,9 @@ def test_a_difference_shows_in_the_report(
     deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["aggregate"], "errorCode": 8000})
     assert main([deployment.uri, "--only", "documented answers", "--report", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    (differing,) = [case for case in report["cases"] if case["outcome"] == "differs"]
-    assert differing["reason"].startswith(f"answered {cases.Error(8000)!r}, documented ")
+    assert sum('"code": 8000' in case["reason"] for case in report["cases"] if case["outcome"] == "differs") == 1
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count("Error(code=8000)") == 1
+    assert page.count(escape('"code": 8000')) == 1
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.values import long_of, type_name
 from gmongo.testing.store.views import check_view
 
@@ -147,7 +147,7 @@ def list_collections(context: Context) -> Document:
     if body.get("nameOnly"):
         found = [{"name": one["name"], "type": one["type"]} for one in found]
     cursor = Cursor(f"{context.database}.$cmd.listCollections", found)
-    return first_reply(context, cursor, batch_size((body.get("cursor") or {}).get("batchSize")))
+    return listing_reply(context, cursor)
 
 
 def _description(collection: Collection) -> Document:

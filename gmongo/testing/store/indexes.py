@@ -20,7 +20,7 @@ from gmongo.testing.store.errors import (
 )
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.index_specs import compile_index, same_keys
-from gmongo.testing.store.replies import batch_size, first_reply
+from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.values import type_name
 
 _MOST_INDEXES = 64
@@ -55,9 +55,11 @@ def create_indexes(context: Context) -> Document:
         if not _exists(collection, index):
             _build(context, collection, index)
     reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
-    reply["createdCollectionAutomatically"] = created
     if len(collection.indexes) == before:
-        reply["note"] = "all indexes already exist"
+        return {**reply, "note": "all indexes already exist"}
+    reply["createdCollectionAutomatically"] = created
+    if context.state.replicated and not context.access.in_transaction:
+        reply["commitQuorum"] = "votingMembers"
     return reply
 
 
@@ -191,7 +193,7 @@ def list_indexes(context: Context) -> Document:
         raise namespace_not_found(f"ns does not exist: {context.namespace}")
     check_writable(collection)
     cursor = Cursor(context.namespace, [_description(collection, index) for index in collection.indexes.values()])
-    return first_reply(context, cursor, batch_size((context.body.get("cursor") or {}).get("batchSize")))
+    return listing_reply(context, cursor)
 
 
 def _description(collection: Collection, index: Index) -> Document:

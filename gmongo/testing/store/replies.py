@@ -42,10 +42,16 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
             cursor.transaction = context.request.transaction_number
         cursor.command = context.body
         context.state.cursors.open(cursor, context.request.member)
-    reply: Document = {"firstBatch": documents, **cursor.extras()}
+    reply: Document = {"firstBatch": documents, **cursor.extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
-    return {"cursor": {**reply, "id": Int64(cursor.id), "ns": cursor.namespace}}
+    return {"cursor": reply}
+
+
+def listing_reply(context: Context, cursor: Cursor) -> Document:
+    """Return the first batch of ``listCollections`` or ``listIndexes``."""
+    reply = first_reply(context, cursor, batch_size((context.body.get("cursor") or {}).get("batchSize")))
+    return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 
 
 def get_more(context: Context) -> Document:

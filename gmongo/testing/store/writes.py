@@ -226,10 +226,10 @@ def update(context: Context) -> Document:
     for statement in context.pace.through(context.body["updates"]):
         check_statement("update.updates", statement, context.state.version)
     tally = run_statements(context, context.body["updates"], lambda statement: update_matching(target, statement))
-    reply: Document = {"n": tally.matched, "nModified": tally.modified}
+    reply: Document = {"n": tally.matched}
     if tally.upserted:
         reply["upserted"] = tally.upserted
-    return tally.reply(reply)
+    return {**tally.reply(reply), "nModified": tally.modified}
 
 
 def delete(context: Context) -> Document:

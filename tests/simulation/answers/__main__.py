@@ -1,0 +1,81 @@
+"""Record the answers of a server, or check whether the files have them.
+
+``python -m tests.simulation.answers --record URI [files]`` writes the answers of a server, and its version.
+``python -m tests.simulation.answers --check URI [files]`` fails if the server answers otherwise.
+The server needs to be a replica set of one member, without authentication, with test commands.
+Both drop the database ``gmongo_answers``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from gmongo import MongoClient
+
+from .case import NAME, Case, cases, difference, files, kind, run
+from .notation import is_wrapper, line
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Record or check; return 1 if the server answers otherwise than the files have it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.answers", description=__doc__)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--record", metavar="URI", help="write the answers of this server")
+    action.add_argument("--check", metavar="URI", help="compare the answers of this server with the files")
+    parser.add_argument("files", nargs="*", help="names of data files without the ending, all by default")
+    options = parser.parse_args(arguments)
+    with MongoClient(options.record or options.check) as client:
+        version = client.server_info()["version"]
+        try:
+            if options.check:
+                return check(client[NAME], version, options.files)
+            for path in files(options.files):
+                lines = [line(recorded(case, client[NAME], version)) for case in cases(path.stem)]
+                path.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+        finally:
+            client.drop_database(NAME)
+    return 0
+
+
+def check(database: Any, version: str, names: Sequence[str]) -> int:
+    """Print the cases that the server answers otherwise; return 1 if there are some."""
+    count = failures = 0
+    release = version.split(".")[:2]
+    for case in cases(*names):
+        if case.version.split(".") != release:
+            continue
+        count += 1
+        found = difference(case.expected, run(case, database))
+        if found:
+            failures += 1
+            print(f"{case.file}: {case.name}\n    {found}")
+    print(f"{count} cases, {failures} differences")
+    return int(failures > 0)
+
+
+def recorded(case: Case, database: Any, version: str) -> dict[str, Any]:
+    """Return a case with the answers of a server, unless another version's documentation promises them."""
+    if "documented" in case.fields:
+        return case.fields
+    fields = {name: value for name, value in case.fields.items() if name not in ("answers", "server")}
+    return {**fields, "answers": common(run(case, database), run(case, database)), "server": version}
+
+
+def common(first: Any, second: Any) -> Any:
+    """Return an answer with ``{"$any": type}`` in the places in which a second run answers otherwise."""
+    if isinstance(first, dict) and isinstance(second, dict) and list(first) == list(second) and not is_wrapper(first):
+        return {name: common(part, second[name]) for name, part in first.items()}
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return [common(*parts) for parts in zip(first, second, strict=True)]
+    if line(first) == line(second):
+        return first
+    if kind(first) != kind(second):
+        raise ValueError(f"two runs answer {line(first)} and {line(second)}")
+    return {"$any": kind(first)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,191 @@
+"""A case: documents, the commands that run, and the answers that a server gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bson import CodecOptions
+from bson.codec_options import DatetimeConversion
+
+from .notation import from_json, is_wrapper, line, to_json
+
+DATA = Path(__file__).with_name("data")
+NAME = "gmongo_answers"
+_CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
+_ROUNDS = 40  # in which the events of a change stream have to arrive
+# Fields of replies that describe the moment and the deployment.
+_VOLATILE = ("$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "errmsg")
+
+
+@dataclass
+class Case:
+    """One case.
+
+    :param file: the name of its file, without the ending.
+    :param fields: the JSON object: ``name``; ``documents`` and ``others``, the documents of the two collections;
+        ``run``, the commands; ``answers``, one for each command; ``server``, the version that gave them, or
+        ``documented`` and ``since``, the page that promises them and the version that introduced them.
+    """
+
+    file: str
+    fields: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.fields["name"])
+
+    @property
+    def version(self) -> str:
+        """The version, of two numbers, whose answers the case has."""
+        major, minor = (self.fields.get("since") or self.fields["server"]).split(".")[:2]
+        return f"{major}.{minor}"
+
+    @property
+    def expected(self) -> Any:
+        return self.fields.get("answers")
+
+
+def files(names: Sequence[str] = ()) -> list[Path]:
+    """Return the data files, or those of the given names."""
+    return [DATA / f"{name}.jsonl" for name in names] or sorted(DATA.glob("*.jsonl"))
+
+
+def cases(*names: str) -> Iterator[Case]:
+    """Read the cases of all files, or of the files of the given names."""
+    for path in files(names):
+        with path.open(encoding="utf-8") as lines:
+            for text in lines:
+                yield Case(path.stem, json.loads(text))
+
+
+def prepare(case: Case, database: Any) -> None:
+    """Drop all collections, and insert the documents of a case."""
+    names = database.list_collection_names()
+    if any(name.startswith("system.") for name in names):
+        database.client.drop_database(database)  # needs ten times the time
+    else:
+        for name in names:
+            database.drop_collection(name)
+    for collection, field in (("cases", "documents"), ("others", "others")):
+        if field in case.fields:
+            documents = from_json(case.fields[field])
+            database.command({"insert": collection, "documents": documents}, codec_options=_CODEC)
+
+
+def run(case: Case, database: Any) -> Any:
+    """Run the commands of a case, and return the answers in the notation of the files.
+
+    :param database: of gmongo or PyMongo.
+    """
+    prepare(case, database)
+    replies: list[Any] = []
+    sessions: dict[int, Any] = {}
+    try:
+        for text in case.fields["run"]:
+            command = _resolved(_renamed(text, NAME, database.name), replies)
+            replies.append(_reply(from_json(command), database, sessions))
+    finally:
+        for session in sessions.values():
+            session.end_session()
+    return [_renamed(_stable(to_json(reply)), database.name, NAME) for reply in replies]
+
+
+def difference(recorded: Any, found: Any, path: str = "") -> str | None:
+    """Return the first part in which an answer is not the recorded one, or None."""
+    if isinstance(recorded, dict) and list(recorded) == ["$any"]:
+        return None if kind(found) == recorded["$any"] else f"{path}: {line(found)} is no {recorded['$any']}"
+    pairs: Any = ()
+    if isinstance(recorded, dict) and isinstance(found, dict) and list(recorded) == list(found):
+        pairs = recorded.items()
+    elif isinstance(recorded, list) and isinstance(found, list) and len(recorded) == len(found):
+        pairs = enumerate(recorded)
+    elif line(recorded) != line(found):
+        return f"{path}: recorded {line(recorded)}, answered {line(found)}"
+    parts = (difference(part, found[name], f"{path}.{name}" if path else str(name)) for name, part in pairs)
+    return next(filter(None, parts), None)
+
+
+def kind(value: Any) -> str:
+    """Return the name of the type of a value of the notation."""
+    if is_wrapper(value):
+        return str(next(iter(value)))
+    return "document" if isinstance(value, dict) else type(value).__name__
+
+
+def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
+    """Run one command.
+
+    ``$db`` names another database. ``lsid`` is the number of a transaction, which ``startTransaction`` begins.
+    ``$events`` is the number of documents that a cursor has to give, in as many batches as it takes.
+    ``$only`` is a list of the paths to the parts of the reply that are the answer.
+    """
+    wanted, paths = command.pop("$events", None), command.pop("$only", None)
+    other = database.client[command.pop("$db", database.name)]
+    session = _session(command, database, sessions) if "lsid" in command else None
+    options = {"check": False, "codec_options": _CODEC, "session": session}
+    reply = other.command(command, **options)
+    for _ in range(_ROUNDS if wanted and "cursor" in reply else 0):
+        batch = reply["cursor"]["nextBatch"]
+        if len(batch) >= wanted:
+            break
+        reply = other.command(command, **options)
+        if "cursor" not in reply:
+            break
+        reply["cursor"]["nextBatch"] = batch + reply["cursor"]["nextBatch"]
+    if paths is None or not reply["ok"]:
+        return reply
+    return {path: _part(reply, path.split(".")) for path in paths}
+
+
+def _part(value: Any, path: list[str]) -> Any:
+    """Return the part of a document at the end of a path, None if there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _session(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> Any:
+    number = command.pop("lsid")
+    if number not in sessions:
+        sessions[number] = database.client.start_session()
+    if command.pop("startTransaction", False):
+        concern = command.pop("readConcern", None)
+        sessions[number].start_transaction(concern and type(database.read_concern)(**concern))
+    return sessions[number]
+
+
+def _resolved(value: Any, replies: list[Any]) -> Any:
+    """Put parts of earlier replies in the places of ``{"$answer": [number, name ...]}``."""
+    if isinstance(value, list):
+        return [_resolved(part, replies) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if list(value) == ["$answer"]:
+        found: Any = replies
+        for name in value["$answer"]:
+            found = found[name]
+        return to_json(found)
+    return {name: _resolved(part, replies) for name, part in value.items()}
+
+
+def _renamed(value: Any, old: str, new: str) -> Any:
+    return json.loads(line(value).replace(old, new)) if old != new else value
+
+
+def _stable(reply: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the texts of errors, the numbers of cursors, and fields that describe the moment."""
+    found = {name: value for name, value in reply.items() if name not in _VOLATILE}
+    if found.get("ok") in (0.0, 1.0) and isinstance(found["ok"], float):
+        del found["ok"]
+    for name in ("writeErrors", "writeConcernError"):
+        errors = found.get(name, [])
+        for error in errors if isinstance(errors, list) else [errors]:
+            error.pop("errmsg", None)
+    cursor = found.get("cursor")
+    if isinstance(cursor, dict) and "id" in cursor:
+        found["cursor"] = {**cursor, "id": int(cursor["id"] != {"$numberLong": "0"})}
+    return found

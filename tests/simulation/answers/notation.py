@@ -1,0 +1,66 @@
+"""Extended JSON, short where canonical extended JSON is long: plain numbers are int32 and double."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from bson import Binary, CodecOptions, DatetimeMS, Int64, json_util
+from bson.codec_options import DatetimeConversion
+
+_OPTIONS = json_util.JSONOptions(
+    json_mode=json_util.JSONMode.CANONICAL, tz_aware=False, datetime_conversion=DatetimeConversion.DATETIME_MS
+)
+_CODEC: CodecOptions[Any] = CodecOptions(tz_aware=False)
+_WRAPPERS = (
+    *("$binary", "$code", "$date", "$dbPointer", "$maxKey", "$minKey", "$numberDecimal", "$numberDouble"),
+    *("$numberLong", "$oid", "$regularExpression", "$symbol", "$timestamp", "$undefined"),
+)
+_INT32 = 2**31
+_LAST_YEAR = 253402300800000  # the beginning of the year 10000
+
+
+def is_wrapper(value: Any) -> bool:
+    """Return whether a JSON object stands for one BSON value."""
+    return isinstance(value, dict) and bool(value) and next(iter(value)) in _WRAPPERS
+
+
+def to_json(value: Any) -> Any:
+    """Convert a BSON value to values that ``json`` writes."""
+    if isinstance(value, dict):
+        return {name: to_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_json(part) for part in value]
+    if isinstance(value, bool) or value is None or type(value) is str:
+        return value
+    if isinstance(value, int):
+        is_long = isinstance(value, Int64) or not -_INT32 <= value < _INT32
+        return {"$numberLong": str(value)} if is_long else int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, DatetimeMS) and 0 <= int(value) < _LAST_YEAR:
+        return {"$date": f"{value.as_datetime(_CODEC).isoformat(timespec='milliseconds')}Z"}
+    if type(value) is bytes:
+        value = Binary(value)
+    return to_json_parts(json_util.default(value, _OPTIONS))
+
+
+def to_json_parts(wrapper: Any) -> Any:
+    """Convert the parts of a reference, or of code with a scope."""
+    return wrapper if is_wrapper(wrapper) and "$code" not in wrapper else to_json(wrapper)
+
+
+def from_json(value: Any) -> Any:
+    """Convert what ``json`` has read to BSON values."""
+    if isinstance(value, list):
+        return [from_json(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    parts = {name: from_json(part) for name, part in value.items()}
+    return json_util.object_hook(parts, _OPTIONS) if is_wrapper(value) else parts
+
+
+def line(value: Any) -> str:
+    """Return the text of one line."""
+    return json.dumps(value, ensure_ascii=False)

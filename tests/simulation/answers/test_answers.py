@@ -1,0 +1,128 @@
+"""The simulation gives the recorded answers of servers, and indexes change no answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+from .__main__ import common, main
+from .case import DATA, NAME, Case, cases, difference, files, run
+from .generator import FIELDS, REFUSED, answer, documents, random_call
+from .notation import from_json, line, to_json
+
+KNOWN = DATA.with_name("known_differences.jsonl")
+
+
+@contextlib.contextmanager
+def simulation(version: str | None = None) -> Iterator[Any]:
+    """Yield a database of a simulated deployment."""
+    options = {} if version is None else {"version": version}
+    with Deployment.replica_set(members=1, log=False, **options) as deployment, MongoClient(deployment.uri) as client:
+        yield client[NAME]
+
+
+@pytest.fixture(scope="module")
+def database_of() -> Iterator[Callable[[Case], Any]]:
+    """Return the database of a deployment of the version of a case."""
+    with contextlib.ExitStack() as stack:
+        databases: dict[str | None, Any] = {}
+
+        def database_of(case: Case) -> Any:
+            version = None if "documented" in case.fields else case.version
+            if version not in databases:
+                databases[version] = stack.enter_context(simulation(version))
+            return databases[version]
+
+        yield database_of
+
+
+@pytest.mark.parametrize("file", [path.stem for path in files()])
+def test_simulation_gives_the_recorded_answers(file, database_of):
+    """A case of the list of known differences has to differ: the list can only become shorter."""
+    known = {entry["name"] for entry in map(json.loads, KNOWN.read_text("utf-8").splitlines()) if entry["file"] == file}
+    problems = []
+    for case in cases(file):
+        found = difference(case.expected, run(case, database_of(case)))
+        if found and case.name not in known:
+            problems.append(f"{case.name}\n    {found}")
+        if not found and case.name in known:
+            problems.append(f"{case.name}\n    is a known difference, but does not differ")
+        known.discard(case.name)
+    problems += [f"{name}\n    is a known difference, but no case" for name in known]
+    assert not problems, "\n".join(problems)
+
+
+def test_names_of_cases_are_unique_in_their_file():
+    for path in files():
+        names = [case.name for case in cases(path.stem)]
+        assert len(set(names)) == len(names)
+
+
+def test_notation_keeps_types_and_order():
+    text = (DATA / "expressions.jsonl").read_text("utf-8").splitlines()[0]
+    for value in [json.loads(text), {"b": 1, "a": [1.0, {"$numberLong": "1"}, {"$date": "2020-01-01T00:00:00.000Z"}]}]:
+        assert line(to_json(from_json(value))) == line(value)
+
+
+def test_difference_names_the_path_of_the_first_difference():
+    recorded = [{"n": 1, "at": {"$any": "$date"}}]
+    assert difference(recorded, [{"n": 1, "at": {"$date": "2020-01-01T00:00:00.000Z"}}]) is None
+    assert difference(recorded, [{"n": 1, "at": 5}]) == "0.at: 5 is no $date"
+    assert difference(recorded, [{"n": 1.0, "at": 5}]) == "0.n: recorded 1, answered 1.0"
+    assert (
+        difference(recorded, [{"at": 5, "n": 1}])
+        == f"0: recorded {line(recorded[0])}, answered {line({'at': 5, 'n': 1})}"
+    )
+
+
+def test_common_answer_has_types_in_place_of_changing_values():
+    assert common([{"a": 1, "b": "x"}], [{"a": 1, "b": "y"}]) == [{"a": 1, "b": {"$any": "str"}}]
+    with pytest.raises(ValueError, match='two runs answer 1 and "x"'):
+        common(1, "x")
+
+
+def test_check_fails_if_a_server_answers_otherwise(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tests.simulation.answers.case.DATA", tmp_path)
+    path = tmp_path / "some.jsonl"
+    path.write_text('{"name": "a count", "documents": [{"_id": 1}], "run": [{"count": "cases"}]}\n')
+    with Deployment.replica_set(members=1, log=False, version="6.0.5") as deployment:
+        assert main(["--record", deployment.uri, "some"]) == 0
+        assert json.loads(path.read_text())["answers"] == [{"n": 1}]
+        assert json.loads(path.read_text())["server"] == "6.0.5"
+        assert main(["--check", deployment.uri]) == 0
+        path.write_text(path.read_text().replace('"n": 1', '"n": 2'))
+        assert main(["--check", deployment.uri]) == 1
+    assert "some: a count\n    0.n: recorded 2, answered 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_indexes_change_no_answer(seed):
+    chance = random.Random(seed)
+    with simulation() as plain, simulation() as indexed:
+        for path in FIELDS:
+            indexed.calls.create_index(path)
+        indexed.calls.create_index([("b", 1), ("c", -1)], sparse=True)
+        for _ in range(120):
+            stored, call = documents(chance), random_call(chance)
+            try:
+                found = answer(indexed, stored, call)
+            except Exception:  # parallel arrays cannot be inserted here
+                continue
+            assert difference(answer(plain, stored, call), found) is None, call
+
+
+def test_random_calls_are_answered_or_refused():
+    chance = random.Random(0)
+    with simulation() as database:
+        answers = [answer(database, documents(chance), random_call(chance)) for _ in range(600)]
+    # An error of the simulation itself has code 1.
+    assert {"code": 1} not in answers
+    assert sum(found == REFUSED for found in answers) < 0.02 * len(answers)
