@@ -14,7 +14,6 @@ _TYPES: dict[str, tuple[type, str]] = {
     "lsid": (Mapping, "an object"),
     "$clusterTime": (Mapping, "an object"),
     "$readPreference": (Mapping, "an object"),
-    "readConcern": (Mapping, "an object"),
     "writeConcern": (Mapping, "an object"),
     "txnNumber": (int, "a long"),
     "autocommit": (bool, "a bool"),
@@ -23,6 +22,7 @@ _TYPES: dict[str, tuple[type, str]] = {
 # From when on the comment of a command may be more than a text.
 _ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
+_READ_CONCERN_FIELDS = frozenset({"level", "afterClusterTime", "afterOpTime", "atClusterTime", "provenance"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
 
 
@@ -38,12 +38,22 @@ def check(call: Call) -> None:
     _check_session(call)
     _check_comment(call)
     _check_cluster_time(body)
-    level = body.get("readConcern", {}).get("level", "local")
-    if level not in _READ_CONCERN_LEVELS:
-        raise error(2, f"readConcern level {level!r} is not one of {sorted(_READ_CONCERN_LEVELS)}")
+    _check_read_concern(body.get("readConcern", {}))
     mode = body.get("$readPreference", {}).get("mode", "primary")
-    if mode not in _READ_PREFERENCES:
+    if not isinstance(mode, str) or mode not in _READ_PREFERENCES:
         raise error(9, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCES)}")
+
+
+def _check_read_concern(concern: Any) -> None:
+    if not isinstance(concern, dict):
+        raise error(9, f"readConcern is {concern!r}, which is not a document")
+    level = concern.get("level", "local")
+    if not isinstance(level, str):
+        raise error(14, f"readConcern level {level!r} is not a string")
+    if level not in _READ_CONCERN_LEVELS:
+        raise error(9, f"readConcern level {level!r} is not one of {sorted(_READ_CONCERN_LEVELS)}")
+    for name in set(concern) - _READ_CONCERN_FIELDS:
+        raise error(72, f"Unrecognized option in readConcern: {name}")
 
 
 def _check_session(call: Call) -> None:

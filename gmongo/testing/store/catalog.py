@@ -104,7 +104,7 @@ def drop_database(context: Context) -> Document:
         context.state.publish("dropDatabase", context.database, None)
     for collection in collections:
         collection.clear(context.pace)
-    return {"dropped": context.database} if collections else {}
+    return {}
 
 
 def rename_collection(context: Context) -> Document:

@@ -24,6 +24,8 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
         raise location(15955, "a group specification must include an _id")
     scope = around.scope
     identity = compile_expression(spec["_id"], scope)
+    # A document of one field has a null in place of a missing value, one of several fields has no such field.
+    alone = spec["_id"] if isinstance(spec["_id"], dict) and len(spec["_id"]) == 1 else {}
     accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
     def run(documents: Documents, variables: Variables) -> Documents:
@@ -32,6 +34,8 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
             values = with_document(variables, document)
             found = identity(values)
             found = None if found is MISSING else found
+            if found == {} and alone:
+                found = dict.fromkeys(alone)
             key = key_of(scope.collation.folded(found))
             if key not in groups:
                 groups[key] = found, {name: [] for name in accumulators}

@@ -26,7 +26,7 @@ from gmongo.testing.store.values import type_name
 _MOST_INDEXES = 64
 # What distinguishes two indexes of the same keys, and what makes no difference.
 _SIGNATURE = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
-_NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "textIndexVersion"})
+_NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
 
 def create_indexes(context: Context) -> Document:
@@ -60,6 +60,8 @@ def create_indexes(context: Context) -> Document:
     reply["createdCollectionAutomatically"] = created
     if context.state.replicated and not context.access.in_transaction:
         reply["commitQuorum"] = "votingMembers"
+    if len(collection.indexes) < before + len(wanted):
+        reply["note"] = "index already exists"
     return reply
 
 

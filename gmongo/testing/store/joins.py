@@ -273,7 +273,7 @@ def _reached(
     most = None if spec.get("maxDepth") is None else whole(spec["maxDepth"])
     depth_parts = path_parts(spec["depthField"]) if "depthField" in spec else None
     parts, target = path_parts(spec["connectFromField"]), spec["connectToField"]
-    frontier = list(start) if isinstance(start, list) else [None if start is MISSING else start]
+    frontier = list(start) if isinstance(start, list) else [start] * (start is not MISSING)
     seen, asked, found, depth = set[Any](), set[Any](), list[Document](), 0
     while frontier and (most is None or depth <= most):
         following: list[Any] = []

@@ -55,8 +55,6 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
     """The function of an ``$addFields`` or ``$set`` stage."""
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
-    if not spec:
-        raise location(40177, "Invalid $addFields :: caused by :: specification must have at least one field")
     tree: Tree = {}
     _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)))
     return _applying(tree, including=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from typing import Any
 
@@ -21,7 +22,7 @@ from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, score_of, select
 from gmongo.testing.store.tailing import TailingCursor
-from gmongo.testing.store.values import MISSING, compare, key_of
+from gmongo.testing.store.values import MISSING, compare, key_of, long_of
 
 
 def find(context: Context) -> Document:
@@ -62,13 +63,13 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)
     records = matching(context, collection, query, collation)
-    skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
+    skip, limit = long_of(body.get("skip") or 0), abs(long_of(body.get("limit") or 0))
     most = skip + limit if limit else None
     if body.get("min") or body.get("max"):
         index = _bounded_index(collection, body)
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
-    chosen = islice(records, skip, most)
+    chosen = islice(records, skip, None if most is None else min(most, sys.maxsize))
     documents = [_shown(context, collection, record, project) for _, record in chosen]
     return documents, bool(limit) and len(documents) == limit
 
@@ -151,7 +152,8 @@ def count(context: Context) -> Document:
     batch_size(body.get("skip"), "skip")
     found = matching(context, collection, body.get("query") or {}, context.collation(collection))
     skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
-    return {"n": sum(1 for _ in islice(found, skip, skip + limit if limit else None))}
+    reply: Document = {"n": sum(1 for _ in islice(found, skip, skip + limit if limit else None))}
+    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
 
 
 def distinct(context: Context) -> Document:
@@ -168,4 +170,9 @@ def distinct(context: Context) -> Document:
     reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
-    return reply
+    return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+
+
+def _answer_of_view(reply: Document) -> Document:
+    """Add the ``ok`` of an aggregation, which is an integer."""
+    return {**reply, "ok": 1}

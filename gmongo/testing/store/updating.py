@@ -62,6 +62,14 @@ class Update:
         """Whether the spec is the new document."""
         return not self.is_pipeline and not self.is_modifiers
 
+    @property
+    def writes_always(self) -> bool:
+        """Whether the update counts as a change even if the document stays the same."""
+        if self.is_replacement:
+            return "_id" not in self.spec
+        pushes = [] if self.is_pipeline else self.spec.get("$push", {}).values()
+        return any(isinstance(push, dict) and "$each" in push and {"$slice", "$sort"} & set(push) for push in pushes)
+
     def apply(self, document: Document, inserting: bool = False) -> Document:
         """The document as updated; the one given stays as it is.
 

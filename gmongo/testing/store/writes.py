@@ -27,7 +27,7 @@ from gmongo.testing.store.values import MISSING, Key, copy_value, identical, typ
 MAX_BATCH = 100_000
 _NOT_IN_UPSERTS = frozenset({"$expr"})
 # Errors that end the whole command, rather than being one statement's.
-FATAL = frozenset({50, 11602, 112, 246, 251, 166, 263, 73, 40324})
+FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40324})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Target:
 def target_of(context: Context) -> Target:
     """The target of a command that writes to one collection."""
     collection = context.collection()
-    check_target(context.access, collection)
+    _check_series(context.access, collection)
     return Target(
         context.access,
         collection,
@@ -85,7 +85,11 @@ def check_target(access: Access, collection: Collection | None) -> None:
     if collection is None:
         return
     check_writable(collection)
-    if collection.kind == "timeseries" and access.in_transaction:
+    _check_series(access, collection)
+
+
+def _check_series(access: Access, collection: Collection | None) -> None:
+    if collection is not None and collection.kind == "timeseries" and access.in_transaction:
         raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot write to a time-series collection in a "
                            f"multi-document transaction: {collection.namespace}")  # fmt: skip
 
@@ -177,7 +181,7 @@ def update_of(
 def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
     """Update one document; the same is returned if nothing changes."""
     changed = update.apply(document)
-    if identical(changed, document):
+    if identical(changed, document) and not update.writes_always:
         return document
     check_storable(changed, target.access.state.version)
     check_updated(changed, target.access.state.version)
@@ -216,7 +220,7 @@ def insert(context: Context) -> Document:
     for document in context.pace.through(context.body["documents"]):
         if not isinstance(document, dict):
             raise type_mismatch(f"BSON field 'insert.documents' must contain objects, not {type_name(document)}")
-    tally = run_statements(context, context.body["documents"], lambda document: insert_one(target, document))
+    tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 
 
@@ -225,7 +229,8 @@ def update(context: Context) -> Document:
     target = target_of(context)
     for statement in context.pace.through(context.body["updates"]):
         check_statement("update.updates", statement, context.state.version)
-    tally = run_statements(context, context.body["updates"], lambda statement: update_matching(target, statement))
+    statements = context.body["updates"]
+    tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
     reply: Document = {"n": tally.matched}
     if tally.upserted:
         reply["upserted"] = tally.upserted
@@ -237,7 +242,8 @@ def delete(context: Context) -> Document:
     target = target_of(context)
     for statement in context.pace.through(context.body["deletes"]):
         check_statement("delete.deletes", statement, context.state.version)
-    tally = run_statements(context, context.body["deletes"], lambda statement: delete_matching(target, statement))
+    statements = context.body["deletes"]
+    tally = run_statements(context, target, statements, lambda statement: delete_matching(target, statement))
     return tally.reply({"n": tally.matched})
 
 
@@ -262,7 +268,7 @@ class Tally:
         return {**counts, "writeErrors": self.errors} if self.errors else counts
 
 
-def run_statements(context: Context, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
+def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Run statements one by one; an ordered command stops at the first error.
 
     :raises CommandError: if there are none or too many, or for an error that ends the command.
@@ -273,6 +279,8 @@ def run_statements(context: Context, statements: Sequence[Any], run: Callable[[A
     tally = Tally()
     for index, statement in enumerate(context.pace.through(statements)):
         try:
+            if target.collection is not None:
+                check_writable(target.collection)
             tally.add(index, run(statement))
         except CommandError as error:
             if error.code in FATAL or error.name == "CommandNotSupported":

@@ -66,7 +66,7 @@ def test_databases():
     reply = shell("listDatabases", 1, "admin", nameOnly=True, filter={"name": {"$in": ["db", "other"]}})
     assert reply == {"databases": [{"name": "db"}, {"name": "other"}]}
     assert shell("listDatabases", 1, "admin")["totalSize"] > 0
-    assert shell("dropDatabase", 1, "other") == {"dropped": "other"}
+    assert shell("dropDatabase", 1, "other") == {}
     assert "other" not in [one["name"] for one in shell("listDatabases", 1, "admin")["databases"]]
     assert code_of(shell, "listDatabases", 1) == 13
 
@@ -78,7 +78,7 @@ def test_views_show_their_pipeline_of_their_source():
     shell("create", "w", viewOn="v", pipeline=[{"$unset": "x"}])
     assert shell.find("v") == [{"_id": 2, "x": 2, "y": 3}]
     assert shell.aggregate({"$count": "n"}, collection="w") == [{"n": 1}]
-    assert shell("count", "w") == {"n": 1}
+    assert shell("count", "w")["n"] == 1
     [view] = shell("listCollections", 1, filter={"type": "view", "name": "w"})["cursor"]["firstBatch"]
     assert view == {"name": "w", "type": "view", "options": {"viewOn": "v", "pipeline": [{"$unset": "x"}]},
                     "info": {"readOnly": True}}  # fmt: skip

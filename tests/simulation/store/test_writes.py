@@ -141,12 +141,6 @@ def test_query_validator():
     assert shell.find() == [{"_id": 1, "x": "a"}]
 
 
-def test_views_cannot_be_written_to():
-    shell = standalone()
-    shell("create", "v", viewOn="c", pipeline=[])
-    assert code_of(shell.insert, {"x": 1}, collection="v") == 166
-
-
 def bulk(shell, *ops, **options):
     return shell("bulkWrite", 1, "admin", ops=list(ops), nsInfo=[{"ns": "db.c"}, {"ns": "other.d"}], **options)
 

@@ -62,8 +62,11 @@ class Authentication:
 
     def _step(self, body: Mapping[str, Any]) -> dict[str, Any]:
         conversation = cast(Conversation, self._conversation)
+        sent = body.get("payload") or b""
+        if not isinstance(sent, bytes):
+            raise error(10270 if isinstance(sent, str) else 2, "the payload must be binary data")
         try:
-            payload = conversation.step(bytes(body.get("payload") or b""))
+            payload = conversation.step(bytes(sent))
         except CommandError:
             self._conversation = None
             raise

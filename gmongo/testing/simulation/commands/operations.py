@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from types import ModuleType
 from typing import Any
@@ -83,6 +84,8 @@ def _kill_op(call: Call) -> dict[str, Any]:
         raise error(4, 'Did not provide "op" field')
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise error(9, f'"op" must be the number of an operation, and not {number!r}')
+    if not math.isfinite(number):
+        raise error(2, f'"op" must be the number of an operation, and not {number!r}')
     call.member.operations.kill(int(number))
     return {"info": "attempting to kill op"}
 

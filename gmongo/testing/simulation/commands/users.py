@@ -16,10 +16,10 @@ def _create_user(call: Call) -> dict[str, Any]:
     if database != EXTERNAL and not body.get("pwd"):
         raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
     if "roles" not in body:
-        raise error(2, '"createUser" command requires a "roles" array')
+        raise error(40414, '"createUser" command requires a "roles" array')
     user = User(body[call.name], database, body.get("pwd"), _roles(call), custom=body.get("customData"))
     if "mechanisms" in body:
-        user.mechanisms = tuple(body["mechanisms"])
+        user.mechanisms = tuple(_array(call, "mechanisms"))
     call.cluster.users.add(user)
     return {}
 
@@ -27,6 +27,8 @@ def _create_user(call: Call) -> dict[str, Any]:
 def _update_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
     body, users = call.body, call.cluster.users
+    for name in {"roles", "mechanisms"} & set(body):
+        _array(call, name)
     old = users.get(call.request.database, body[call.name])
     users.replace(
         User(
@@ -73,7 +75,14 @@ def _find(call: Call, wanted: Any) -> User | None:
 
 def _roles(call: Call) -> list[Any]:
     database = call.request.database
-    return [{"role": role, "db": database} if isinstance(role, str) else role for role in call.body["roles"]]
+    return [{"role": role, "db": database} if isinstance(role, str) else role for role in _array(call, "roles")]
+
+
+def _array(call: Call, name: str) -> list[Any]:
+    value = call.body[name]
+    if not isinstance(value, list):
+        raise error(14, f"BSON field '{call.name}.{name}' is {value!r}, which is not an array")
+    return value
 
 
 COMMANDS = {

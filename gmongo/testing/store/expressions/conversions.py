@@ -123,11 +123,7 @@ def _to_decimal(value: Any) -> Decimal128:
 
 
 def _to_bool(value: Any) -> bool:
-    if is_number(value) or isinstance(value, bool):
-        return is_true(value)
-    if isinstance(value, (str, ObjectId)) or is_date(value):
-        return True
-    raise _Unsupported
+    return is_true(value) if is_number(value) or isinstance(value, bool) else True
 
 
 def _to_date(value: Any) -> Any:

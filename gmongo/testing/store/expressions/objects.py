@@ -33,6 +33,8 @@ def _is_nothing(value: Any) -> bool:
 
 def _merged(*values: Any) -> Any:
     found: dict[str, Any] = {}
+    if len(values) == 1 and isinstance(values[0], list):
+        values = tuple(values[0])
     for value in values:
         if _is_nothing(value):
             continue
