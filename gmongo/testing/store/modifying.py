@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bson import Int64
+
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import timeseries
 from gmongo.testing.store.context import Context
@@ -122,8 +124,9 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
     if "expireAfterSeconds" in spec:
         _check_expiry(collection, index, spec["expireAfterSeconds"])
         changed["expireAfterSeconds"] = long_of(spec["expireAfterSeconds"])
-        reply["expireAfterSeconds_old"] = index.options.get("expireAfterSeconds")
-        reply["expireAfterSeconds_new"] = changed["expireAfterSeconds"]
+        if "expireAfterSeconds" in index.options:
+            reply["expireAfterSeconds_old"] = Int64(index.options["expireAfterSeconds"])
+        reply["expireAfterSeconds_new"] = Int64(changed["expireAfterSeconds"])
     if spec.get("unique") and not index.options.get("unique"):
         if not index.options.get("prepareUnique"):
             raise invalid_options("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
