@@ -22,9 +22,10 @@ from gmongo.engines.reaper import Dropped
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
-from gmongo.execution.deadline import check_await_time, current_deadline, remaining, until
+from gmongo.execution.deadline import check_await_time, current_deadline, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.aggregate import Aggregate
+from gmongo.wire.limit import remaining
 from gmongo.wire.reply import decodes_plainly
 
 if TYPE_CHECKING:

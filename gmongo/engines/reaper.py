@@ -83,7 +83,7 @@ class CursorReaper:
         spawn(work).rawlink(self._continue)
 
     def _continue(self, _ended: object) -> None:
-        """Start another greenlet if a greenlet ended early. A greenlet that is killed at once runs no line of its own."""
+        """Start another greenlet if one ended early. A greenlet that is killed at once runs no line of its own."""
         self._reaping = None
         if self._pinned:
             self._start(self._end_pinned)

@@ -9,8 +9,7 @@ from gevent import getcurrent
 from gevent.event import AsyncResult
 
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError
-from gmongo.execution.deadline import remaining
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.limit import interrupt_after, remaining
 from gmongo.wire.transport import without_frames
 
 

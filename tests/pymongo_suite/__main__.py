@@ -1,4 +1,4 @@
-"""``python -m tests.pymongo_suite``: PyMongo's tests with both drivers, on simulated deployments or on a real replica set.
+"""``python -m tests.pymongo_suite``: PyMongo's tests with both drivers, on simulated deployments or on real members.
 
 All of them run with gmongo. What does not pass, runs with PyMongo, too; and what passes there must be in
 ``differences.tsv``, with the reason that its failure shows. A line there that is not needed any more is a failure, too.
