@@ -434,6 +434,13 @@ DIFFERENCES = (
         parts=("left",),
     ),
     Difference(
+        Kind.SAFER,
+        "an upload that fails leaves no chunks; PyMongo leaves those that the server has stored",
+        "the chunks of a failed upload",
+        calls=r"(?s)fail\(\"insert\", writeConcernError.*(\.put|upload_from_stream)\(",
+        parts=("left",),
+    ),
+    Difference(
         Kind.FORM,
         "an empty value of an option is sent as it is given; PyMongo leaves some of them out",
         "an empty value",

@@ -14,7 +14,7 @@ _DRIVERS = ("pymongo", "gridfs", "gmongo")
 # What each run has anew.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
 # In messages: the number of a transaction, and what a server calls a build of an index or a collection.
-_ANEW = re.compile(r"(?<=transaction number )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+_ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
 _FIXED_BEFORE = 2026  # the rows have earlier dates, and what is made while they are played has later ones
 _YEAR_2000 = 946_684_800

@@ -26,6 +26,7 @@ PROGRAMS_VARIABLE = "GMONGO_MONGODS"
 _OFFICIAL = ("--only", official.PART, "--only", prose.PART)
 _WITH_LOAD = (*_OFFICIAL, "--only", work.CAMPAIGN, "--steps", "20")
 _LIMIT = 3600.0  # seconds for one run
+_ANSWERS = "tests.simulation.answers"
 
 
 class Run(NamedTuple):
@@ -42,6 +43,8 @@ class Run(NamedTuple):
 
     def command(self, report: Path) -> list[str]:
         """Return the command line."""
+        if self.arguments[0] == _ANSWERS:
+            return [sys.executable, "-m", *self.arguments]
         if self.arguments[0].startswith("tests/"):
             return [sys.executable, "-m", "pytest", "-q", "-rfE", *self.arguments]
         return [
@@ -60,6 +63,7 @@ CI = (
     Run("official and prose tests, replica set of 3", 3, _OFFICIAL),
     Run("official and prose tests, standalone", 0, _OFFICIAL),
     Run("tests of the API, replica set of 1", 1, ("tests/api",)),
+    Run("recorded answers, replica set of 1", 1, (_ANSWERS,)),
     Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI")),
 )
 LONG = (
@@ -109,12 +113,13 @@ def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
     if "tests.live" in command:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
     with started(run.members) as deployment:
+        command += ["--check", deployment.uri] if _ANSWERS in command else []
         environment = {**os.environ, URI_VARIABLE: deployment.uri}
         return subprocess.run(command, check=False, env=environment, **settings)  # type: ignore[call-overload, no-any-return]
 
 
 def _summary(lines: Sequence[str]) -> list[str]:
-    return [line for line in lines if " passed" in line and not line.startswith(" ")]
+    return [line for line in lines if (" passed" in line or " differences" in line) and not line.startswith(" ")]
 
 
 def main() -> int:
