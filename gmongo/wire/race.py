@@ -37,6 +37,9 @@ class AddressOrder:
     def __init__(self) -> None:
         self._failed: dict[SocketAddress, None] = {}  # the oldest failure first
 
+    def __repr__(self) -> str:
+        return f"<AddressOrder {len(self._failed)} failed>"
+
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Return the order for the next connection: families alternate, as RFC 8305 demands."""
         order = {address: position for position, address in enumerate(self._failed, 1)}

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from gmongo import _clock
 from gmongo.errors import AutoReconnect, NetworkTimeout, ServerSelectionTimeoutError
+from gmongo.testing import VirtualTime
 from gmongo.wire import connect as wire
 from gmongo.wire.race import AddressOrder, AttemptsTimedOut, Race
 from gmongo.wire.transport import TransportError
@@ -102,7 +103,8 @@ def test_first_connection_wins_and_no_other_stays_open(behaviours: list[Behaviou
     order = AddressOrder()
     endpoints: Any = [(V4, (address, 1)) for address in by_address]
     race = Race(endpoints, make, LIMIT, order, True)
-    began = _clock.monotonic()
+    virtual: Any = get_hub().loop
+    began = virtual.monotonic()
     end, won = expected_end(behaviours)
     foreign = gevent.Timeout(cut)
     winner = None
@@ -118,7 +120,7 @@ def test_first_connection_wins_and_no_other_stays_open(behaviours: list[Behaviou
         timed_out = any(kind == "drop" or delay > LIMIT for kind, delay in behaviours)
         assert isinstance(error, AttemptsTimedOut) == timed_out
         assert [address in str(error) for address in by_address] == [True] * len(by_address)
-    assert abs(_clock.monotonic() - began - end) < TOLERANCE
+    assert abs(virtual.monotonic() - began - end) < TOLERANCE
     assert (winner is not None) == won
     assert [each for each in opened if not each.closed] == ([] if winner is None else [winner.transport])
     if winner is not None:
@@ -195,11 +197,13 @@ def started(connect: Any, server: ScriptedServer, **options: Any) -> Any:
 
 
 @pytest.mark.usefixtures("dropping", "addresses")
-def test_name_whose_first_address_drops_packets_is_reached(connect: Any, server: ScriptedServer) -> None:
-    before = _clock.monotonic()
+def test_name_whose_first_address_drops_packets_is_reached(
+    connect: Any, server: ScriptedServer, virtual_time: VirtualTime
+) -> None:
+    before = virtual_time.monotonic()
     client = started(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    assert 0.25 <= _clock.monotonic() - before < 1  # the monitor waited once; the connection of the pool did not
+    assert 0.25 <= virtual_time.monotonic() - before < 1  # the monitor waited once; the connection of the pool did not
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 
 

@@ -9,7 +9,7 @@ import gevent
 import gevent.timeout
 from gevent import GreenletExit, Timeout, getcurrent
 
-from gmongo.cmap import connection, wait_queue
+from gmongo.cmap import connecting, connection, establishing, wait_queue
 from gmongo.wire import limit
 from gmongo.wire.transport import Transport
 
@@ -116,6 +116,6 @@ class KnownTimeout(gevent.timeout.Timeout):
 def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use time-outs that are known."""
     Running.known.clear()
-    monkeypatch.setattr(limit, "Limit", KnownLimit)
-    monkeypatch.setattr(connection, "Limit", KnownLimit)
+    for module in (limit, connection, connecting, establishing):
+        monkeypatch.setattr(module, "Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
