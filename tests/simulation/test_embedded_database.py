@@ -15,7 +15,7 @@ import pytest
 from gevent.server import StreamServer
 
 from gmongo import MongoClient
-from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, python_engines
+from gmongo.testing import URI_VARIABLE, EmbeddedDatabase, EmbeddedDatabaseError, database_uri, embedded, python_engines
 from tests.support.programs import ROOT, environment, run_python
 
 pytest.importorskip("nx_27017", reason="the embedded database needs nx-27017")
@@ -24,11 +24,12 @@ PARENT = """
 {patch}
 import time
 from gmongo.testing import EmbeddedDatabase
-database = EmbeddedDatabase().start()
+database = EmbeddedDatabase(engine={engine!r}).start()
 print(database.port, flush=True)
 {then}
 """
 PATCH = "from gevent import monkey; monkey.patch_all()"
+needs_mongod = pytest.mark.skipif(embedded.default_engine() != "mongod", reason="no mongod runs here")
 
 
 @pytest.fixture
@@ -106,9 +107,10 @@ def test_it_has_no_address_before_it_is_started():
         _ = EmbeddedDatabase().uri
 
 
+@pytest.mark.parametrize("engine", ["nx", pytest.param("mongod", marks=needs_mongod)])
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
-def test_it_ends_with_a_parent_that_is_killed(patch, temporary):
-    program = PARENT.format(patch=patch, then="time.sleep(60)")
+def test_server_ends_with_a_parent_that_is_killed(patch, engine, temporary):
+    program = PARENT.format(patch=patch, engine=engine, then="time.sleep(60)")
     parent = subprocess.Popen(
         [sys.executable, "-c", program], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
     )
@@ -123,10 +125,31 @@ def test_it_ends_with_a_parent_that_is_killed(patch, temporary):
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
 def test_it_ends_with_a_parent_that_forgets_it(patch, temporary):
-    done = run_python("-c", PARENT.format(patch=patch, then=""))
+    done = run_python("-c", PARENT.format(patch=patch, engine="nx", then=""))
     assert done.returncode == 0, done.stderr
     assert comes_true(lambda: not is_listening(int(done.stdout)))
     assert comes_true(lambda: list(temporary.iterdir()) == [])
+
+
+@pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
+def test_stop_signals_no_group_after_the_server_has_crashed(patch):
+    """The number of the group may belong to another program by then."""
+    program = f"""
+{patch}
+import os, signal, time
+import gevent
+from gmongo.testing import EmbeddedDatabase
+database = EmbeddedDatabase(engine="nx").start()
+pid = database._server._process.pid
+os.kill(pid, signal.SIGKILL)
+while database._server._process.poll() is None:
+    gevent.sleep(0.01)
+signalled = []
+os.killpg = lambda *given: signalled.append(given)
+database.stop()
+print(signalled)
+"""
+    assert run_python("-c", program).stdout == "[]\n"
 
 
 def test_a_fork_may_use_it_but_not_end_it():

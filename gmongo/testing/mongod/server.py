@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +21,11 @@ from gmongo.testing.process import TetheredProcess, new_scratch
 _CHECK_INTERVAL = 0.02  # seconds
 _LOG_LINES = 12
 _STARTING, _LISTENING = 4615611, 23016  # numbers of the server's log messages
+_NO_FOLDER = "Let `path` or TMPDIR name a folder that this user may write to."
 _REMEDIES = (
     ("address already in use", "Another program uses the port. End that program, or choose no port."),
     ("no space left", "The disk is full. Free some space, or let `path` or TMPDIR name a folder on another disk."),
-    ("permission denied", "Let `path` or TMPDIR name a folder that this user may write to."),
+    ("permission denied", _NO_FOLDER),
 )
 
 
@@ -74,7 +76,10 @@ class Server:
         :raises EmbeddedDatabaseError: the server ended, or does not listen in time. The message has the last lines of
             the server's log.
         """
-        self._data.mkdir(parents=True, exist_ok=True)
+        try:
+            self._data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EmbeddedDatabaseError(f"the folder for the data cannot be made: {error}. {_NO_FOLDER}") from error
         words = self._settings.command_line(self._data, self._scratch, self.port, self._replica_set)
         self._process = TetheredProcess(str(self._program.path), words, scratch=self._scratch)
         while True:
@@ -165,7 +170,9 @@ class Server:
 
         :param grace: seconds to write data that stay; temporary data need none.
         """
-        if self._process is not None:
+        if self._process is None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        else:
             self._process.end(0.0 if self._is_temporary else grace)
 
     def _signal(self, number: int) -> None:
@@ -184,7 +191,8 @@ class Server:
         return [_parsed(line) for line in text.splitlines()]
 
     def _last_words(self, log: list[dict[str, Any]]) -> str:
-        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in log[-_LOG_LINES:]]
+        errors = [line for line in log[:-_LOG_LINES] if line.get("s") in ("E", "F")]
+        lines = [f"{line['msg']} {line.get('attr') or ''}".strip() for line in [*errors, *log[-_LOG_LINES:]]]
         text = "\n".join(line[:500] for line in lines)
         remedy = next((remedy for words, remedy in _REMEDIES if words in text.lower()), "")
         return f"{remedy} Its log ends with:\n{text or '(nothing)'}".strip()
