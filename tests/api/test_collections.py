@@ -85,7 +85,7 @@ def test_none_of_them_is_callable_or_iterable_and_no_collection_is_true(client: 
             next(thing)
     with pytest.raises(TypeError, match="save"):
         client.shop.orders.save({})
-    with pytest.raises(TypeError, match="shutdown"):
+    with pytest.raises(TypeError, match="'Database' object is not callable"):
         client.shutdown()
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from bson import Timestamp
@@ -211,7 +212,7 @@ def test_a_cursor_that_nothing_waits_for_any_more(reply: dict[str, Any], orphan:
 
 
 def test_an_abort_that_takes_too_long_is_told_from_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    ending = object.__new__(TransactionEnd)
+    ending = TransactionEnd(Mock(), Mock(is_used_elsewhere=False))
     foreign = _TooLongError()
 
     def abort(*_: object) -> None:

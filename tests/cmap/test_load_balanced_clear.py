@@ -62,7 +62,7 @@ def test_late_replies_of_other_services_are_waited_for(new_pool: Any, server: An
         asking = gevent.spawn(ping, connection)
         server.wait_for("ping", connection.id)
         asking.kill()
-        connection.expect_late_reply(lambda body: None)
+        connection.expect_late_reply(lambda body: None, False)
         pool.check_in(connection)
     assert pool.stats()["draining"] == 2
     pool.clear(service_id=ONE)

@@ -128,7 +128,6 @@ def test_a_server_that_removes_itself_is_told_nothing(clear: Exception | None) -
 _MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a:27017"]}
 
 
-@pytest.mark.requirement("SM-A14")
 @pytest.mark.parametrize(
     ("options", "hello", "ready"),
     [
