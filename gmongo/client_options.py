@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from gmongo import options as client_options
@@ -66,13 +67,10 @@ class ClientOptions(InheritedOptions):
         self._password: str | None = checked.pop("password", None)
         self.seeds, self.default_database, merged, srv_hostname = self._gather(host, port or DEFAULT_PORT, checked)
         self.srv_hostname: str | None = srv_hostname
-        client_options.check_combination(merged, len(self.seeds), srv_hostname is not None)
         self.merged: Options = merged
         driver: DriverInfo | None = merged.get("driver")
         self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # that are built on this one
-        self.credential = credential_of(merged, self._username, self._password, self.default_database)
-        if self.credential is not None and not client_options.tls_enabled(merged):
-            _check_without_tls(self.credential, self.seeds)
+        self.credential = self._checked_credential(self.seeds, merged)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         super().__init__(
             client_options.codec_options(merged),
@@ -83,6 +81,10 @@ class ClientOptions(InheritedOptions):
         self.server_api: ServerApi | None = merged.get("server_api")
         self.silent = silent
         self.listeners = EventListeners(merged.get("event_listeners") or (), registered=not silent)
+        # The identity has no value from DNS, so that a client keeps its hash when it is first used.
+        self.identity = tuple(sorted(self.seeds, key=str)), self.replica_set_name, srv_hostname, self.srv_service_name
+        if self.is_unresolved and self.connect:
+            self._resolve(ref=True)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
@@ -106,11 +108,11 @@ class ClientOptions(InheritedOptions):
                 entity,
                 port,
                 warn=True,
-                connect_timeout=keywords.get("connecttimeoutms"),
                 srv_service_name=keywords.get("srvservicename"),
                 srv_max_hosts=keywords.get("srvmaxhosts"),
                 srv_allowed_hosts_suffix=keywords.get("srvallowedhostssuffix"),
                 srv_host_validator=keywords.get("srv_host_validator"),
+                resolve=False,
             )
             seeds.update(dict.fromkeys(uri["nodelist"]))
         if uri is None:
@@ -119,6 +121,56 @@ class ClientOptions(InheritedOptions):
         self._password = uri["password"] if self._password is None else self._password
         merged = Options({**uri["options"], **client_options.overriding(keywords, uri["own"])})
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
+
+    def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
+        """The credential, if the options contradict neither each other nor the seeds."""
+        client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
+        credential = credential_of(merged, self._username, self._password, self.default_database)
+        if credential is not None and not client_options.tls_enabled(merged):
+            _check_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
+        return credential
+
+    # DNS
+
+    @property
+    def _srv_seed(self) -> Address:
+        """The seed that stands for the hosts of a ``mongodb+srv`` URI until DNS has named the hosts."""
+        return self.srv_hostname or "", None
+
+    @property
+    def is_unresolved(self) -> bool:
+        """Whether DNS has still to name the hosts of a ``mongodb+srv`` URI."""
+        return self._srv_seed in self.seeds
+
+    def _resolve(self, ref: bool) -> None:
+        """Take the hosts of a ``mongodb+srv`` URI and the options of its TXT record from DNS.
+
+        :param ref: whether the queries keep the hub running.
+        :raises ConfigurationError: a query failed, or its answer is not allowed.
+        """
+        assert self._srv is not None
+        hosts = self._srv.seeds(ref)
+        defaults = self._srv.options(validate=True, warn=True, normalize=True, ref=ref)
+        seeds: dict[Address, None] = {}
+        for seed in self.seeds:
+            seeds.update(dict.fromkeys(hosts if seed == self._srv_seed else [seed]))
+        merged = Options({**defaults, **self.merged})
+        credential = self._checked_credential(tuple(seeds), merged)
+        self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
+
+    def _resolved(self, settings: TopologySettings) -> TopologySettings:
+        """The settings with the seeds and options from DNS, for an operation that waits for them."""
+        self._resolve(ref=False)
+        return replace(
+            settings,
+            seeds=self.seeds,
+            replica_set_name=self.replica_set_name,
+            load_balanced=bool(self.load_balanced),
+            resolve=None,
+            connection=replace(
+                settings.connection, load_balanced=bool(self.load_balanced), authenticator=self._authenticator()
+            ),
+        )
 
     # What applications may ask for
 
@@ -284,6 +336,7 @@ class ClientOptions(InheritedOptions):
             server_selector=self.server_selector,
             monitoring_mode=self.server_monitoring_mode,
             srv=self._srv,
+            resolve=self._resolved if self.is_unresolved else None,
             srv_max_hosts=self.merged.get("srvmaxhosts") or 0,
             connection_made=connection_made,
             silent=self.silent,
@@ -322,8 +375,16 @@ class ClientOptions(InheritedOptions):
             zlib_level=get("zlibcompressionlevel", -1),
             tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
             proxy=self._proxy(),
-            authenticator=None if self.credential is None else _authenticator(self.credential),
+            authenticator=self._authenticator(),
         )
+
+    def _authenticator(self) -> Authenticator | None:
+        if self.credential is None:
+            return None
+        # Mechanisms bring HTTP and more with them, which a client without a credential need not load.
+        from gmongo.auth.authenticator import Authenticator
+
+        return Authenticator(self.credential)
 
     def _proxy(self) -> Proxy | None:
         get = self.merged.get
@@ -363,13 +424,6 @@ def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None
         what = _SENDS_SECRETS[mechanism]
         message = f"authMechanism {mechanism} without tls=true sends {what} over the network in plain text"
         notice(message, InsecureConnectionWarning)
-
-
-def _authenticator(credential: Credential) -> Authenticator:
-    # Mechanisms bring HTTP and more with them, which a client without a credential need not load.
-    from gmongo.auth.authenticator import Authenticator
-
-    return Authenticator(credential)
 
 
 def _usable(compressors: Sequence[str]) -> tuple[str, ...]:

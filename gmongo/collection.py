@@ -1716,10 +1716,12 @@ def aggregate_cursor(
 def _selector_of_write(collection: Collection[Value]) -> Selector:
     """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
     topology = parts_of(collection.database.client)._topology
-    if collection.read_preference.mode == WRITABLE.mode or topology.settings.load_balanced:
+    if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
     if topology.description.common_wire_version is None:  # no server is known yet
         topology.select_server(collection.read_preference, Aggregate.name)
+    if topology.settings.load_balanced:
+        return collection.read_preference
     oldest = topology.description.common_wire_version
     secondaries_write = oldest is not None and oldest >= wire_versions.AGGREGATE_WRITES_ON_SECONDARY
     return collection.read_preference if secondaries_write else WRITABLE

@@ -185,10 +185,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     :param port: of hosts given without one; None is 27017.
     :param document_class: the class of documents that queries return; None is ``dict``.
     :param tz_aware: whether datetimes are aware of their time zone (UTC, or `tzinfo`); False by default.
-    :param connect: True (the default) looks for servers at once, False with the first operation.
+    :param connect: True (the default) looks for servers at once, False with the first operation. With ``mongodb+srv``,
+        True queries DNS in the constructor. False has the first operation query DNS, within
+        ``serverSelectionTimeoutMS`` and ``timeoutMS``; if the query fails, the next operation queries again.
     :param type_registry: how types of the application's are encoded and decoded; None knows no others than ``bson``.
     :param kwargs: the options above.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; the message names it.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; the message names it. Or DNS
+        failed for a ``mongodb+srv`` URI.
     :raises InvalidURI: the URI could not be parsed.
     :raises TypeError: an argument has the wrong type.
     """
@@ -746,8 +749,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     def eq_props(self) -> tuple[object, ...]:
         """What makes two clients equal: that they are for the same deployment."""
-        options = self._options
-        return tuple(sorted(options.seeds)), options.replica_set_name, options.srv_hostname, options.srv_service_name
+        return self._options.identity
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MongoClient):
@@ -762,7 +764,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         hosts = [f"{host}:{port}" if port else host for host, port in chosen.seeds]
         kind = chosen.codec_options.document_class
         shown = {
-            "host": repr(hosts),
+            "host": repr(f"mongodb+srv://{chosen.srv_hostname}" if chosen.is_unresolved else hosts),
             "document_class": "dict" if kind is dict else f"{kind.__module__}.{kind.__name__}",
             "tz_aware": repr(chosen.codec_options.tz_aware),
             "connect": repr(chosen.connect),

@@ -89,7 +89,7 @@ class Attempt:
             # The process may have forked while this waited. In the child, server and connection are the parent's.
             if topology.epoch != self.epoch:
                 raise forked()
-            if transaction is not None and self.starts_transaction and executor.load_balanced:
+            if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
                 pin = transaction.pin = PinnedConnection(server.pool, connection, Purpose.TRANSACTION)
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
@@ -131,7 +131,8 @@ class Attempt:
     def _keeps_connection(self, executor: Executor, result: Result) -> bool:
         """Whether the connection stays with the cursor that was opened on it."""
         operation = self.operation
-        return (operation.pins_connection or executor.load_balanced) and operation.keeps_cursor_open(result)
+        pins = operation.pins_connection or executor.topology.settings.load_balanced
+        return pins and operation.keeps_cursor_open(result)
 
     def _run_pinned(self, pin: PinnedConnection, executor: Executor) -> Result:
         operation = self.operation

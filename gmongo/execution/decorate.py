@@ -32,13 +32,12 @@ class Decorator:
     :param sessions: of operations that are given none.
     """
 
-    __slots__ = ("_api", "_load_balanced", "_sessions", "_topology")
+    __slots__ = ("_api", "_sessions", "_topology")
 
     def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._sessions = sessions
         self._api = topology.settings.connection.server_api
-        self._load_balanced = topology.settings.load_balanced
 
     def decorate(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
@@ -68,7 +67,7 @@ class Decorator:
         session = attempt.session
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
-        elif operation.takes_session and (hello.sessions_supported or self._load_balanced):
+        elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
             # Taken only here, so that an operation which waits for a connection holds none. All its tries share it.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
@@ -79,7 +78,7 @@ class Decorator:
         if not operation.is_write:
             selector = attempt.selector
             if selector._mode != 0:
-                if not hello.is_standalone or self._load_balanced:
+                if not hello.is_standalone or self._topology.settings.load_balanced:
                     command["$readPreference"] = selector.document
             elif (
                 not hello.is_standalone
@@ -105,7 +104,7 @@ class Decorator:
 
         :returns: the newest cluster time, the client's or the session's.
         """
-        if connection.hello.sessions_supported or self._load_balanced:
+        if connection.hello.sessions_supported or self._topology.settings.load_balanced:
             _add_session(command, attempt, session, connection)
         elif session.explicit is not None:
             raise ConfigurationError("Sessions are not supported by this MongoDB deployment")

@@ -64,7 +64,6 @@ class Executor:
         self._timeout = options.timeout
         self._limit_option = "timeoutMS"  # which sets `_timeout`, for errors
         self._is_for_operation = False  # whether the limit is that of a single operation
-        self.load_balanced = topology.settings.load_balanced
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
         self.backing_off: dict[greenlet, tuple[str, float]] = {}  # what each that waits will try again, and since when

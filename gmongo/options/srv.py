@@ -110,13 +110,14 @@ class SrvName:
     host_validator: Callable[[str], object] | None = None
     timeout: float = _DEFAULT_TIMEOUT
 
-    def all_hosts(self) -> Answer:
+    def all_hosts(self, ref: bool = True) -> Answer:
         """Every host that the SRV records name, with the time the answer may be kept.
 
+        :param ref: whether the query keeps the hub running.
         :raises gmongo.errors.ConfigurationError: if DNS fails or knows no such records, or a host lies
             outside of the allowed domain.
         """
-        answer = self._look_up(ref=True)
+        answer = self._look_up(ref)
         for host, _ in answer.records:
             if not self._accepts(host):
                 raise ConfigurationError(self._complaint(host))
@@ -146,21 +147,23 @@ class SrvName:
             raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {question}")
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
-    def seeds(self) -> list[HostPort]:
+    def seeds(self, ref: bool = True) -> list[HostPort]:
         """The hosts to begin with: all of them, or as many at random as `max_hosts` allows.
 
+        :param ref: whether the query keeps the hub running.
         :raises gmongo.errors.ConfigurationError: as :meth:`all_hosts`.
         """
-        hosts: list[HostPort] = self.all_hosts().records
+        hosts: list[HostPort] = self.all_hosts(ref).records
         return _chance.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
-    def options(self, validate: bool, warn: bool, normalize: bool) -> Options:
+    def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
         """The options in the TXT record of the host; empty without such a record.
 
+        :param ref: whether the query keeps the hub running.
         :raises gmongo.errors.ConfigurationError: if DNS fails, there are several records, or one has an
             option other than authSource, replicaSet and loadBalanced.
         """
-        records = lookup(self.hostname, "TXT", self.timeout).records
+        records = lookup(self.hostname, "TXT", self.timeout, ref).records
         if not records:
             return Options()
         if len(records) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gmongo._documents import Document, DocumentDict
+from gmongo._documents import DocumentDict
 from gmongo.errors import InvalidURI
 from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
 from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
@@ -13,6 +13,8 @@ from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
 from gmongo.options.table import find
+
+_Node = tuple[str, int | None]
 
 
 def read_uri(
@@ -26,9 +28,12 @@ def read_uri(
     srv_max_hosts: int | None = None,
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
+    resolve: bool = True,
 ) -> DocumentDict:
     """Parse a connection string; the parameters and what is returned are those of :func:`gmongo.uri_parser.parse_uri`,
     but that the options may be looked up in any case, and that ``own`` has those that neither DNS nor the scheme added.
+
+    :param resolve: False makes no DNS query: the only node of a ``mongodb+srv`` URI is its host, without a port.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
@@ -45,15 +50,16 @@ def read_uri(
         srv_host_validator=srv_host_validator,
     )
     fqdn = srv_hostname(parts.hosts) if parts.srv else None
-    if fqdn is None:
-        nodes: Sequence[tuple[str, int | None]] = split_encoded_hosts(parts.hosts, default_port)
-    else:
-        if validate:
-            check_uri({**options, **arguments}, 1, parts.srv)
-        name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
-        nodes, options = name.seeds(), _with_defaults(name.options(validate, warn, normalize), own, validate)
+    nodes: Sequence[_Node] = [(fqdn, None)] if fqdn else split_encoded_hosts(parts.hosts, default_port)
     if validate:
         check_uri({**options, **arguments}, len(nodes), parts.srv)
+    if fqdn is not None and resolve:
+        name = srv_name(fqdn, {**options, **arguments}, connect_timeout)
+        nodes, options = name.seeds(), Options({**name.options(validate, warn, normalize), **own})
+        if validate:
+            check_uri({**options, **arguments}, len(nodes), parts.srv)
+    if fqdn is not None and "tls" not in options and "ssl" not in options:
+        options["tls"] = True if validate else "true"
     return {
         "nodelist": nodes,
         "username": username,
@@ -64,14 +70,6 @@ def read_uri(
         "own": own,
         "fqdn": fqdn,
     }
-
-
-def _with_defaults(defaults: Document, own: Options, validate: bool) -> Options:
-    """The options of a URI whose hosts are found by DNS: what DNS says counts less, and TLS is on by default."""
-    options = Options({**defaults, **own})
-    if "tls" not in options and "ssl" not in options:
-        options["tls"] = True if validate else "true"
-    return options
 
 
 def _checked_arguments(**arguments: object) -> DocumentDict:

@@ -12,7 +12,7 @@ from gevent import get_hub
 
 from gmongo import _chance, _clock
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
-from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
+from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
 from gmongo.events.selection import Asked, SelectionEvents
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.server import Server
@@ -144,11 +144,13 @@ class ServerSelector:
         """Have all waiters look again, in order of arrival. Does not switch."""
         self._queue.hand_to_all(description)
 
-    def close(self) -> None:
-        """End all waits with an error. Does not switch."""
+    def fail(self, make_error: Callable[[], Exception]) -> None:
+        """End all waits with an error. Does not switch.
+
+        :param make_error: makes an error for each waiter.
+        """
         self._choices.clear()
-        waiters = self._queue.detach()
-        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))
+        self._queue.evict(self._queue.detach(), make_error)
 
     def _suitable(self, topology: Selectable, selector: Selector, deprioritized: frozenset[Address]) -> list[Server]:
         """The servers among which one is chosen; remembered for as long as the description stays."""
@@ -226,7 +228,8 @@ class ServerSelector:
             timeout = max(0.0, round(limit, 3))
         option = f" of {limit_text(end)}" if isinstance(end, Seconds) else " (serverSelectionTimeoutMS)"
         # A server without TLS takes the first bytes of TLS for those of a message, and waits for the rest.
-        tls = ", connecting with TLS" if self._settings.connection.tls and not description.has_known_servers else ""
+        is_connecting = topology.servers and not description.has_known_servers
+        tls = ", connecting with TLS" if self._settings.connection.tls and is_connecting else ""
         return ServerSelectionTimeoutError(
             f"{complaint}, Timeout: {timeout:g}s{option}{tls}, Topology Description: {description!r}"
         )
@@ -256,6 +259,9 @@ def _complaint(topology: TopologyDescription, selector: Selector, checks: Sequen
     servers = topology.server_descriptions()
     errors = [server.error for server in servers.values() if server.error]
     name = topology.replica_set_name
+    if topology.settings.resolve is not None:
+        names = ", ".join(address_text(seed) for seed in topology.settings.seeds)
+        return f"DNS has not answered the queries for the SRV and TXT records of {names} yet"
     if not servers and name is not None:
         seeds = ", ".join(map(address_text, topology.settings.seeds))
         return (

@@ -38,6 +38,7 @@ class TopologySettings:
     :param server_selector: narrows the suitable servers further.
     :param monitoring_mode: ``auto``, ``poll`` or ``stream``.
     :param srv: where the seeds are from, if that is DNS.
+    :param resolve: makes the settings with the seeds and options from DNS; None if the seeds are known.
     :param srv_max_hosts: the most hosts taken from there; 0 is without limit.
     :param connection_made: is called for each connection that was established, with the address and the seconds.
     :param silent: whether nothing is logged, nor shown of the client.
@@ -55,6 +56,7 @@ class TopologySettings:
     server_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None
     monitoring_mode: str = "auto"
     srv: SrvRecords | None = None
+    resolve: Callable[[TopologySettings], TopologySettings] | None = None
     srv_max_hosts: int = 0
     srv_rescan_interval: float = SRV_RESCAN_INTERVAL
     connection_made: Callable[[Address, float], None] | None = None

@@ -1,10 +1,12 @@
-"""The greenlet that asks DNS again for the hosts of a sharded cluster (Polling SRV Records for mongos Discovery)."""
+"""The greenlet that queries DNS: for the seeds, if the client was made without them, and then again and again for the
+hosts of a sharded cluster (Polling SRV Records for mongos Discovery).
+"""
 
 from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gevent import get_hub
@@ -24,6 +26,12 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 class SrvOwner(Protocol):
     """What the hosts are reported to: the topology."""
 
+    def seeds_found(self, settings: TopologySettings) -> None:
+        """DNS named the seeds."""
+
+    def seeds_not_found(self, error: Exception) -> None:
+        """The query for the seeds failed."""
+
     def is_polled(self) -> bool:
         """Whether DNS still says of which hosts the topology consists."""
 
@@ -33,6 +41,8 @@ class SrvOwner(Protocol):
 
 class SrvMonitor:
     """Asks DNS every `rescan_interval` of its settings, or as rarely as the records' time to live allows.
+
+    If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
 
     :param settings: of the client, with ``srv``.
     :param owner: gets the hosts; held weakly, and the monitor stops when it is gone.
@@ -48,7 +58,7 @@ class SrvMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Begin to ask; the first time after an interval, since the client has just asked."""
+        """Begin to query DNS: at once if the seeds are missing, after an interval if they are known."""
         self._background.start()
 
     def stop(self) -> None:
@@ -60,12 +70,26 @@ class SrvMonitor:
         self._loop.run_callback_threadsafe(self.stop)
 
     def _run(self) -> None:
+        if self._settings.resolve is not None:
+            self._find_seeds(self._settings.resolve)
         interval = self._settings.srv_rescan_interval
-        while True:
+        while self._is_wanted():
             self._wakeup.sleep(interval)
-            if not self._is_wanted():
-                return
-            interval = self._rescan()
+            if self._is_wanted():
+                interval = self._rescan()
+
+    def _find_seeds(self, resolve: Callable[[TopologySettings], TopologySettings]) -> None:
+        try:
+            found = resolve(self._settings)
+        except Exception as error:
+            owner = self._owner()
+            if owner is not None:
+                owner.seeds_not_found(error)
+            return
+        owner = self._owner()
+        if owner is not None:
+            owner.seeds_found(found)
+        self._settings = found
 
     def _is_wanted(self) -> bool:
         owner = self._owner()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from gevent import get_hub
 from gevent.hub import Hub
@@ -91,7 +92,7 @@ class Topology:
     # Opening and closing
 
     def open(self) -> None:
-        """Start the monitors, if that has not been done yet.
+        """Start the monitors, if that has not been done yet. Without seeds, they start when DNS has named the seeds.
 
         :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
@@ -107,8 +108,7 @@ class Topology:
         with self._delivery:
             if self._opened:
                 self._begin_again_in_child()
-            else:
-                self._opened = True
+            elif self.settings.resolve is None:
                 self._begin()
         self._watch_srv()
         self._delivery.deliver()
@@ -126,6 +126,7 @@ class Topology:
             )
 
     def _begin(self) -> None:
+        self._opened = True
         note, events = self._delivery.note, self._events
         note(events.topology_opened)
         note(events.topology_changed, self._nothing_known(), self.description)
@@ -158,9 +159,13 @@ class Topology:
     def _watch_srv(self) -> None:
         if self._srv_monitor is not None:  # the parent's, in a forked child
             self._srv_monitor.stop()
+            self._srv_monitor = None
         if self.settings.srv is not None and self.is_polled():
-            self._srv_monitor = SrvMonitor(self.settings, self)
-            self._srv_monitor.start()
+            self._start_srv_monitor()
+
+    def _start_srv_monitor(self) -> None:
+        self._srv_monitor = SrvMonitor(self.settings, self)
+        self._srv_monitor.start()
 
     def close(self) -> None:
         """Stop all greenlets and close all pools. Waits for nothing but listeners. Operations in progress have 10 s."""
@@ -176,7 +181,7 @@ class Topology:
         with self._delivery:
             if self._srv_monitor is not None:
                 self._srv_monitor.stop()
-            self.selector.close()
+            self.selector.fail(lambda: InvalidOperation("Cannot use MongoClient after close"))
             for server in servers:
                 server.close()
             if self._opened:
@@ -241,7 +246,9 @@ class Topology:
         return [server.pool for server in list(self.servers.values())]
 
     def request_checks(self) -> None:
-        """Have all servers checked soon."""
+        """Have all servers checked soon, or the DNS query for the seeds made, if it is not in progress."""
+        if self.settings.resolve is not None and self._srv_monitor is None and self.hub is not None:
+            self._start_srv_monitor()
         for server in self.servers.values():
             server.request_check()
 
@@ -260,8 +267,30 @@ class Topology:
 
     def is_polled(self) -> bool:
         """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
-        in_use = self.hub is not None  # it is not in a forked child that leaves the client alone
+        # It is not in use in a forked child that leaves the client alone.
+        in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
+
+    def seeds_found(self, settings: TopologySettings) -> None:
+        """Begin with the seeds that DNS has named.
+
+        :param settings: with these seeds.
+        """
+        if self.hub is None or self._opened:  # closed, forked, or found by a query that was repeated
+            return
+        self.settings, self.description = settings, initial_description(settings)
+        with self._delivery:
+            self._begin()
+            self.selector.wake(self.description)
+        self._delivery.deliver(wait=False)
+
+    def seeds_not_found(self, error: Exception) -> None:
+        """End all operations that wait for the seeds. The next operation has DNS queried again.
+
+        :param error: of the query.
+        """
+        self._srv_monitor = None
+        self.selector.fail(lambda: _again(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Take over the hosts that the SRV records name now."""
@@ -379,6 +408,13 @@ class Topology:
 def forked() -> AutoReconnect:
     """What ends the operation of a greenlet that is a forked child's copy of one of its parent's."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
+
+
+def _again(error: Exception) -> Exception:
+    """The same error for one more greenlet: raising an error changes the error."""
+    again = copy(error)
+    again.__cause__ = error.__cause__
+    return again
 
 
 def _interrupt(pools: list[Pool]) -> None:

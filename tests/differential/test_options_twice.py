@@ -17,6 +17,7 @@ import pymongo.errors
 import pytest
 
 import gmongo
+from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
@@ -246,8 +247,7 @@ class TestDns:
             ("", {name: "keyword"}, "keyword"),
             (f"{name}=uri", {name: "keyword"}, "keyword"),
         ):
-            client: Any = gmongo.MongoClient(uri + text, connect=False, **keywords)
-            assert client.options.merged[name] == expected
+            assert ClientOptions(uri + text, None, keywords).merged[name] == expected
 
     @pytest.mark.parametrize("keyword", ["tls", "ssl"])
     def test_the_scheme_asks_for_tls_and_a_uri_insists(self, keyword: str) -> None:

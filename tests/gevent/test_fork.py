@@ -280,6 +280,30 @@ in_child(work)
     assert len(by_connection(server)) == 1
 
 
+def test_a_child_queries_dns_while_the_parent_waits_for_its_answer(fork, server):
+    program = """
+from gevent.event import Event
+from gmongo.options import srv
+queries, gate, parent = [], Event(), os.getpid()
+host, port = client.options.seeds[0]
+def lookup(name, kind, timeout, ref):
+    queries.append(kind)
+    if os.getpid() == parent:
+        gate.wait()
+    return srv.Answer([(host, port)] if kind == "SRV" else [])
+srv.lookup = lookup
+client = MongoClient("mongodb+srv://db.example.com", tls=False, connect=False, srv_host_validator=bool)
+reader = gevent.spawn(client.db.c.find_one, {"_id": "parent"})
+eventually(lambda: queries)
+def work():
+    print(client.db.c.find_one({"_id": "child"})["_id"], queries)
+in_child(work)
+gate.set()
+print(reader.get()["_id"], queries)
+"""
+    assert fork(program, connect=False).splitlines() == ["child ['SRV', 'SRV', 'TXT']", "parent ['SRV', 'TXT']"]
+
+
 @pytest.fixture
 def hanging(server):
     """The next find is answered when the parent sends the command ``release``."""

@@ -443,7 +443,7 @@ MUTATIONS = (
         "s91",
         "closing leaves waiters for a server",
         SELECTOR,
-        '        self._queue.evict(waiters, lambda: InvalidOperation("Cannot use MongoClient after close"))\n',
+        "        self._queue.evict(self._queue.detach(), make_error)\n",
         "",
         "sdam/test_closing sdam/test_selection",
     ),

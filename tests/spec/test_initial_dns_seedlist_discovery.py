@@ -12,10 +12,15 @@ from typing import Any
 import gevent
 import pytest
 from bson import ObjectId
+from dnslib import RCODE
+from gevent.event import Event
 
+import gmongo
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
-from gmongo.errors import ConfigurationError
+from gmongo.errors import ConfigurationError, InvalidOperation, ServerSelectionTimeoutError
+from gmongo.options import srv
+from gmongo.options.srv import Answer, lookup
 from gmongo.options.uri import read_uri
 from tests.spec.dns_records import publish
 from tests.spec.specifications import files, root
@@ -107,9 +112,15 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("connect", [True, False])
 @pytest.mark.parametrize("case", discoveries())
-def test_the_servers_are_found(records: Network, case: dict[str, Any]) -> None:
-    with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False) as client:
+def test_the_servers_are_found(records: Network, case: dict[str, Any], connect: bool) -> None:
+    with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
+        assert bool(records.names.questions) is connect
+        if not connect:
+            assert client.is_primary
+        for name, value in case["options"].items():
+            assert name == "ssl" or client.options.merged[name] == value
         if "hosts" in case:
             eventually(lambda: {named(address) for address in client.nodes} == set(case["hosts"]))
         eventually(lambda: len(client.nodes) == case.get("numHosts", len(client.nodes)))
@@ -249,3 +260,147 @@ def test_dns_is_asked_in_the_background(network: Network) -> None:
     assert not asking.ready()
     asking.join(5)
     assert isinstance(asking.exception, ConfigurationError)
+
+
+# Clients with connect=False
+
+NAME = "db.mongodb.com"
+
+
+@pytest.fixture
+def late(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
+    """Makes clients of a standalone server that do not connect before their first operation."""
+    uri = leads_to(network, BLOGS, NAME)
+    network.names.addresses[NAME] = "127.0.0.1"
+    with gevent.Timeout(15), ExitStack() as stack:
+        network.ports[27017] = stack.enter_context(ScriptedServer()).port
+
+        def make(**options: Any) -> MongoClient[dict[str, Any]]:
+            return stack.enter_context(MongoClient(uri, tls=False, connect=False, **options))
+
+        yield make
+
+
+class Queries:
+    """The queries, which wait until the test sets the gate, by record type."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.gate = Event()
+
+    def lookup(self, name: str, kind: str, timeout: float, ref: bool) -> Answer:
+        self.made.append(kind)
+        self.gate.wait()
+        return lookup(name, kind, timeout, ref)
+
+
+@pytest.fixture
+def queries(monkeypatch: pytest.MonkeyPatch) -> Queries:
+    queries = Queries()
+    monkeypatch.setattr(srv, "lookup", queries.lookup)
+    return queries
+
+
+def ping(client: MongoClient[dict[str, Any]]) -> float:
+    ok: float = client.admin.command("ping")["ok"]
+    return ok
+
+
+def test_the_first_operation_queries_dns(late: Any, network: Network) -> None:
+    network.names.texts[BLOGS] = [["authSource=users"]]
+    client = late()
+    assert repr(client).startswith(f"MongoClient(host='mongodb+srv://{BLOGS}', ")
+    assert list(client.topology_description.server_descriptions()) == [(BLOGS, None)]
+    assert client.nodes == frozenset() and client.primary is None and client.pool_stats() == []
+    assert client.options.merged.get("authsource") is None
+    before = hash(client)
+    assert network.names.questions == []
+    assert client.address == (NAME, 27017)
+    assert network.names.questions == [(f"_mongodb._tcp.{BLOGS}", "SRV"), (BLOGS, "TXT")]
+    assert repr(client).startswith(f"MongoClient(host=['{NAME}:27017'], ")
+    assert client.nodes == {(NAME, 27017)} and client.options.merged["authsource"] == "users"
+    assert hash(client) == before and client == late()
+    assert ping(client) == 1 and len(network.names.questions) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"directConnection": True}, "directConnection"),
+        ({"srvMaxHosts": 1, "replicaSet": "rs"}, "srvMaxHosts"),
+        ({"minPoolSize": 5, "maxPoolSize": 2}, "minPoolSize"),
+        ({"authMechanism": "MONGODB-X509"}, "MONGODB-X509"),
+        ({"tlsCAFile": "/nowhere"}, "tls"),
+    ],
+)
+def test_options_are_checked_without_dns(late: Any, network: Network, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigurationError, match=named):
+        late(**options)
+    assert network.names.questions == []
+
+
+@pytest.mark.parametrize("option", ["serverSelectionTimeoutMS", "timeoutMS", "gmongo.timeout"])
+def test_silent_dns_does_not_exceed_the_limit(late: Any, network: Network, option: str) -> None:
+    network.names.silent = True
+    client = late(connectTimeoutMS=60_000, **({} if "." in option else {option: 50}))
+    for _ in range(2):
+        with (
+            pytest.raises(ServerSelectionTimeoutError, match=rf"DNS has not answered .* {BLOGS} .*{option}") as raised,
+            gmongo.timeout(0.05 if "." in option else None),
+        ):
+            ping(client)
+        assert raised.value.timeout and "TLS" not in str(raised.value)
+
+
+@pytest.mark.parametrize("disaster", ["failure", "host", "option"])
+def test_an_operation_queries_again_after_a_failed_query(late: Any, network: Network, disaster: str) -> None:
+    names, client = network.names, late()
+    if disaster == "failure":
+        names.failure = RCODE.SERVFAIL
+    elif disaster == "host":
+        names.hosts[f"_mongodb._tcp.{BLOGS}"] = [Host("db.evil.com", 27017)]
+    else:
+        names.texts[BLOGS] = [["tls=false"]]
+    waiting = [gevent.spawn(ping, client) for _ in range(2)]
+    gevent.joinall(waiting)
+    errors = [each.exception for each in waiting]
+    assert [type(error) for error in errors] == [ConfigurationError] * 2 and errors[0] is not errors[1]
+    assert [str(error) for error in errors] == [str(errors[0])] * 2 and BLOGS in str(errors[0])
+    asked = len(names.questions)
+    gevent.sleep(0)
+    assert len(names.questions) == asked, "the client queries without an operation"
+    names.failure = None
+    names.texts.clear()
+    leads_to(network, BLOGS, NAME)
+    assert ping(client) == 1
+
+
+def test_operations_share_a_query_and_an_interrupt_ends_one_of_them(late: Any, queries: Queries) -> None:
+    client = late()
+    interrupted, patient = gevent.spawn(ping, client), gevent.spawn(ping, client)
+    eventually(lambda: client._topology.selector.waiting == 2 and queries.made)
+    interrupted.kill()
+    queries.gate.set()
+    assert patient.get() == ping(client) == 1
+    assert queries.made == ["SRV", "TXT"]
+
+
+def test_a_query_that_is_killed_is_repeated(late: Any, queries: Queries) -> None:
+    client = late()
+    patient = gevent.spawn(ping, client)
+    eventually(lambda: queries.made)
+    client._topology._srv_monitor._background.greenlet.kill()
+    queries.gate.set()
+    assert patient.get() == 1
+    assert queries.made == ["SRV", "SRV", "TXT"]
+
+
+def test_close_ends_operations_that_wait_for_dns(late: Any, queries: Queries) -> None:
+    client = late()
+    waiting = gevent.spawn(ping, client)
+    eventually(lambda: queries.made)
+    query = client._topology._srv_monitor._background.greenlet
+    client.close()
+    waiting.join()
+    assert isinstance(waiting.exception, InvalidOperation)
+    eventually(lambda: query.dead)

@@ -237,6 +237,14 @@ def test_hosts_above_the_maximum_leave_those_alone_that_are_there(
         assert ports_of(client) == [27017, 27018]
 
 
+def test_a_client_that_connects_late_is_polled(network: Network, mongoses: Any, alarm: Wakeup) -> None:
+    with MongoClient(URI, tls=False, connect=False) as client:
+        assert client.admin.command("ping")["ok"] == 1
+        network.names.hosts[TEST1] = records(27019)
+        alarm.next_scan()
+        assert ports_of(client) == [27019]
+
+
 # Prose test 13
 
 

@@ -171,10 +171,10 @@ def test_how_dns_is_asked(dns: list[tuple[Any, ...]], by_keyword: bool) -> None:
     options = {"srvServiceName": "other", "connectTimeoutMS": 700}
     query = "" if by_keyword else "?srvServiceName=other&connectTimeoutMS=700"
     portrait(SRV + query, options if by_keyword else {})
-    assert dns == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7)]
+    assert dns == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7, True)]
     dns.clear()
     portrait(SRV, {})
-    assert dns == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0)]
+    assert dns == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
 
 
 def test_a_client_shows_its_options_but_no_secret() -> None:
