@@ -133,6 +133,15 @@ class Lease:
         finally:
             self._left_open = 0
             self.release()
+            self.end_again(session)
+
+    def end_again(self, session: SessionHandle | None) -> None:
+        """Give back a server session that a command has taken after another greenlet had ended the cursor.
+
+        :param session: the session of the command.
+        """
+        if type(session) is ImplicitSession and not self._keeps_session:
+            session.end_implicit()
 
     def drop(self) -> None:
         """Leave the cursor, with all that it holds, to the reaper. Does no I/O and does not switch."""

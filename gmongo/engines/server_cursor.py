@@ -241,17 +241,31 @@ class ServerCursor:
             if left <= 0:  # the server has left the cursor open all the same
                 self.close()
                 return False
+        session = self.lease.session
         try:
             reply = self._next_reply(left, deadline)
         except InvalidOperation:
             raise  # the request was refused before it was sent, so that nothing has changed
         except BaseException as error:
-            if not self._on_failure(error):
+            if self._was_closed(session):
+                if not isinstance(error, PyMongoError):
+                    raise
+            elif not self._on_failure(error):
                 raise
         else:
-            self._take(reply)
+            self._take(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
             self._go_ahead()
         return self.has_buffered
+
+    def _was_closed(self, session: SessionHandle | None) -> bool:
+        """Return whether another greenlet has closed the cursor during this getMore.
+
+        :param session: the session of the getMore.
+        """
+        if self.lease.cursor_id:
+            return False
+        self.lease.end_again(session)
+        return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
         """The next batch, read ahead or not.

@@ -13,15 +13,15 @@ from bson import DatetimeMS
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.errors import InvalidBSON
 from bson.int64 import Int64
-from gevent import GreenletExit, get_hub
+from gevent import GreenletExit
 
 from gmongo import MongoClient
 from gmongo.cursor import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Tracer, Witness
-from tests.gevent.switching.thrown import KILL
+from tests.gevent.switching.harness import Witness
+from tests.gevent.switching.tracing import Entry
 from tests.support.wait import comes_true
 
 COUNT = 9
@@ -153,21 +153,6 @@ def by_own_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
 def by_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
     for document in cursor.to_list() if hasattr(cursor, "to_list") else list(cursor):
         taken += numbers(document)
-
-
-class Entry(Tracer):
-    """Lets other greenlets enter at one switch of the first greenlet, and may then kill the first one."""
-
-    def __init__(self, point: int, first: gevent.Greenlet, enter: Callable[[], None], kills: bool) -> None:
-        super().__init__(point, KILL, lambda each: each is first)
-        self._first, self._enter, self._kills = first, enter, kills
-
-    def _throw(self) -> None:
-        if not self.thrown:
-            self.thrown.append(GreenletExit())
-            self._enter()
-            if self._kills:
-                get_hub().loop.run_callback(self._first.kill, GreenletExit, False)
 
 
 def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: int, kills: bool) -> bool:

@@ -19,9 +19,10 @@ from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
 from gmongo.wire.limit import interrupt_after
-from tests.gevent.switching.harness import Stage, Tracer, _fill
+from tests.gevent.switching.harness import Stage, _fill
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts
+from tests.gevent.switching.tracing import Tracer
 from tests.support.server import ScriptedServer, silent
 from tests.support.wait import comes_true
 

@@ -24,8 +24,8 @@ import itertools
 import gevent
 
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Tracer
 from tests.gevent.switching.thrown import KINDS, Kind
+from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import comes_true
 
 WANTED = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]

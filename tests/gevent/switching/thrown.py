@@ -1,4 +1,4 @@
-"""What is thrown, and when."""
+"""The errors that the harness throws into greenlets, and the moments."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import gevent
 import gevent.timeout
 from gevent import GreenletExit, Timeout, getcurrent
 
-from gmongo.cmap import connecting, connection, establishing, wait_queue
+from gmongo import _background
+from gmongo.auth import scram_keys
+from gmongo.cmap import connecting, connection, draining, establishing, wait_queue
+from gmongo.events import delivery
 from gmongo.wire import limit
 from gmongo.wire.transport import Transport
 
 EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
 LATE = "late"  # in the instant of waking: what was waited for has come, and is lost to the greenlet that is interrupted
+SPAWN = "spawn"  # into a new greenlet of the driver, before its first switch
+
+ENTER = "enter"  # nothing is thrown: a second greenlet enters the object
 
 
-class Broken(Exception):
-    """An ordinary exception of the application's, such as that of a ``gevent.Timeout(1, Broken())``."""
+class Broken(TimeoutError):
+    """An exception of the application, as of ``gevent.Timeout(1, TimeoutError())``. It is no failure of the network."""
 
 
 class Kind(NamedTuple):
@@ -48,6 +54,8 @@ def _foreign_timeout() -> Timeout:
 
 KILL = Kind("kill", EARLY, (GreenletExit,))
 LATE_TIMEOUT = Kind("foreign time-out", LATE, (_foreign_timeout,))
+UNBORN = Kind("kill before the first switch", SPAWN, (GreenletExit,))
+SECOND = Kind("second greenlet", ENTER, None)
 KILL_AND_TIMEOUT = Kind("kill and time-out", EARLY, (GreenletExit, _foreign_timeout))
 KINDS = (
     KILL,
@@ -87,6 +95,17 @@ class Running:
         return errors[-1 if innermost else 0] if errors else None
 
 
+class Spawned(gevent.Greenlet):  # type: ignore[misc]
+    """A greenlet of the driver whose start is known."""
+
+    heard: Callable[[gevent.Greenlet[..., Any]], None] | None = None
+
+    def start(self) -> None:
+        super().start()
+        if Spawned.heard is not None:
+            Spawned.heard(self)
+
+
 class KnownLimit(limit.Limit):
     """A limit of the driver's that is known while time runs."""
 
@@ -114,8 +133,11 @@ class KnownTimeout(gevent.timeout.Timeout):
 
 
 def know_timeouts(monkeypatch: Any) -> None:
-    """Have the driver use time-outs that are known."""
+    """Have the driver use timeouts and greenlets that are known."""
     Running.known.clear()
     for module in (limit, connection, connecting, establishing):
         monkeypatch.setattr(module, "Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
+    for module in (_background, delivery, draining):
+        monkeypatch.setattr(module, "Greenlet", Spawned)
+    monkeypatch.setattr(scram_keys, "gevent", Spawned)

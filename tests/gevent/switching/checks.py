@@ -1,0 +1,197 @@
+"""The checks after each run: nothing is lost, doubled or left behind."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import gevent
+from gevent import get_hub
+
+from gmongo.errors import AutoReconnect, PyMongoError
+from tests.gevent.switching.servers import open_on_servers
+from tests.gevent.switching.thrown import ENTER, SPAWN, Running
+from tests.gevent.switching.tracing import Tracer
+from tests.support.pools import services
+from tests.support.wait import comes_true, comes_true_at_last
+
+if TYPE_CHECKING:
+    from tests.gevent.switching.harness import Scenario, Stage
+
+PATIENCE = 1.0  # seconds
+
+
+def forget_frames(*errors: BaseException | None) -> None:
+    """An exception keeps the frames that it went through, and what they hold."""
+    for error in errors:
+        if error is not None:
+            error.__traceback__ = error.__context__ = error.__cause__ = None
+
+
+def outcome(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
+    """Check the error that came out of the greenlet."""
+    if scenario.survives or not stage.greenlet.ready():
+        return []
+    error, faults = stage.error, list[str]()
+    if tracer.kind is not None and tracer.kind.landing == ENTER:
+        if error is not None:
+            faults.append(f"the first greenlet got {error!r}")
+    elif tracer.kind is None or not tracer.thrown:
+        if error is not None:
+            faults.append(f"it fails without being disturbed: {error!r}")
+        if tracer.missed():
+            faults.append(f"nothing was thrown, though it switches {tracer.switches} times")
+    elif not tracer.kind.foreign:
+        if error is not None and not isinstance(error, Exception):
+            faults.append(f"the driver's own time-out came out as {error!r}")
+    elif tracer.kind.landing == SPAWN:
+        if error is not None and not isinstance(error, PyMongoError):
+            faults.append(f"a kill of a new greenlet of the driver came out as {error!r}")
+    elif (scenario.wraps or stage.yields) and all(isinstance(each, Exception) for each in tracer.thrown):
+        pass
+    elif not any(error is each for each in tracer.thrown):
+        faults.append(f"{tracer.thrown!r} was thrown, but {error!r} came out")
+    return faults
+
+
+def nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: int) -> list[str]:
+    faults = []
+    disturbed = tracer.kind is not None and (not tracer.kind.foreign or scenario.survives)
+    for other in stage.others:
+        may_fail = disturbed and scenario.clears and isinstance(other.exception, AutoReconnect)
+        if not (other.successful() or may_fail):
+            faults.append(f"a bystander got {other.exception!r}, ready: {other.ready()}")
+    if not scenario.closes:
+        faults += _pools(stage)
+    faults += _sessions(stage)
+    open_commands = {number for number, count in stage.witness.open_commands.items() if count}
+    if not comes_true(lambda: not any(stage.witness.open_commands.values())):
+        faults.append(f"commands {open_commands} have no end event")
+    if not disturbed:
+        if stage.witness.unknown:
+            faults.append(f"the server was marked Unknown: {stage.witness.unknown}")
+        if not scenario.clears and not scenario.closes and stage.pool.generation != generation:
+            faults.append("the pool was cleared")
+    if not scenario.closes:
+        faults += _next_operations(stage)
+        try:
+            scenario.check(stage)
+        except AssertionError as error:
+            faults.append(f"check: {error}")
+    return faults
+
+
+def _pools(stage: Stage) -> list[str]:
+    faults = []
+
+    def at_rest() -> bool:
+        return all(
+            not any(stats[name] for name in ("in_use", "pending", "waiting", "draining"))
+            for stats in stage.client.pool_stats()
+        )
+
+    if not comes_true(at_rest):
+        faults.append(f"not at rest: {stage.client.pool_stats()}")
+    for pool in stage.client._topology.pools():
+        machine, stats = pool.machine, pool.stats()
+        everything = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
+        counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
+        if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
+            faults.append(f"{counts} are not {stats}")
+        if len(set(everything)) != len(everything) or stats["total"] != len(everything):
+            faults.append(f"a connection is in two sets: {everything}")
+        if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
+            faults.append("a connection that cannot be used is available")
+        if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
+            faults.append(f"{services(pool)} do not count {len(everything)} connections")
+    if stage.client._topology.selector.waiting:
+        faults.append("a greenlet still waits for a server")
+    return faults
+
+
+def _sessions(stage: Stage) -> list[str]:
+    sessions = stage.client._executor.sessions
+    if not comes_true_at_last(lambda: not sessions.in_use):
+        return [f"{sessions.in_use} sessions were not given back"]
+    taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
+    identities = [bytes(session.lsid["id"]) for session in taken]
+    for session in taken:
+        sessions.release(session)
+    if len(identities) != len(set(identities)):
+        return ["a session was handed out twice"]
+    return []
+
+
+def _next_operations(stage: Stage) -> list[str]:
+    """The next ones work, each gets its own reply and no other."""
+    facts = stage.db.facts
+    expected = [{"_id": number, "of": number} for number in range(4)]
+    found = [facts.find_one({"_id": number}) for number in range(2)]
+    readers = [gevent.spawn(facts.find_one, {"_id": number}) for number in (2, 3)]
+    gevent.joinall(readers, timeout=PATIENCE)
+    found += [each.value for each in readers]
+    return [] if found == expected else [f"the next operations read {found}"]
+
+
+class Resources:
+    """What the process and the servers had before a run."""
+
+    def __init__(self, deployment: Any) -> None:
+        self._deployment = deployment
+        self._open = open_on_servers(deployment)
+        self._descriptors = _descriptors()
+        self._watchers = _watchers()
+
+    def left_open(self, *kinds: str) -> list[str]:
+        """Check that the servers have no more open objects of these kinds than before."""
+
+        def left() -> dict[str, int]:
+            now = open_on_servers(self._deployment)
+            return {kind: now[kind] - self._open[kind] for kind in kinds if now[kind] > self._open[kind]}
+
+        return [] if comes_true_at_last(lambda: not left()) else [f"left open on the servers: {left()}"]
+
+    def differences(self, seen: WeakSet[Any], stage: Stage) -> list[str]:
+        """Check that nothing is left over after the client was closed."""
+        faults = self.left_open("connections")
+        if not comes_true(lambda: _descriptors() <= self._descriptors):
+            faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
+        if not comes_true(lambda: not _left(seen)):
+            faults.append(f"greenlets left: {_left(seen)}")
+        if not comes_true(lambda: _watchers() <= self._watchers):
+            faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
+        timers = [each for each in Running.known if each[0] in seen]  # other tests' clients may live on
+        if timers:
+            faults.append(f"timers left: {timers}")
+        if not comes_true(lambda: not stage.witness.heartbeats):
+            faults.append(f"{stage.witness.heartbeats} heartbeats have no end event")
+        return faults
+
+
+def _descriptors() -> set[str]:
+    """What the process has open, each by the name that it has but once."""
+    folder, found = "/proc/self/fd", set()
+    for number in os.listdir(folder):
+        with suppress(FileNotFoundError):  # that of the folder is closed again
+            found.add(os.readlink(f"{folder}/{number}"))
+    return found
+
+
+def _watchers() -> int:
+    """The active watchers that keep the hub running."""
+    return int(get_hub().loop.activecnt)
+
+
+def _left(seen: WeakSet[Any]) -> list[Any]:
+    """Greenlets of the driver that are alive after their client has been closed."""
+    return [
+        each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
+    ]
+
+
+def _origin(each: Any) -> str:
+    work = getattr(each, "_run", None)
+    work = getattr(work, "func", work)
+    return f"{getattr(work, '__module__', '')}"

@@ -1,0 +1,544 @@
+"""One scenario for each public operation: its name, an object, a call and the result.
+
+A run in which nothing is thrown must return the result. After any run, each document is as before the call or as after
+it, and none is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import bson
+import gevent
+from bson import DBRef
+from bson.codec_options import CodecOptions, TypeDecoder, TypeEncoder, TypeRegistry
+
+from gmongo import DeleteOne, IndexModel, InsertOne, ReplaceOne, UpdateOne
+from gmongo.errors import OperationFailure
+from gmongo.gridfs import GridFS, GridFSBucket
+from gmongo.operations import SearchIndexModel
+from tests.gevent.switching.harness import Scenario, Stage
+from tests.support.wait import comes_true
+
+CONTENT = b"0123456789"
+IDS = [0, 1, 2, 3]
+SET = {"$set": {"n": 10}}
+LARGER = {"_id": {"$gt": 1}}
+SEARCH = SearchIndexModel({"mappings": {"dynamic": True}}, "default")
+DOCUMENTS: dict[str, list[dict[str, Any]]] = {
+    "work": [{"_id": number, "n": number} for number in IDS],
+    "fs.files": [
+        {"_id": _id, "filename": "a", "length": 10, "chunkSize": 4, "uploadDate": datetime.datetime(2026, 1, _id)}
+        for _id in (1, 2)
+    ],
+    "fs.chunks": [
+        {"_id": 10 * _id + n, "files_id": _id, "n": n, "data": CONTENT[4 * n : 4 * n + 4]}
+        for _id in (1, 2)
+        for n in (0, 1, 2)
+    ],
+}
+
+
+class Row(NamedTuple):
+    """A public operation.
+
+    :ivar make: makes the object before the run.
+    :ivar call: the call, with the object.
+    :ivar expected: its result.
+    :ivar wraps: whether an error of a callback comes out inside an error of another kind.
+    """
+
+    make: Callable[[Stage], Any]
+    call: Callable[[Any], Any]
+    expected: Any
+    wraps: bool = False
+
+
+class Operation(Scenario):
+    """A scenario of one public operation."""
+
+    rehearses = True
+    least_switches = 0
+
+    def __init__(self, name: str, row: Row) -> None:
+        self.name = name
+        self.row = row
+        self.wraps = row.wraps
+        self._after: Counter[str] = Counter()
+
+    def prepare(self, stage: Stage) -> None:
+        refill(stage.client)
+        stage.kept["subject"] = self.row.make(stage)
+
+    def act(self, stage: Stage) -> Any:
+        stage.kept["value"] = self.row.call(stage.kept.pop("subject"))
+
+    def check(self, stage: Stage) -> None:
+        if "value" in stage.kept:
+            assert stage.kept["value"] == self.row.expected
+        if not stage.errors:
+            self._after = contents(stage.client)
+        assert comes_true(lambda: not self._faults(stage)), self._faults(stage)
+
+    def _faults(self, stage: Stage) -> dict[str, Any]:
+        now, before = contents(stage.client), _BEFORE
+        faults = {
+            "doubled": {each for each in now if now[each] > 1},
+            "invented": now.keys() - before.keys() - self._after.keys(),
+            "lost": (before.keys() & self._after.keys()) - now.keys(),
+        }
+        return {kind: found for kind, found in faults.items() if found}
+
+
+def contents(client: Any) -> Counter[str]:
+    """Count the documents and the collections that the operations work on."""
+    database, found = client.operations, Counter[str]()
+    for name in database.list_collection_names():
+        found[name] += 1
+        found.update(_text(name, document) for document in database[name].find())
+    return found
+
+
+def _text(name: str, document: Mapping[str, Any]) -> str:
+    """Describe a document without the fields that differ between two runs."""
+    varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
+    return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
+
+
+_BEFORE = Counter([*DOCUMENTS, *(_text(name, each) for name, documents in DOCUMENTS.items() for each in documents)])
+
+
+def refill(client: Any) -> None:
+    """Undo the changes of the last run."""
+    database, now = client.operations, contents(client)
+    if now != _BEFORE:
+        for name in {*now, *DOCUMENTS} - {each for each in now if ": " in each}:
+            if name in DOCUMENTS:
+                database[name].delete_many({})
+                database[name].insert_many(DOCUMENTS[name])
+            else:
+                database.drop_collection(name)
+    if len(database.work.index_information()) > 1:
+        database.work.drop_indexes()
+
+
+# Objects
+
+
+def collection(stage: Stage) -> Any:
+    return stage.client.operations.work
+
+
+def indexed(stage: Stage) -> Any:
+    stage.client.operations.work.create_index("n")
+    return collection(stage)
+
+
+def database(stage: Stage) -> Any:
+    return stage.client.operations
+
+
+def client(stage: Stage) -> Any:
+    return stage.client
+
+
+def session(stage: Stage) -> Any:
+    return stage.client.start_session()
+
+
+def transaction(stage: Stage) -> Any:
+    session = stage.client.start_session()
+    session.start_transaction()
+    stage.client.operations.work.update_one({"_id": 0}, SET, session=session)
+    return session
+
+
+def cursor(stage: Stage) -> Any:
+    return collection(stage).find(batch_size=2)
+
+
+def raw_cursor(stage: Stage) -> Any:
+    return collection(stage).find_raw_batches(batch_size=2)
+
+
+def command_cursor(stage: Stage) -> Any:
+    return collection(stage).aggregate([], batchSize=2)
+
+
+def stream(stage: Stage) -> Any:
+    stream = collection(stage).watch(max_await_time_ms=5)
+    collection(stage).update_many({}, SET)
+    return stream
+
+
+def files(stage: Stage) -> Any:
+    return GridFS(stage.client.operations)
+
+
+def bucket(stage: Stage) -> Any:
+    return GridFSBucket(stage.client.operations, chunk_size_bytes=4)
+
+
+def upload(stage: Stage) -> Any:
+    return files(stage).new_file(_id=9, chunkSize=4)
+
+
+def stored_upload(stage: Stage) -> Any:
+    file = upload(stage)
+    file.write(CONTENT)
+    file._flush()
+    return file
+
+
+def download(stage: Stage) -> Any:
+    return bucket(stage).open_download_stream(1)
+
+
+def file_cursor(stage: Stage) -> Any:
+    return files(stage).find({}, batch_size=1)
+
+
+# Calls
+
+
+def ids(documents: Iterable[Any]) -> list[Any]:
+    return sorted(document["_id"] for document in documents)
+
+
+def raw_ids(batches: Iterable[bytes]) -> list[Any]:
+    return ids(bson.decode_all(b"".join(batches)))
+
+
+def changed(stream: Any) -> list[Any]:
+    return ids(stream.next()["documentKey"] for _ in IDS)
+
+
+def entered(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make the call inside the `with` of the object."""
+
+    def run(subject: Any) -> Any:
+        with subject:
+            return call(subject)
+
+    return run
+
+
+def watched(target: Any) -> Any:
+    with target.watch(max_await_time_ms=5) as stream:
+        return stream.try_next()
+
+
+def refused(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a call that the server may refuse, because it has no search."""
+
+    def run(subject: Any) -> Any:
+        try:
+            call(subject)
+        except OperationFailure:
+            return None
+        return None
+
+    return run
+
+
+def transact(session: Any, more: Callable[[Any], Any] = lambda session: None) -> Any:
+    def update(session: Any) -> Any:
+        more(session)
+        return session.client.operations.work.update_many(LARGER, SET, session=session).modified_count
+
+    return session.with_transaction(update)
+
+
+def written(bucket: Any, call: Callable[[Any], Any]) -> bytes:
+    target = io.BytesIO()
+    call(target)
+    return target.getvalue()
+
+
+def put(file: Any, call: Callable[[Any], Any]) -> Any:
+    with file:
+        call(file)
+
+
+def rows(make: Callable[[Stage], Any], **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, Row]:
+    return {name: Row(make, *call) for name, call in calls.items()}
+
+
+BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
+
+COLLECTION = rows(
+    collection,
+    aggregate=(lambda c: ids(c.aggregate([], batchSize=2)), IDS),
+    aggregate_raw_batches=(lambda c: raw_ids(c.aggregate_raw_batches([], batchSize=2)), IDS),
+    bulk_write=(lambda c: c.bulk_write(BULK).modified_count, 2),
+    count_documents=(lambda c: c.count_documents({}), 4),
+    create_index=(lambda c: c.create_index("n"), "n_1"),
+    create_indexes=(lambda c: c.create_indexes([IndexModel("n")]), ["n_1"]),
+    create_search_index=(refused(lambda c: c.create_search_index(SEARCH)), None),
+    create_search_indexes=(refused(lambda c: c.create_search_indexes([SEARCH])), None),
+    delete_many=(lambda c: c.delete_many(LARGER).deleted_count, 2),
+    delete_one=(lambda c: c.delete_one({"_id": 1}).deleted_count, 1),
+    distinct=(lambda c: c.distinct("n"), IDS),
+    drop=(lambda c: c.drop(), None),
+    drop_search_index=(refused(lambda c: c.drop_search_index("default")), None),
+    estimated_document_count=(lambda c: c.estimated_document_count(), 4),
+    find=(lambda c: ids(c.find(batch_size=2)), IDS),
+    find_one=(lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}),
+    find_one_and_delete=(lambda c: c.find_one_and_delete({"_id": 1}), {"_id": 1, "n": 1}),
+    find_one_and_replace=(lambda c: c.find_one_and_replace({"_id": 1}, {"n": 9}), {"_id": 1, "n": 1}),
+    find_one_and_update=(lambda c: c.find_one_and_update({"_id": 1}, SET), {"_id": 1, "n": 1}),
+    find_raw_batches=(lambda c: raw_ids(c.find_raw_batches(batch_size=2)), IDS),
+    index_information=(lambda c: [*c.index_information()], ["_id_"]),
+    insert_many=(lambda c: c.insert_many([{"_id": 8}, {"_id": 9}]).inserted_ids, [8, 9]),
+    insert_one=(lambda c: c.insert_one({"_id": 9}).inserted_id, 9),
+    list_indexes=(lambda c: [each["name"] for each in c.list_indexes()], ["_id_"]),
+    list_search_indexes=(refused(lambda c: list(c.list_search_indexes())), None),
+    options=(lambda c: c.options(), {}),
+    rename=(lambda c: c.rename("other")["ok"], 1.0),
+    replace_one=(lambda c: c.replace_one({"_id": 1}, {"n": 9}).modified_count, 1),
+    update_many=(lambda c: c.update_many(LARGER, SET).modified_count, 2),
+    update_one=(lambda c: c.update_one({"_id": 1}, SET).modified_count, 1),
+    update_search_index=(refused(lambda c: c.update_search_index("default", {"mappings": {}})), None),
+    watch=(watched, None),
+) | rows(
+    indexed,
+    drop_index=(lambda c: c.drop_index("n_1"), None),
+    drop_indexes=(lambda c: c.drop_indexes(), None),
+)
+DATABASE = rows(
+    database,
+    aggregate=(lambda d: [*d.client.admin.aggregate([{"$listLocalSessions": {}}, {"$limit": 1}])] and None, None),
+    command=(lambda d: d.command("count", "work")["n"], 4),
+    create_collection=(lambda d: d.create_collection("new").name, "new"),
+    cursor_command=(lambda d: ids(d.cursor_command("find", "work", batchSize=2)), IDS),
+    dereference=(lambda d: d.dereference(DBRef("work", 1)), {"_id": 1, "n": 1}),
+    drop_collection=(lambda d: d.drop_collection("work")["ok"], 1.0),
+    list_collection_names=(lambda d: sorted(d.list_collection_names()), sorted(DOCUMENTS)),
+    list_collections=(lambda d: sorted(each["name"] for each in d.list_collections()), sorted(DOCUMENTS)),
+    validate_collection=(lambda d: d.validate_collection("work")["valid"], True),
+    watch=(watched, None),
+)
+CLIENT = rows(
+    client,
+    address=(lambda c: len(c.address), 2),
+    drop_database=(lambda c: c.drop_database("operations"), None),
+    is_mongos=(lambda c: c.is_mongos, False),
+    is_primary=(lambda c: c.is_primary, True),
+    list_database_names=(lambda c: "operations" in c.list_database_names(), True),
+    list_databases=(lambda c: "operations" in [each["name"] for each in c.list_databases()], True),
+    server_info=(lambda c: c.server_info()["ok"], 1.0),
+    start_session=(lambda c: read_in_session(c.start_session()), IDS),
+    watch=(watched, None),
+)
+SESSION = rows(
+    session,
+    end_session=(lambda s: s.end_session(), None),
+    start_transaction=(entered(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
+    with_transaction=(entered(transact), 2),
+) | rows(
+    transaction,
+    __exit__=(lambda s: s.__exit__(None, None, None), None),
+    abort_transaction=(entered(lambda s: s.abort_transaction()), None),
+    commit_transaction=(entered(lambda s: s.commit_transaction()), None),
+)
+CURSOR = rows(
+    cursor,
+    __exit__=(entered(lambda c: next(c)["_id"]), 0),
+    __getitem__=(lambda c: c[3], {"_id": 3, "n": 3}),
+    __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
+    close=(lambda c: (next(c)["_id"], c.close()), (0, None)),
+    distinct=(lambda c: c.distinct("n"), IDS),
+    explain=(lambda c: "queryPlanner" in c.explain(), True),
+    next=(lambda c: [c.next()["_id"] for _ in IDS], IDS),
+    read_ahead=(lambda c: ids(c.read_ahead()), IDS),
+    to_list=(lambda c: ids(c.to_list()), IDS),
+)
+RAW_CURSOR = rows(raw_cursor, next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
+COMMAND_CURSOR = rows(
+    command_cursor,
+    __exit__=(entered(lambda c: next(c)["_id"]), 0),
+    __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
+    close=(lambda c: c.close(), None),
+    next=(lambda c: [c.next()["_id"] for _ in IDS], IDS),
+    read_ahead=(lambda c: ids(c.read_ahead()), IDS),
+    to_list=(lambda c: ids(c.to_list()), IDS),
+    try_next=(lambda c: [c.try_next()["_id"] for _ in IDS], IDS),
+)
+STREAM = rows(
+    stream,
+    __exit__=(entered(changed), IDS),
+    __next__=(entered(lambda s: next(s)["documentKey"]), {"_id": 0}),
+    close=(lambda s: s.close(), None),
+    next=(changed, IDS),
+    try_next=(entered(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
+)
+FILES = rows(
+    files,
+    delete=(lambda f: f.delete(1), None),
+    exists=(lambda f: f.exists({"filename": "a"}), True),
+    find=(lambda f: sorted(file.read() for file in f.find()), [CONTENT] * 2),
+    find_one=(lambda f: f.find_one(1).read(), CONTENT),
+    get=(lambda f: f.get(1).read(), CONTENT),
+    get_last_version=(lambda f: f.get_last_version("a")._id, 2),
+    get_version=(lambda f: f.get_version("a", 0)._id, 1),
+    list=(lambda f: f.list(), ["a"]),
+    new_file=(lambda f: put(f.new_file(_id=9, chunkSize=4), lambda file: file.write(CONTENT)), None),
+    put=(lambda f: f.put(CONTENT, _id=9, chunkSize=4), 9),
+)
+BUCKET = rows(
+    bucket,
+    delete=(lambda b: b.delete(1), None),
+    delete_by_name=(lambda b: b.delete_by_name("a"), None),
+    download_to_stream=(lambda b: written(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
+    download_to_stream_by_name=(lambda b: written(b, lambda sink: b.download_to_stream_by_name("a", sink)), CONTENT),
+    find=(lambda b: ids({"_id": file._id} for file in b.find({}, batch_size=1)), [1, 2]),
+    open_download_stream=(lambda b: b.open_download_stream(1).read(), CONTENT),
+    open_download_stream_by_name=(lambda b: b.open_download_stream_by_name("a").read(), CONTENT),
+    open_upload_stream=(lambda b: put(b.open_upload_stream("b"), lambda file: file.abort()), None),
+    open_upload_stream_with_id=(
+        lambda b: put(b.open_upload_stream_with_id(9, "b"), lambda file: file.write(CONTENT)),
+        None,
+    ),
+    rename=(lambda b: b.rename(1, "b"), None),
+    rename_by_name=(lambda b: b.rename_by_name("a", "b"), None),
+    upload_from_stream_with_id=(lambda b: b.upload_from_stream_with_id(9, "b", CONTENT), None),
+)
+UPLOAD = rows(
+    upload,
+    set=(entered(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
+    __exit__=(lambda f: put(f, lambda file: file.write(CONTENT)), None),
+    close=(entered(lambda f: (f.write(CONTENT), f.close())[1]), None),
+    write=(entered(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
+    writelines=(entered(lambda f: f.writelines([CONTENT, CONTENT])), None),
+) | rows(stored_upload, abort=(lambda f: f.abort(), None))
+DOWNLOAD = rows(
+    download,
+    __next__=(lambda f: next(f), CONTENT),
+    close=(lambda f: (f.read(5), f.close())[0], CONTENT[:5]),
+    length=(lambda f: f.length, 10),
+    open=(lambda f: f.open(), None),
+    read=(lambda f: f.read(7) + f.read(), CONTENT),
+    read_ahead=(lambda f: f.read_ahead().read(), CONTENT),
+    readchunk=(lambda f: f.readchunk() + f.readchunk(), CONTENT[:8]),
+    readline=(lambda f: f.readline(), CONTENT),
+    readlines=(lambda f: f.readlines(), [CONTENT]),
+    seek=(lambda f: (f.read(2), f.seek(6), f.read())[1:], (6, CONTENT[6:])),
+)
+FILE_CURSOR = rows(file_cursor, next=(lambda c: [c.next()._id, c.next()._id], [1, 2]))
+
+
+def read_in_session(session: Any) -> list[Any]:
+    with session:
+        return ids(session.client.operations.work.find(session=session, batch_size=2))
+
+
+def read_and_write(session: Any) -> None:
+    work = session.client.operations.work
+    work.update_one({"_id": 0}, SET, session=session)
+    assert work.find_one({"_id": 0}, session=session)["n"] == 10
+
+
+# Callbacks of the application, each of which lets others run. So the harness throws inside of them.
+
+
+class Decoder(TypeDecoder):  # type: ignore[misc]
+    bson_type = int
+
+    def transform_bson(self, value: int) -> int:
+        gevent.sleep(0)
+        return value
+
+
+class Encoder(TypeEncoder):  # type: ignore[misc]
+    python_type = frozenset
+
+    def transform_python(self, value: frozenset[int]) -> int:
+        gevent.sleep(0)
+        return len(value)
+
+
+class Slow(Mapping[str, Any]):
+    """A mapping of the application."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    def __getitem__(self, key: str) -> Any:
+        gevent.sleep(0)
+        return self._document[key]
+
+    def __iter__(self) -> Iterator[str]:
+        gevent.sleep(0)
+        return iter(self._document)
+
+    def __len__(self) -> int:
+        return len(self._document)
+
+
+class SlowFile(io.BytesIO):
+    """A file of the application."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        gevent.sleep(0)
+        return super().read(size)
+
+    def write(self, data: Any, /) -> int:
+        gevent.sleep(0)
+        return super().write(data)
+
+
+def slowly(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        gevent.sleep(0)
+        yield item
+
+
+def coded(stage: Stage) -> Any:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
+    return collection(stage).with_options(codec_options=options)
+
+
+TWO = frozenset("ab")
+CALLBACKS = {
+    "decoder of find": Row(coded, lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
+    "decoder of find_one": Row(coded, lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
+    "decoder of aggregate": Row(coded, lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
+    "encoder of insert_many": Row(
+        coded, lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
+    ),
+    "encoder of update_one": Row(
+        coded, lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
+    ),
+    "mapping of insert_one": Row(collection, lambda c: c.insert_one(Slow({"_id": 9, "n": 1})).inserted_id, 9),
+    "mapping of find": Row(collection, lambda c: ids(c.find(Slow({"n": Slow({"$gt": 1})}))), [2, 3]),
+    "mapping of update_many": Row(collection, lambda c: c.update_many(Slow(LARGER), Slow(SET)).modified_count, 2),
+    "mapping of command": Row(database, lambda d: d.command(Slow({"count": "work"}))["n"], 4),
+    "iterator of insert_many": Row(
+        collection, lambda c: c.insert_many(slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+    ),
+    "transaction callback": Row(session, entered(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
+    "file of write": Row(upload, entered(lambda f: f.write(SlowFile(CONTENT))), None),
+    "target of download": Row(bucket, lambda b: b.download_to_stream(1, SlowFile()), None),
+}
+
+GROUPS: dict[str, dict[str, Row]] = {
+    "Collection": COLLECTION,
+    "Database": DATABASE,
+    "MongoClient": CLIENT,
+    "ClientSession": SESSION,
+    "Cursor": CURSOR,
+    "RawBatchCursor": RAW_CURSOR,
+    "CommandCursor": COMMAND_CURSOR,
+    "ChangeStream": STREAM,
+    "GridFS": FILES,
+    "GridFSBucket": BUCKET,
+    "GridIn": UPLOAD,
+    "GridOut": DOWNLOAD,
+    "GridOutCursor": FILE_CURSOR,
+    "callback": CALLBACKS,
+}
+OPERATIONS = [Operation(f"{group}.{name}", row) for group, rows in GROUPS.items() for name, row in rows.items()]

@@ -1,0 +1,41 @@
+"""The servers of a run: their cursors, transactions and connections that are open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+
+class RealDeployment:
+    """A real server with the methods of a simulated deployment that the scenarios use."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        # The monitor of this client makes no check during a run, so that the tracer does not see its greenlet.
+        self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
+        self.observer.admin.command("ping")
+
+    def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:
+        """Set a fail point of the server."""
+        more = {} if data is None else {"data": data}
+        self.observer.admin.command("configureFailPoint", name, mode=mode, **more)
+
+
+def open_on_servers(deployment: Deployment | RealDeployment) -> dict[str, int]:
+    """Count the cursors, transactions and connections that are open on the servers."""
+    if isinstance(deployment, RealDeployment):
+        status = deployment.observer.admin.command("serverStatus")
+        return {
+            "cursors": status["metrics"]["cursor"]["open"]["total"],
+            "transactions": status["transactions"]["currentOpen"],
+            "connections": status["connections"]["current"],
+        }
+    state = deployment._cluster.store._state
+    transactions = [session.transaction for session in state.sessions]
+    return {
+        "cursors": len(state.cursors._open),
+        "transactions": sum(each is not None and each.status == "in progress" for each in transactions),
+        "connections": sum(len(member.connections) for member in deployment.members),
+    }

@@ -1,0 +1,189 @@
+"""Two greenlets on one object: the second one enters at each switch of the first one.
+
+Either the calls take place one after the other, or one of them raises InvalidOperation and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+from bson import Timestamp
+
+from gmongo.errors import InvalidOperation
+from tests.gevent.switching import operations as made
+from tests.gevent.switching.harness import Scenario, Stage
+from tests.gevent.switching.operations import CONTENT, SlowFile, refill
+from tests.support.wait import comes_true
+
+Call = Callable[[Any], Any]
+REFUSED = "refused"
+
+
+class Shared(Scenario):
+    """Two calls of one object.
+
+    :param make: makes the object.
+    :param first: the call whose switches the second call meets.
+    :param after: checks the object and the documents; it gets the stage, the object and the results of both calls, and
+        each result may be :data:`REFUSED`.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[Stage], Any], first: Call, second: Call, after: Callable[..., None]
+    ) -> None:
+        self.name = name
+        self._make, self._first, self._second, self._after = make, first, second, after
+
+    def prepare(self, stage: Stage) -> None:
+        refill(stage.client)
+        stage.kept["subject"] = self._make(stage)
+
+    def act(self, stage: Stage) -> Any:
+        stage.kept["first"] = _outcome(self._first, stage.kept["subject"])
+
+    def enter(self, stage: Stage) -> None:
+        stage.others.append(gevent.spawn(_outcome, self._second, stage.kept["subject"]))
+
+    def conclude(self, stage: Stage) -> None:
+        second = stage.others[0].get() if stage.others else REFUSED
+        assert stage.error is None, repr(stage.error)
+        first = stage.kept["first"]
+        assert first != REFUSED or second != REFUSED, "both calls were refused"
+        self._after(stage, stage.kept.pop("subject"), first, second)
+
+
+def _outcome(call: Call, subject: Any) -> Any:
+    try:
+        return call(subject)
+    except InvalidOperation:
+        return REFUSED
+
+
+# What each call must have left
+
+
+def whole_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
+    """The file has the bytes of each call that was not refused, or nothing is left of it."""
+    if not file.closed:
+        file.close()
+    database = stage.client.operations
+    chunks = [chunk["data"] for chunk in database.fs.chunks.find({"files_id": 9}).sort("n")]
+    description = database.fs.files.find_one(9)
+    if description is None:
+        assert comes_true(lambda: not database.fs.chunks.count_documents({"files_id": 9})), "chunks are left"
+        return
+    content = b"".join(chunks)
+    assert len(content) == description["length"]
+    pieces = [piece for piece, result in ((CONTENT, first), (b"abcdef", second)) if result == piece]
+    assert content in (b"".join(pieces), b"".join(reversed(pieces))), content
+
+
+def each_byte_once(stage: Stage, file: Any, first: Any, second: Any) -> None:
+    pieces = [each for each in (first, second) if each != REFUSED]
+    assert sorted(b"".join(pieces) + file.read()) == sorted(CONTENT), pieces
+
+
+def session_works(stage: Stage, session: Any, first: Any, second: Any) -> None:
+    """The session ends its transaction, runs another one, and all changes of a transaction are there, or none."""
+    work = stage.client.operations.work
+    numbers = [work.find_one({"_id": number})["n"] for number in (2, 3)]
+    assert numbers in ([2, 3], [10, 10]), numbers
+    if first == 2:
+        assert numbers == [10, 10]
+    if not session.has_ended:
+        if session.in_transaction:
+            session.abort_transaction()
+        assert made.transact(session) in (0, 2)
+        session.end_session()
+
+
+def each_document_once(stage: Stage, cursor: Any, first: Any, second: Any) -> None:
+    taken = [each for part in (first, second) if part != REFUSED for each in part or ()]
+    assert len(set(taken)) == len(taken), taken
+    cursor.close()
+
+
+def take(cursor: Any) -> list[Any]:
+    return [document["_id"] for document in cursor]
+
+
+def take_changes(stream: Any) -> list[Any]:
+    taken = []
+    while (change := stream.try_next()) is not None:
+        taken.append(change["documentKey"]["_id"])
+    return taken
+
+
+def write(data: bytes) -> Call:
+    def call(file: Any) -> bytes:
+        file.write(SlowFile(data))
+        return data
+
+    return call
+
+
+def in_session(call: Callable[[Any, Any], Any]) -> Call:
+    return lambda session: call(session.client.operations.work, session)
+
+
+UPLOADS: dict[str, Call] = {
+    "write": write(b"abcdef"),
+    "close": lambda file: file.close(),
+    "abort": lambda file: file.abort(),
+    "writelines": lambda file: file.writelines([]),
+}
+READS: dict[str, Call] = {
+    "read": lambda file: file.read(3),
+    "readchunk": lambda file: file.readchunk(),
+    "readline": lambda file: file.readline(),
+    "next": lambda file: next(file),
+}
+IN_SESSIONS: dict[str, Call] = {
+    "find": in_session(lambda work, session: len(list(work.find({}, session=session, batch_size=2)))),
+    "insert": in_session(lambda work, session: work.insert_one({"_id": 9}, session=session).inserted_id),
+    "start_transaction": lambda session: session.start_transaction() and None,
+    "commit_transaction": lambda session: session.commit_transaction(),
+    "abort_transaction": lambda session: session.abort_transaction(),
+    "end_session": lambda session: session.end_session(),
+    "with_transaction": made.transact,
+    "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
+}
+SHARED = [
+    *(
+        Shared(f"GridIn.write and {name}", made.upload, write(CONTENT), call, whole_file)
+        for name, call in UPLOADS.items()
+    ),
+    *(
+        Shared(f"GridIn.{first} and {name}", made.stored_upload, UPLOADS[first], call, lambda *_: None)
+        for name, call in UPLOADS.items()
+        for first in ("close", "abort")
+    ),
+    *(
+        Shared(f"GridOut.{first} and {name}", made.download, READS[first], call, each_byte_once)
+        for name, call in READS.items()
+        for first in ("read", "readline")
+    ),
+    *(
+        Shared(f"ClientSession.{first} and {name}", made.session, IN_SESSIONS[first], call, session_works)
+        for name, call in IN_SESSIONS.items()
+        for first in ("with_transaction", "find")
+    ),
+    *(
+        Shared(f"transaction {first} and {name}", made.transaction, IN_SESSIONS[first], call, session_works)
+        for name, call in IN_SESSIONS.items()
+        for first in ("commit_transaction", "abort_transaction", "end_session", "find")
+    ),
+    *(
+        Shared(f"{kind} and {name}", make, read, call, each_document_once)
+        for kind, make, read in (
+            ("ChangeStream", made.stream, take_changes),
+            ("CommandCursor", made.command_cursor, take),
+            ("Cursor", made.cursor, take),
+            ("cursor that reads ahead", lambda stage: made.cursor(stage).read_ahead(), take),
+            ("GridOutCursor", made.file_cursor, lambda cursor: [file._id for file in cursor]),
+        )
+        for name, call in {"iteration": read, "close": lambda cursor: cursor.close()}.items()
+    ),
+]

@@ -1,0 +1,145 @@
+"""Follows the switches of one greenlet, and throws at one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakSet
+
+import gevent
+import greenlet
+from gevent import GreenletExit, get_hub
+
+from tests.gevent.switching.thrown import EARLY, ENTER, KILL, LATE, SPAWN, Kind, Running, Spawned
+
+
+class Tracer:
+    """Follows one greenlet, and throws into it at one of its switches.
+
+    :param point: the number of that switch, from 0; None is none of them.
+    :param kind: what to throw.
+    :ivar enter: starts a second greenlet, with the kind that throws nothing.
+    """
+
+    def __init__(self, point: int | None, kind: Kind | None, is_subject: Callable[[Any], bool]) -> None:
+        self.point = point
+        self.kind = kind
+        self.subject: Any = None
+        self.switches = 0
+        self.thrown: list[BaseException] = []
+        self.reached = False
+        self.seen: WeakSet[Any] = WeakSet()
+        self._is_subject = is_subject
+        self.enter: Callable[[], None] = int
+        self._over = False
+        self._hub = get_hub()
+        self._counts_spawns = kind is not None and kind.landing == SPAWN
+        self._left = () if kind is None or kind.makes is None else kind.makes
+
+    def __enter__(self) -> Tracer:
+        greenlet.settrace(self._trace)
+        if self._counts_spawns:
+            Spawned.heard = self._spawned
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        greenlet.settrace(None)
+        Spawned.heard = None
+        self._over = True
+
+    def _trace(self, event: str, args: tuple[Any, Any]) -> None:
+        origin, target = args
+        self.seen.add(target)
+        if self.subject is None:
+            if self._is_subject(target):
+                self.subject = target
+        elif origin is self.subject and target is self._hub:
+            if not origin.dead:
+                self._switched_out()
+        elif target is self.subject and origin is self._hub and event == "switch":
+            self._about_to_wake()
+
+    def _spawned(self, spawned: gevent.Greenlet[..., Any]) -> None:
+        number = self.switches
+        self.switches += 1
+        if number == self.point:
+            self.reached = True
+            self.thrown.append(GreenletExit())
+            spawned.kill(block=False)
+
+    def _switched_out(self) -> None:
+        if self._counts_spawns:
+            return
+        number = self.switches
+        self.switches += 1
+        if number == self.point and not self.reached:
+            self.reached = True
+            if self.kind is not None and self.kind.landing == EARLY:
+                self._hub.loop.run_callback(self._throw)
+            elif self.kind is not None and self.kind.landing == ENTER:
+                self._hub.loop.run_callback(self.enter)
+        elif self.thrown and self._left:
+            self._hub.loop.run_callback(self._throw)
+
+    def _about_to_wake(self) -> None:
+        if not self.reached or self.thrown or self.kind is None or self.kind.landing != LATE:
+            return
+        if self.switches != (self.point or 0) + 1:
+            return
+        error = self._next_error()
+        if error is not None:
+            # What a trace function raises is raised in the greenlet that is switched to, and ends the tracing.
+            self._hub.loop.run_callback(self._trace_again)
+            raise error
+
+    def missed(self) -> bool:
+        """Whether nothing was thrown although the greenlet switched again after the point.
+
+        At its last switch it may be over before what is thrown comes: then another callback wakes it first. Which one
+        is the last differs between runs, as a reply that is there already is read without a switch.
+        """
+        foreign = self.kind is not None and self.kind.foreign
+        return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
+
+    def _trace_again(self) -> None:
+        if not self._over:
+            greenlet.settrace(self._trace)
+        if self.subject is not None and not self.subject.dead and self._left:
+            self._throw()
+
+    def _next_error(self) -> BaseException | None:
+        assert self.kind is not None
+        if self.kind.makes is None:
+            error = Running.of(self.subject, self.kind.innermost)
+        elif self._left:
+            make, self._left = self._left[0], self._left[1:]
+            error = make()
+        else:
+            error = None
+        if error is not None:
+            self.thrown.append(error)
+        return error
+
+    def _throw(self) -> None:
+        if self.subject.dead:
+            return
+        error = self._next_error()
+        if error is not None:
+            self.subject.throw(error)
+
+
+class Entry(Tracer):
+    """Lets other greenlets enter at one switch of the first greenlet, and may then kill the first one."""
+
+    def __init__(
+        self, point: int, first: gevent.Greenlet[..., Any], enter: Callable[[], None], kills: bool = False
+    ) -> None:
+        super().__init__(point, KILL, lambda each: each is first)
+        self._first, self._enter, self._kills = first, enter, kills
+
+    def _throw(self) -> None:
+        if not self.thrown:
+            self.thrown.append(GreenletExit())
+            self._enter()
+            if self._kills:
+                get_hub().loop.run_callback(self._first.kill, GreenletExit, False)
