@@ -23,7 +23,7 @@ from gmongo.results import ClientBulkWriteResult
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
-from tests.support.faults import cut, silent
+from tests.support.faults import cut
 from tests.support.recorder import Recorder
 from tests.support.single import ScriptedServer
 
@@ -529,13 +529,3 @@ def test_a_lost_connection_after_a_batch_keeps_what_is_known():
         assert isinstance(caught.value.error, AutoReconnect)
         assert caught.value.partial_result.inserted_count == 1
         assert len(server.commands("bulkWrite")) == 2
-
-
-def test_a_timeout_of_the_application_passes_through(virtual_time):
-    with scripted() as server, MongoClient(*server.address) as client:
-        server.fail("bulkWrite", silent)
-        limit = gevent.Timeout(0.2)
-        with pytest.raises(gevent.Timeout) as caught, limit:
-            client.bulk_write([insert()])
-        assert caught.value is limit
-        assert client.bulk_write([insert()]).inserted_count == 1

@@ -201,17 +201,6 @@ def test_a_server_that_falls_silent_while_authenticating(server):
         find(client)
 
 
-def test_a_time_out_of_the_caller_during_authentication(server):
-    server.fail("saslContinue", silent)
-    with client_of(server) as client:
-        mine = gevent.Timeout(0.1)
-        with pytest.raises(gevent.Timeout) as caught, mine:
-            find(client)
-        assert caught.value is mine
-        assert find(client) == {"_id": 1}
-        assert client.pool_stats()[0]["pending"] == 0
-
-
 def test_a_server_that_does_not_know_the_password_itself(server):
     server.forge_final = lambda final: b"v=AAAA"
     with client_of(server) as client, pytest.raises(OperationFailure, match="could not prove that it knows"):

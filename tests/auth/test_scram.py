@@ -174,15 +174,6 @@ def test_the_greenlet_that_asked_first_may_be_killed():
     assert len(second.get(timeout=30)) == 2
 
 
-def test_derivation_that_is_killed_before_it_begins_is_repeated():
-    keys = ScramKeys()
-    asker = gevent.spawn(keys.derive, "sha256", b"p", b"s", 1)
-    gevent.sleep(0)
-    (derivation,) = keys._under_way.values()
-    derivation.kill(block=False)
-    assert len(asker.get(timeout=30)) == 2
-
-
 @pytest.mark.real_time
 def test_deriving_does_not_hold_the_loop(monkeypatch):
     """What derives waits here until the loop has had its turns, which it could not have if it was held."""

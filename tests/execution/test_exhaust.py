@@ -212,31 +212,6 @@ def test_rewinding_begins_a_new_stream(many: Any) -> None:
     assert at_rest(many.database.client)
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1000), ValueError("mine")])
-def test_an_interrupted_stream_leaves_nothing(deployment: Deployment, many: Any, go: Any, thrown: Any) -> None:
-    client = many.database.client
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
-    for _ in range(101):
-        next(cursor)
-    deployment.members[0].faults.answering.clear()
-
-    def work() -> Any:
-        try:
-            list(cursor)
-        except BaseException as error:
-            return error
-
-    greenlet = go(work)
-    gevent.sleep(0.1)
-    get_hub().loop.run_callback(greenlet.throw, thrown)
-    greenlet.join(1)
-    deployment.members[0].faults.answering.set()
-    assert greenlet.value is thrown
-    assert not cursor.alive
-    eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
-    assert client.db.c.find_one({}, {"_id": 1}) == {"_id": 0}
-
-
 def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)

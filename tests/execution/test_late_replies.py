@@ -23,7 +23,6 @@ from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.cmap import draining
 from gmongo.errors import (
     ConfigurationError,
     InvalidOperation,
@@ -433,26 +432,6 @@ def test_a_reader_that_is_killed_at_once_leaves_nothing(client, server, pools):
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
 
 
-def test_what_is_thrown_at_a_reader_ends_it_and_nothing_else(client, server, pools, monkeypatch):
-    """Such as a time-out that hits whatever runs; the hub has nothing to print of it."""
-    failed: list[Any] = []
-    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
-    readers: list[gevent.Greenlet] = []
-
-    def made(*arguments: Any) -> gevent.Greenlet:
-        readers.append(gevent.Greenlet(*arguments))
-        return readers[-1]
-
-    monkeypatch.setattr(draining, "Greenlet", made)
-    ask_late(client, server)
-    (reader,) = readers
-    gevent.sleep(0)  # it has begun
-    reader.kill(gevent.Timeout(10))
-    assert reader.successful() and not failed
-    eventually(lambda: counts(client) == (0, 0, 0, 0))
-    assert pools.only("Closed") == ["Closed 1 error"]
-
-
 def test_a_server_that_closes_instead(client, server, pools):
     ask_late(client, server)
     server.disconnect()
@@ -555,15 +534,6 @@ def test_behind_a_load_balancer_a_cursor_and_a_transaction_go_with_their_connect
 
 
 # What a late reply brings
-
-
-def test_the_cursor_that_a_late_reply_opens_is_ended(client, server):
-    server.cursor_id = 77
-    asking = gevent.spawn(lambda: next(client.d.c.find({"_id": "late"})))
-    server.asked.wait()
-    asking.kill()
-    server.release()
-    eventually(lambda: server.killed == [77])
 
 
 def test_a_late_reply_that_cannot_be_read_closes_the_connection(client, server, pools, monkeypatch):

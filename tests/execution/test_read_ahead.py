@@ -482,29 +482,6 @@ def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedSe
     assert len(client._executor.sessions) == 2
 
 
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1000), ValueError("mine")])
-def test_an_interrupted_wait_for_a_batch_leaves_nothing(
-    server: ScriptedServer, connect: Any, go: Any, thrown: BaseException
-) -> None:
-    client = connect(server)
-    server.fail("getMore", held(Event()))
-
-    def work() -> Any:
-        try:
-            return list(client.db.c.find().read_ahead())
-        except BaseException as error:
-            return error
-
-    greenlet = go(work)
-    server.wait_for("getMore")
-    gevent.sleep(0.01)
-    gevent.get_hub().loop.run_callback(greenlet.throw, thrown)
-    greenlet.join(1)
-    assert greenlet.value is thrown
-    eventually(lambda: at_rest(client))
-    server.wait_for("killCursors")
-
-
 def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_answers(
     server: ScriptedServer, connect: Any, go: Any
 ) -> None:
@@ -563,19 +540,6 @@ def test_a_kill_of_all_greenlets_ends_the_batch_and_not_more(server: ScriptedSer
     cursor.close()
     eventually(lambda: at_rest(client))
     assert client.db.c.find_one()
-
-
-def test_a_greenlet_that_is_ended_before_it_begins_is_replaced(server: ScriptedServer, connect: Any) -> None:
-    cursor = connect(server).db.c.find().read_ahead()
-    next(cursor)
-    eventually(lambda: len(server.commands("getMore")) == 1)
-    ahead = cursor._cursor.lease.ahead
-    eventually(lambda: not ahead.is_fetching)
-    ahead._arrived.clear()
-    ahead.start(needed=True)
-    ahead._greenlet.kill()
-    assert [next(cursor)["_id"] for _ in range(2)] == [1, 4]
-    cursor.close()
 
 
 def test_the_batch_on_its_way_does_not_hold_the_hub(server: ScriptedServer, connect: Any) -> None:

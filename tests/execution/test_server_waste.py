@@ -81,19 +81,6 @@ def test_a_limit_of_the_drivers_is_known_to_the_server_which_ends_it_by_itself(
     assert [each.body["maxTimeMS"] < 200 for each in deployment.commands.named(name)] == [True]
 
 
-def test_a_cursor_whose_greenlet_is_killed_is_ended(client, deployment, witness):
-    client.db.c.insert_many([{} for _ in range(10)])
-    slow(deployment, "getMore")
-    cursor = client.db.c.find({}, batch_size=2)
-    next(cursor)
-    next(cursor)
-    reading = gevent.spawn(next, cursor)
-    eventually(lambda: busy_with(witness) == ["getMore"])
-    reading.kill()
-    eventually(lambda: bool(deployment.commands.named("killCursors")))
-    eventually(lambda: busy_with(witness) == [])
-
-
 def test_a_cursor_that_cannot_be_closed_in_time_is_ended_in_the_background(deployment, connect):
     client = connect(deployment, maxPoolSize=1)
     client.db.c.insert_many([{} for _ in range(10)])

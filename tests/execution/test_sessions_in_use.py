@@ -178,31 +178,6 @@ def test_sessions_are_ended_with_the_client(deployment: Deployment) -> None:
     assert {bytes(lsid["id"]) for lsid in end.body["endSessions"]} == used
 
 
-def test_a_storm_of_kills_leaks_nothing(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, maxPoolSize=5, baseBackoffMS=5)
-    client.db.c.insert_many([{"_id": number} for number in range(20)])
-    fail(deployment, "find", times=20)
-
-    def work(number: int) -> None:
-        with client.start_session() as session:
-            session.with_transaction(lambda s: client.db.c.update_one({"_id": number}, {"$inc": {"x": 1}}, session=s))
-            list(client.db.c.find(batch_size=3, session=session))
-        list(client.db.c.find(batch_size=3))
-
-    crowd = [gevent.spawn(work, number % 20) for number in range(60)]
-    for turn, each in enumerate(crowd):
-        if turn % 2:
-            gevent.sleep(0.002)
-            each.kill()
-    gevent.joinall(crowd, timeout=10)
-    assert all(each.dead for each in crowd)
-    crowd.clear()
-    gc.collect()
-    eventually(lambda: not client._executor.sessions.in_use)
-    check_nothing_held(client)
-    client.db.command("ping")
-
-
 def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, client: Client) -> None:
     with client.start_session().bind() as session:
         client.db.c.insert_one({"_id": 1})

@@ -278,15 +278,6 @@ def test_a_negative_time() -> None:
         MongoClient("127.0.0.1", connect=False, timeoutMS=-1)
 
 
-def test_a_foreign_timeout_is_no_limit_of_ours(deployment: Deployment, client: Client) -> None:
-    slow(deployment, "find")
-    mine = gevent.Timeout(0.03)
-    with pytest.raises(gevent.Timeout) as raised, mine, gmongo.timeout(FAR):
-        client.db.c.find_one()
-    assert raised.value is mine
-    check_nothing_held(client)
-
-
 # What is a time-out
 
 

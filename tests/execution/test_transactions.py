@@ -7,7 +7,6 @@ from typing import Any
 
 import gevent
 import pytest
-from gevent import GreenletExit
 
 import gmongo
 from gmongo.client_session import ClientSession
@@ -35,67 +34,6 @@ def inside(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSessi
 
     with client.start_session() as session:
         yield session, (run, entered)
-
-
-def test_a_kill_in_the_middle_aborts(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
-    working = gevent.spawn(run, session)
-    assert entered.wait(5)
-    working.kill()
-    assert isinstance(working.value, GreenletExit)
-    assert len(deployment.commands.named("abortTransaction")) == 1
-    assert deployment.commands.named("commitTransaction") == []
-    assert not session.in_transaction
-    assert client.db.c.count_documents({}) == 0
-    client.db.c.insert_one({"_id": 1})  # no lock is left
-
-
-def test_a_foreign_timeout_is_raised_itself(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, _entered) = inside
-    mine = gevent.Timeout(0.05)
-    with pytest.raises(gevent.Timeout) as raised, mine:
-        run(session)
-    assert raised.value is mine
-    assert len(deployment.commands.named("abortTransaction")) == 1
-    assert not session.in_transaction
-    check = client.pool_stats()[0]
-    assert check["in_use"] == 0
-
-
-def test_a_foreign_exception_is_raised_itself(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
-
-    class Foreign(BaseException):
-        pass
-
-    foreign = Foreign()
-    outcome: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            run(session)
-        except BaseException as error:
-            outcome.append(error)
-
-    working = gevent.spawn(work)
-    assert entered.wait(5)
-    working.kill(foreign)
-    assert outcome == [foreign]
-    assert len(deployment.commands.named("abortTransaction")) == 1
-
-
-@pytest.mark.parametrize("command", ["insert", "commitTransaction"])
-def test_a_foreign_timeout_in_a_command(deployment: Deployment, client: Client, command: str) -> None:
-    client.db.c.insert_one({"_id": 0})
-    slow(deployment, command)
-    mine = gevent.Timeout(0.05)
-    with client.start_session() as session:
-        with pytest.raises(gevent.Timeout) as raised, mine:
-            session.with_transaction(lambda s: client.db.c.insert_one({"_id": 1}, session=s))
-        assert raised.value is mine
-        assert not session.in_transaction
-    check_nothing_held(client)
-    assert len(deployment.commands.named(command)) >= 1
 
 
 def test_a_kill_is_not_held_up_by_a_frozen_server(deployment: Deployment, client: Client, inside: Any) -> None:

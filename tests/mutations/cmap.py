@@ -519,7 +519,7 @@ MUTATIONS = (
         QUEUE,
         "            if error is not timeout:\n                raise\n",
         "",
-        "cmap/test_wait_queue unit/test_fair_queue gevent/test_foreign_timeouts",
+        "cmap/test_wait_queue unit/test_fair_queue gevent/test_switch_points",
     ),
     M(
         "c82",

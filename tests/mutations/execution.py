@@ -629,7 +629,7 @@ MUTATIONS = (
         COMMAND,
         "        if cursor is not None and take is not None:\n            take(cursor)\n",
         "",
-        "gevent/test_interruptions gevent/test_logging_and_listeners api/test_cursors",
+        "gevent/test_switch_points gevent/test_logging_and_listeners api/test_cursors",
     ),
     M(
         "e116",
@@ -637,7 +637,7 @@ MUTATIONS = (
         COMMAND,
         "            if sent is not None:\n                self._events.failed",
         "            if sent is not None and isinstance(error, Exception):\n                self._events.failed",
-        "execution/test_overload_events gevent/test_interruptions gevent/test_logging_and_listeners",
+        "execution/test_overload_events gevent/test_switch_points gevent/test_logging_and_listeners",
     ),
     M(
         "e117",

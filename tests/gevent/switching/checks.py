@@ -70,7 +70,7 @@ def nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: i
     if not comes_true(lambda: not any(stage.witness.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
     if not disturbed:
-        if stage.witness.unknown:
+        if stage.witness.unknown and not scenario.clears:
             faults.append(f"the server was marked Unknown: {stage.witness.unknown}")
         if not scenario.clears and not scenario.closes and stage.pool.generation != generation:
             faults.append("the pool was cleared")

@@ -46,13 +46,13 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 class Row(NamedTuple):
     """A public operation.
 
-    :ivar make: makes the object before the run.
+    :ivar subject: the name of the object that is made before the run.
     :ivar call: the call, with the object.
     :ivar expected: its result.
     :ivar wraps: whether an error of a callback comes out inside an error of another kind.
     """
 
-    make: Callable[[Stage], Any]
+    subject: str
     call: Callable[[Any], Any]
     expected: Any
     wraps: bool = False
@@ -72,7 +72,7 @@ class Operation(Scenario):
 
     def prepare(self, stage: Stage) -> None:
         refill(stage.client)
-        stage.kept["subject"] = self.row.make(stage)
+        stage.kept["subject"] = OBJECTS[self.row.subject](stage)
 
     def act(self, stage: Stage) -> Any:
         stage.kept["value"] = self.row.call(stage.kept.pop("subject"))
@@ -126,30 +126,36 @@ def refill(client: Any) -> None:
         database.work.drop_indexes()
 
 
-# Objects
+OBJECTS: dict[str, Callable[[Stage], Any]] = {
+    "client": lambda stage: stage.client,
+    "database": lambda stage: stage.client.operations,
+    "collection": lambda stage: stage.client.operations.work,
+    "coded": lambda stage: stage.client.operations.work.with_options(codec_options=CODED),
+    "session": lambda stage: stage.client.start_session(),
+    "cursor": lambda stage: stage.client.operations.work.find(batch_size=2),
+    "raw cursor": lambda stage: stage.client.operations.work.find_raw_batches(batch_size=2),
+    "command cursor": lambda stage: stage.client.operations.work.aggregate([], batchSize=2),
+    "cursor that reads ahead": lambda stage: stage.client.operations.work.find(batch_size=2).read_ahead(),
+    "files": lambda stage: GridFS(stage.client.operations),
+    "bucket": lambda stage: GridFSBucket(stage.client.operations, chunk_size_bytes=4),
+    "upload": lambda stage: GridFS(stage.client.operations).new_file(_id=9, chunkSize=4),
+    "download": lambda stage: GridFSBucket(stage.client.operations).open_download_stream(1),
+    "file cursor": lambda stage: GridFS(stage.client.operations).find({}, batch_size=1),
+}
 
 
-def collection(stage: Stage) -> Any:
+def made(function: Callable[[Stage], Any]) -> Callable[[Stage], Any]:
+    """Add the function to the objects, under its name."""
+    return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
+
+
+@made
+def indexed(stage: Stage) -> Any:
+    stage.client.operations.work.create_index("n")
     return stage.client.operations.work
 
 
-def indexed(stage: Stage) -> Any:
-    stage.client.operations.work.create_index("n")
-    return collection(stage)
-
-
-def database(stage: Stage) -> Any:
-    return stage.client.operations
-
-
-def client(stage: Stage) -> Any:
-    return stage.client
-
-
-def session(stage: Stage) -> Any:
-    return stage.client.start_session()
-
-
+@made
 def transaction(stage: Stage) -> Any:
     session = stage.client.start_session()
     session.start_transaction()
@@ -157,49 +163,19 @@ def transaction(stage: Stage) -> Any:
     return session
 
 
-def cursor(stage: Stage) -> Any:
-    return collection(stage).find(batch_size=2)
-
-
-def raw_cursor(stage: Stage) -> Any:
-    return collection(stage).find_raw_batches(batch_size=2)
-
-
-def command_cursor(stage: Stage) -> Any:
-    return collection(stage).aggregate([], batchSize=2)
-
-
+@made
 def stream(stage: Stage) -> Any:
-    stream = collection(stage).watch(max_await_time_ms=5)
-    collection(stage).update_many({}, SET)
+    stream = stage.client.operations.work.watch(max_await_time_ms=5)
+    stage.client.operations.work.update_many({}, SET)
     return stream
 
 
-def files(stage: Stage) -> Any:
-    return GridFS(stage.client.operations)
-
-
-def bucket(stage: Stage) -> Any:
-    return GridFSBucket(stage.client.operations, chunk_size_bytes=4)
-
-
-def upload(stage: Stage) -> Any:
-    return files(stage).new_file(_id=9, chunkSize=4)
-
-
+@made
 def stored_upload(stage: Stage) -> Any:
-    file = upload(stage)
+    file = OBJECTS["upload"](stage)
     file.write(CONTENT)
     file._flush()
     return file
-
-
-def download(stage: Stage) -> Any:
-    return bucket(stage).open_download_stream(1)
-
-
-def file_cursor(stage: Stage) -> Any:
-    return files(stage).find({}, batch_size=1)
 
 
 # Calls
@@ -264,14 +240,14 @@ def put(file: Any, call: Callable[[Any], Any]) -> Any:
         call(file)
 
 
-def rows(make: Callable[[Stage], Any], **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, Row]:
-    return {name: Row(make, *call) for name, call in calls.items()}
+def rows(subject: str, **calls: tuple[Callable[[Any], Any], Any]) -> dict[str, Row]:
+    return {name: Row(subject, *call) for name, call in calls.items()}
 
 
 BULK = [InsertOne({"_id": 9}), UpdateOne({"_id": 0}, SET), ReplaceOne({"_id": 2}, {"n": 9}), DeleteOne({"_id": 1})]
 
 COLLECTION = rows(
-    collection,
+    "collection",
     aggregate=(lambda c: ids(c.aggregate([], batchSize=2)), IDS),
     aggregate_raw_batches=(lambda c: raw_ids(c.aggregate_raw_batches([], batchSize=2)), IDS),
     bulk_write=(lambda c: c.bulk_write(BULK).modified_count, 2),
@@ -305,12 +281,12 @@ COLLECTION = rows(
     update_search_index=(refused(lambda c: c.update_search_index("default", {"mappings": {}})), None),
     watch=(watched, None),
 ) | rows(
-    indexed,
+    "indexed",
     drop_index=(lambda c: c.drop_index("n_1"), None),
     drop_indexes=(lambda c: c.drop_indexes(), None),
 )
 DATABASE = rows(
-    database,
+    "database",
     aggregate=(lambda d: [*d.client.admin.aggregate([{"$listLocalSessions": {}}, {"$limit": 1}])] and None, None),
     command=(lambda d: d.command("count", "work")["n"], 4),
     create_collection=(lambda d: d.create_collection("new").name, "new"),
@@ -323,7 +299,7 @@ DATABASE = rows(
     watch=(watched, None),
 )
 CLIENT = rows(
-    client,
+    "client",
     address=(lambda c: len(c.address), 2),
     drop_database=(lambda c: c.drop_database("operations"), None),
     is_mongos=(lambda c: c.is_mongos, False),
@@ -335,18 +311,18 @@ CLIENT = rows(
     watch=(watched, None),
 )
 SESSION = rows(
-    session,
+    "session",
     end_session=(lambda s: s.end_session(), None),
     start_transaction=(entered(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
     with_transaction=(entered(transact), 2),
 ) | rows(
-    transaction,
+    "transaction",
     __exit__=(lambda s: s.__exit__(None, None, None), None),
     abort_transaction=(entered(lambda s: s.abort_transaction()), None),
     commit_transaction=(entered(lambda s: s.commit_transaction()), None),
 )
 CURSOR = rows(
-    cursor,
+    "cursor",
     __exit__=(entered(lambda c: next(c)["_id"]), 0),
     __getitem__=(lambda c: c[3], {"_id": 3, "n": 3}),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
@@ -357,9 +333,9 @@ CURSOR = rows(
     read_ahead=(lambda c: ids(c.read_ahead()), IDS),
     to_list=(lambda c: ids(c.to_list()), IDS),
 )
-RAW_CURSOR = rows(raw_cursor, next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
+RAW_CURSOR = rows("raw cursor", next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
 COMMAND_CURSOR = rows(
-    command_cursor,
+    "command cursor",
     __exit__=(entered(lambda c: next(c)["_id"]), 0),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
     close=(lambda c: c.close(), None),
@@ -369,7 +345,7 @@ COMMAND_CURSOR = rows(
     try_next=(lambda c: [c.try_next()["_id"] for _ in IDS], IDS),
 )
 STREAM = rows(
-    stream,
+    "stream",
     __exit__=(entered(changed), IDS),
     __next__=(entered(lambda s: next(s)["documentKey"]), {"_id": 0}),
     close=(lambda s: s.close(), None),
@@ -377,7 +353,7 @@ STREAM = rows(
     try_next=(entered(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
 )
 FILES = rows(
-    files,
+    "files",
     delete=(lambda f: f.delete(1), None),
     exists=(lambda f: f.exists({"filename": "a"}), True),
     find=(lambda f: sorted(file.read() for file in f.find()), [CONTENT] * 2),
@@ -390,7 +366,7 @@ FILES = rows(
     put=(lambda f: f.put(CONTENT, _id=9, chunkSize=4), 9),
 )
 BUCKET = rows(
-    bucket,
+    "bucket",
     delete=(lambda b: b.delete(1), None),
     delete_by_name=(lambda b: b.delete_by_name("a"), None),
     download_to_stream=(lambda b: written(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
@@ -408,15 +384,15 @@ BUCKET = rows(
     upload_from_stream_with_id=(lambda b: b.upload_from_stream_with_id(9, "b", CONTENT), None),
 )
 UPLOAD = rows(
-    upload,
+    "upload",
     set=(entered(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
     __exit__=(lambda f: put(f, lambda file: file.write(CONTENT)), None),
     close=(entered(lambda f: (f.write(CONTENT), f.close())[1]), None),
     write=(entered(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
     writelines=(entered(lambda f: f.writelines([CONTENT, CONTENT])), None),
-) | rows(stored_upload, abort=(lambda f: f.abort(), None))
+) | rows("stored upload", abort=(lambda f: f.abort(), None))
 DOWNLOAD = rows(
-    download,
+    "download",
     __next__=(lambda f: next(f), CONTENT),
     close=(lambda f: (f.read(5), f.close())[0], CONTENT[:5]),
     length=(lambda f: f.length, 10),
@@ -428,7 +404,7 @@ DOWNLOAD = rows(
     readlines=(lambda f: f.readlines(), [CONTENT]),
     seek=(lambda f: (f.read(2), f.seek(6), f.read())[1:], (6, CONTENT[6:])),
 )
-FILE_CURSOR = rows(file_cursor, next=(lambda c: [c.next()._id, c.next()._id], [1, 2]))
+FILE_CURSOR = rows("file cursor", next=(lambda c: [c.next()._id, c.next()._id], [1, 2]))
 
 
 def read_in_session(session: Any) -> list[Any]:
@@ -497,32 +473,28 @@ def slowly(items: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def coded(stage: Stage) -> Any:
-    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
-    return collection(stage).with_options(codec_options=options)
-
-
+CODED: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Decoder(), Encoder()]))
 TWO = frozenset("ab")
 CALLBACKS = {
-    "decoder of find": Row(coded, lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
-    "decoder of find_one": Row(coded, lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
-    "decoder of aggregate": Row(coded, lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
+    "decoder of find": Row("coded", lambda c: ids(c.find(batch_size=2)), IDS, wraps=True),
+    "decoder of find_one": Row("coded", lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}, wraps=True),
+    "decoder of aggregate": Row("coded", lambda c: ids(c.aggregate([], batchSize=2)), IDS, wraps=True),
     "encoder of insert_many": Row(
-        coded, lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
+        "coded", lambda c: c.insert_many([{"_id": n, "n": TWO} for n in (8, 9)]).inserted_ids, [8, 9], wraps=True
     ),
     "encoder of update_one": Row(
-        coded, lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
+        "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
     ),
-    "mapping of insert_one": Row(collection, lambda c: c.insert_one(Slow({"_id": 9, "n": 1})).inserted_id, 9),
-    "mapping of find": Row(collection, lambda c: ids(c.find(Slow({"n": Slow({"$gt": 1})}))), [2, 3]),
-    "mapping of update_many": Row(collection, lambda c: c.update_many(Slow(LARGER), Slow(SET)).modified_count, 2),
-    "mapping of command": Row(database, lambda d: d.command(Slow({"count": "work"}))["n"], 4),
+    "mapping of insert_one": Row("collection", lambda c: c.insert_one(Slow({"_id": 9, "n": 1})).inserted_id, 9),
+    "mapping of find": Row("collection", lambda c: ids(c.find(Slow({"n": Slow({"$gt": 1})}))), [2, 3]),
+    "mapping of update_many": Row("collection", lambda c: c.update_many(Slow(LARGER), Slow(SET)).modified_count, 2),
+    "mapping of command": Row("database", lambda d: d.command(Slow({"count": "work"}))["n"], 4),
     "iterator of insert_many": Row(
-        collection, lambda c: c.insert_many(slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+        "collection", lambda c: c.insert_many(slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
     ),
-    "transaction callback": Row(session, entered(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
-    "file of write": Row(upload, entered(lambda f: f.write(SlowFile(CONTENT))), None),
-    "target of download": Row(bucket, lambda b: b.download_to_stream(1, SlowFile()), None),
+    "transaction callback": Row("session", entered(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
+    "file of write": Row("upload", entered(lambda f: f.write(SlowFile(CONTENT))), None),
+    "target of download": Row("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
 }
 
 GROUPS: dict[str, dict[str, Row]] = {

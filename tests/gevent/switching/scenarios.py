@@ -44,6 +44,24 @@ class FirstUse(Scenario):
         return stage.db.facts.find_one({"_id": 5})
 
 
+class PerishedConnection(EmptyPool):
+    name = "check-out that closes an idle connection"
+    warm = True
+    options = {"maxIdleTimeMS": 1}
+
+    def prepare(self, stage: Stage) -> None:
+        gevent.sleep(0.01)
+
+
+class FailedHandshake(EmptyPool):
+    name = "handshake that the server refuses"
+    clears = True
+
+    def prepare(self, stage: Stage) -> None:
+        stage.find_server()
+        fail(stage.deployment, "hello", "isMaster", errorCode=91)  # ShutdownInProgress
+
+
 class FullPool(Scenario):
     """The greenlet is the first of two that wait for the only connection."""
 
@@ -595,6 +613,8 @@ class Upkeep(OwnGreenlet):
 SCENARIOS: list[Scenario] = [
     FirstUse(),
     EmptyPool(),
+    PerishedConnection(),
+    FailedHandshake(),
     FullPool(),
     LostConnection(),
     PausingPool(),
@@ -602,10 +622,6 @@ SCENARIOS: list[Scenario] = [
     TlsHandshake(),
     OneCommand("insert", lambda db: db.written.insert_one({"a": 1})),
     OneCommand("find", lambda db: db.facts.find_one({"_id": 5})),
-    OneCommand("update", lambda db: db.written.update_one({"a": 1}, {"$set": {"b": 1}})),
-    OneCommand("delete", lambda db: db.written.delete_one({"a": 1})),
-    OneCommand("aggregate", lambda db: list(db.facts.aggregate([{"$match": {}}], batchSize=4)), 2),
-    OneCommand("find_one_and_update", lambda db: db.written.find_one_and_update({"a": 1}, {"$set": {"b": 1}})),
     OneCommand("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
     OneCommand("bulk write in batches", write_in_batches, 4),
     OneCommand("client bulk write", write_with_client),

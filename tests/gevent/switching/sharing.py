@@ -12,9 +12,8 @@ import gevent
 from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
-from tests.gevent.switching import operations as made
 from tests.gevent.switching.harness import Scenario, Stage
-from tests.gevent.switching.operations import CONTENT, SlowFile, refill
+from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, transact
 from tests.support.wait import comes_true
 
 Call = Callable[[Any], Any]
@@ -24,21 +23,19 @@ REFUSED = "refused"
 class Shared(Scenario):
     """Two calls of one object.
 
-    :param make: makes the object.
+    :param subject: the name of the object.
     :param first: the call whose switches the second call meets.
     :param after: checks the object and the documents; it gets the stage, the object and the results of both calls, and
         each result may be :data:`REFUSED`.
     """
 
-    def __init__(
-        self, name: str, make: Callable[[Stage], Any], first: Call, second: Call, after: Callable[..., None]
-    ) -> None:
+    def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:
         self.name = name
-        self._make, self._first, self._second, self._after = make, first, second, after
+        self._subject, self._first, self._second, self._after = subject, first, second, after
 
     def prepare(self, stage: Stage) -> None:
         refill(stage.client)
-        stage.kept["subject"] = self._make(stage)
+        stage.kept["subject"] = OBJECTS[self._subject](stage)
 
     def act(self, stage: Stage) -> Any:
         stage.kept["first"] = _outcome(self._first, stage.kept["subject"])
@@ -95,7 +92,7 @@ def session_works(stage: Stage, session: Any, first: Any, second: Any) -> None:
     if not session.has_ended:
         if session.in_transaction:
             session.abort_transaction()
-        assert made.transact(session) in (0, 2)
+        assert transact(session) in (0, 2)
         session.end_session()
 
 
@@ -147,42 +144,39 @@ IN_SESSIONS: dict[str, Call] = {
     "commit_transaction": lambda session: session.commit_transaction(),
     "abort_transaction": lambda session: session.abort_transaction(),
     "end_session": lambda session: session.end_session(),
-    "with_transaction": made.transact,
+    "with_transaction": transact,
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
 SHARED = [
+    *(Shared(f"GridIn.write and {name}", "upload", write(CONTENT), call, whole_file) for name, call in UPLOADS.items()),
     *(
-        Shared(f"GridIn.write and {name}", made.upload, write(CONTENT), call, whole_file)
-        for name, call in UPLOADS.items()
-    ),
-    *(
-        Shared(f"GridIn.{first} and {name}", made.stored_upload, UPLOADS[first], call, lambda *_: None)
+        Shared(f"GridIn.{first} and {name}", "stored upload", UPLOADS[first], call, lambda *_: None)
         for name, call in UPLOADS.items()
         for first in ("close", "abort")
     ),
     *(
-        Shared(f"GridOut.{first} and {name}", made.download, READS[first], call, each_byte_once)
+        Shared(f"GridOut.{first} and {name}", "download", READS[first], call, each_byte_once)
         for name, call in READS.items()
         for first in ("read", "readline")
     ),
     *(
-        Shared(f"ClientSession.{first} and {name}", made.session, IN_SESSIONS[first], call, session_works)
+        Shared(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, session_works)
         for name, call in IN_SESSIONS.items()
         for first in ("with_transaction", "find")
     ),
     *(
-        Shared(f"transaction {first} and {name}", made.transaction, IN_SESSIONS[first], call, session_works)
+        Shared(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, session_works)
         for name, call in IN_SESSIONS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
     *(
-        Shared(f"{kind} and {name}", make, read, call, each_document_once)
-        for kind, make, read in (
-            ("ChangeStream", made.stream, take_changes),
-            ("CommandCursor", made.command_cursor, take),
-            ("Cursor", made.cursor, take),
-            ("cursor that reads ahead", lambda stage: made.cursor(stage).read_ahead(), take),
-            ("GridOutCursor", made.file_cursor, lambda cursor: [file._id for file in cursor]),
+        Shared(f"{subject} and {name}", subject, read, call, each_document_once)
+        for subject, read in (
+            ("stream", take_changes),
+            ("command cursor", take),
+            ("cursor", take),
+            ("cursor that reads ahead", take),
+            ("file cursor", lambda cursor: [file._id for file in cursor]),
         )
         for name, call in {"iteration": read, "close": lambda cursor: cursor.close()}.items()
     ),
