@@ -26,7 +26,6 @@ from tests.support.recorder import short_name
 from tests.support.wait import comes_true
 
 MOST_POINTS = 60
-PATIENCE = 1.0  # seconds
 
 
 class Witness(HearsCommands, HearsHeartbeats, HearsServers):
@@ -191,7 +190,7 @@ def run(
             replaced = kind is not None and kind.landing == SPAWN and scenario.survives  # the greenlet that is followed
             if not comes_true(lambda: (replaced and tracer.thrown) or scenario.over(stage, tracer)):
                 faults.append("the scenario does not end")
-            gevent.joinall(stage.others, timeout=PATIENCE)
+            gevent.joinall(stage.others, timeout=checks.PATIENCE)
         stage.errors = tracer.thrown
         faults += checks.outcome(scenario, stage, tracer)
         checks.forget_frames(*tracer.thrown, stage.error)

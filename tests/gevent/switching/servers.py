@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
+from weakref import WeakSet
+
+import gevent
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
@@ -13,9 +17,10 @@ class RealDeployment:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        # The monitor of this client makes no check during a run, so that the tracer does not see its greenlet.
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
         self.observer.admin.command("ping")
+        # The driver greenlets of the observer outlive each run.
+        self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
     def set_fail_point(self, name: str, mode: Any, data: Any = None, *, member: Any = None) -> None:
         """Set a fail point of the server."""
