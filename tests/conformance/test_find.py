@@ -14,9 +14,9 @@ def test_a_rule_leads_to_the_tests_that_prove_it() -> None:
     assert "tests/cmap/test_populating.py::test_the_backoff_ends_when_an_operation_has_connected" in found("CMAP-97")
 
 
-@pytest.mark.parametrize("file", ["cmap/upkeep.py", "gmongo/cmap/upkeep.py", "./gmongo/cmap/upkeep.py"])
+@pytest.mark.parametrize("file", ["cmap/wait_queue.py", "gmongo/cmap/wait_queue.py", "./gmongo/cmap/wait_queue.py"])
 def test_a_file_leads_to_the_tests_that_notice_its_changes(file: str) -> None:
-    assert {"tests/cmap/test_populating.py", "tests/gevent/test_hub.py"} <= set(found(file))
+    assert {"tests/sdam/test_selection.py", "tests/unit/test_fair_queue.py"} <= set(found(file))
 
 
 def test_a_file_leads_to_the_tests_that_import_it() -> None:
@@ -29,7 +29,7 @@ def test_words_lead_to_the_tests_that_say_them(words: str) -> None:
 
 
 def test_words_lead_to_the_faults_that_mutations_make() -> None:
-    assert any(line.endswith("# the background is not woken when the back-off is over") for line in found("back-off"))
+    assert any(line.endswith("# a new description wakes the first waiter only") for line in found("wakes waiter"))
 
 
 @pytest.mark.parametrize("asked", ["CMAP-97", "sdam/monitor.py", "killed cursor"])

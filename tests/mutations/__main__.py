@@ -1,4 +1,4 @@
-"""Try mutations: ``python -m tests.mutations [--only cmap,w03]``, or, drawn at random, ``--random 100 --seed 7 [--only cmap,wire/tls.py]``.
+"""Try mutations: ``python -m tests.mutations [--only fork,w50]``, or, drawn at random, ``--random 100 --seed 7 [--only cmap,wire/tls.py]``.
 
 Each is applied to a copy of the project, and tests run there: those that the table names and then all of their folders, or, for one that
 was drawn, those that reach the line. A test that is red without a mutation is named, and proves nothing.
@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="names of mutations or areas, or with --random of packages or files, with commas between",
+        help="names of mutations or subjects, or with --random of packages or files, with commas between",
     )
     parser.add_argument("--own-only", action="store_true", help="do not run the folders of tests that passed")
     random = parser.add_argument_group("drawn at random")

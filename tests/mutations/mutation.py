@@ -21,8 +21,8 @@ class MutationError(Exception):
 class Mutation:
     """One small change.
 
-    :param name: short, such as ``c22``; its letters are the area.
-    :param what: what is wrong then, for people.
+    :param name: short, such as ``c35``.
+    :param what: the fault in the changed code, for people.
     :param file: below ``gmongo``.
     :param old: text that occurs once in the file.
     :param new: what takes its place.

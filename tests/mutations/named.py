@@ -1,4 +1,4 @@
-"""The mutations of the tables are tried."""
+"""Try the hand-written mutations of ``mutations.jsonl``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
 class Trial:
     """What came of a mutation.
 
-    :param area: it belongs to.
+    :param area: the subject of the mutation.
     :param outcome: one of :data:`OUTCOMES`.
     :param why: what killed it, or why it was not tried.
     :param seconds: it took.
@@ -65,14 +65,14 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
 
 
 def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
-    """The mutations of some names or areas; all, if there are none.
+    """Return the mutations with these names or subjects, or all mutations if `only` is empty.
 
     :raises ValueError: a name is that of nothing.
     """
     everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
     if unknown := set(only) - set(AREAS) - {mutation.name for _, mutation in everything}:
         raise ValueError(
-            f"there is neither a mutation nor an area {', '.join(sorted(unknown))}; areas: {', '.join(AREAS)}"
+            f"there is neither a mutation nor a subject {', '.join(sorted(unknown))}; subjects: {', '.join(AREAS)}"
         )
     return [(area, each) for area, each in everything if not only or area in only or each.name in only]
 
@@ -99,10 +99,10 @@ def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """A table of what came of them, area by area."""
+    """Return a table of the outcomes by subject."""
     counts = Counter((trial.area, trial.outcome) for trial in trials)
     rows = [
-        "| area | mutations | " + " | ".join(OUTCOMES) + " | killed |",
+        "| subject | mutations | " + " | ".join(OUTCOMES) + " | killed |",
         "|---|---:|" + "---:|" * (len(OUTCOMES) + 1),
     ]
     for area in [*AREAS, "all"]:

@@ -1,21 +1,30 @@
-"""All mutations, by area."""
+"""Read the hand-written mutations from ``mutations.jsonl``, one per line.
+
+A row is in the file only if both of these are true:
+
+- No random draw makes the same change. A draw (`kinds.py`) changes one operator, constant, condition, argument, return value,
+  loop, `except` or `finally`, or deletes one statement. A change of several statements or of their order is no draw.
+- The row is about an interleaving of greenlets, a fork, or security (certificates, authentication, secrets, limits of input).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
-from tests.mutations import cmap, execution, limits, load_balanced, ocsp, reading, rows, sdam, telemetry, wire
 from tests.mutations.mutation import Mutation
 
-AREAS: Mapping[str, tuple[Mutation, ...]] = {
-    "cmap": cmap.MUTATIONS,
-    "sdam": sdam.MUTATIONS,
-    "load balanced": load_balanced.MUTATIONS,
-    "execution": execution.MUTATIONS,
-    "limits": limits.MUTATIONS,
-    "reading": reading.MUTATIONS,
-    "telemetry and status": telemetry.MUTATIONS,
-    "ocsp": ocsp.MUTATIONS,
-    "wire and stable_api": wire.MUTATIONS,
-    "single rows": rows.MUTATIONS,
-}
+_FILE = Path(__file__).with_name("mutations.jsonl")
+
+
+def _read() -> Mapping[str, tuple[Mutation, ...]]:
+    areas: dict[str, list[Mutation]] = {"interleaving": [], "fork": [], "security": []}
+    for line in _FILE.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        areas[row.pop("subject")].append(Mutation(**row))
+    return {subject: tuple(mutations) for subject, mutations in areas.items()}
+
+
+AREAS = _read()
+"""The mutations by their subject."""

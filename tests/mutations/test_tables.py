@@ -1,4 +1,4 @@
-"""The mutations of the tables fit the code, so that they can be tried: ``python -m tests.mutations``."""
+"""The hand-written mutations fit the code, and ``python -m tests.mutations`` can apply them."""
 
 from __future__ import annotations
 
