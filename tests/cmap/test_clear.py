@@ -97,18 +97,24 @@ def test_a_waiter_for_a_place_to_connect_is_evicted_and_a_greenlet_that_connects
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
+@pytest.mark.parametrize("is_ready_again", [False, True])
 def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
-    new_pool: Any, recorder: Any, go: Any
+    is_ready_again: bool, new_pool: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)
     pool.check_in(connection)
-    pool.clear()
     recorder.forget()
+    pool.clear()
+    if is_ready_again:
+        pool.ready()
     waiting.join(timeout=5)
     assert not recorder.of("CheckedOut")
     assert isinstance(waiting.exception, PoolClearedError)
+    assert recorder.only("Closed") == ["Closed 1 stale"]
+    if is_ready_again:
+        assert pool.check_out().id == 2
 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-112", "CMAP-146")
@@ -366,19 +372,3 @@ def test_an_interruption_comes_before_the_socket(server: Any) -> None:
     connection.interrupt(PoolClearedError("cleared"))
     with pytest.raises(PoolClearedError):
         open_stream(connection)
-
-
-@pytest.mark.requirement("CMAP-28", "CMAP-146")
-def test_what_was_handed_over_is_stale_after_a_clear_though_the_pool_is_ready_again(
-    new_pool: Any, recorder: Any, go: Any
-) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    waiting = go(pool.check_out)
-    pool.check_in(connection)
-    pool.clear()
-    pool.ready()
-    waiting.join(timeout=5)
-    assert isinstance(waiting.exception, PoolClearedError)
-    assert recorder.only("Closed") == ["Closed 1 stale"]
-    assert pool.check_out().id == 2

@@ -12,7 +12,7 @@ from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, RETRYABLE, fail, told
 from tests.support.clients import Client
-from tests.support.recorder import Recorder, short_name
+from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
 
@@ -27,12 +27,8 @@ def test_1_pool_cleared_error(connect: Callable[..., Client], recorder: Recorder
         fail(deployment, "find", times=1, code=91, labels=None, blockConnection=True, blockTimeMS=100)
         both = [gevent.spawn(client.db.c.find_one) for _ in range(2)]
         gevent.joinall(both, timeout=5, raise_error=True)
-        pool = [
-            short_name(event)
-            for event in recorder.events
-            if short_name(event) in ("ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed")
-        ]
-        assert pool[:3] == ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
+        kinds = ["ConnectionCheckedOut", "PoolCleared", "ConnectionCheckOutFailed"]
+        assert recorder.only(*kinds)[:3] == kinds
         (failed,) = recorder.of("ConnectionCheckOutFailed")
         assert failed.reason == "connectionError"
         assert told(recorder, "find").count("CommandStarted") == 3

@@ -16,7 +16,6 @@ from gmongo.testing import Deployment
 from gmongo.testing.simulation.member import Member
 from gmongo.wire.message import OP_MSG
 from tests.stable_api.workload import everything
-from tests.support import single
 from tests.support.clients import make_client
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -111,43 +110,23 @@ def test_every_kind_of_deployment_may_demand_them(kind: str, connect: Any) -> No
 
 
 @pytest.mark.requirement("API-44")
-def test_the_handshake_is_a_hello_in_op_msg(
-    server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opcodes: list[int] = []
-    read = single.read_request
-
-    def reading(opcode: int, payload: bytes) -> Any:
-        opcodes.append(opcode)
-        return read(opcode, payload)
-
-    monkeypatch.setattr(single, "read_request", reading)
+def test_the_handshake_is_a_hello_in_op_msg(server: ScriptedServer, connect: Any) -> None:
     connect(f"mongodb://{server.name}", server_api=ServerApi("1")).db.c.find_one()
     eventually(lambda: server.commands("hello"))
-    assert set(opcodes) == {OP_MSG}
+    assert {each.opcode for each in server.received} == {OP_MSG}
     assert all(next(iter(hello)) == "hello" for hello in server.commands("handshake") + server.commands("hello"))
 
 
 @pytest.mark.requirement("API-44")
 @pytest.mark.parametrize("own", [{"apiVersion": "2"}, {"apiStrict": False}, {"apiVersion": "1", "apiStrict": True}])
-def test_no_document_has_a_key_twice(
-    own: dict[str, Any], server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    payloads: list[bytes] = []
-    read = single.read_request
-
-    def reading(opcode: int, payload: bytes) -> Any:
-        payloads.append(payload)
-        return read(opcode, payload)
-
-    monkeypatch.setattr(single, "read_request", reading)
+def test_no_document_has_a_key_twice(own: dict[str, Any], server: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb://{server.name}", server_api=ServerApi("1", strict=True))
     given = {"ping": 1, **own}
     client.admin.command(given)
     (ping,) = server.commands("ping")
     assert told(ping) == {"apiVersion": "1", "apiStrict": True}  # the client's go before the document's
-    for payload in payloads:
-        assert [payload.count(name.encode() + b"\0") for name in FIELDS] == [1, 1, 0]
+    for each in server.received:
+        assert [each.payload.count(name.encode() + b"\0") for name in FIELDS] == [1, 1, 0]
     assert given == {"ping": 1, **own}
 
 

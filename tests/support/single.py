@@ -40,7 +40,9 @@ class Received(NamedTuple):
     name: str
     command: dict[str, Any]
     connection: int
-    flags: int = 0
+    flags: int
+    opcode: int
+    payload: bytes
 
 
 def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
@@ -107,7 +109,7 @@ class Peer:
     def _answer(self, request_id: int, opcode: int, payload: bytes) -> None:
         flags, command = read_request(opcode, payload)
         name = command_name(command)
-        self.server.received.append(Received(name, command, self.number, flags))
+        self.server.received.append(Received(name, command, self.number, flags, opcode, payload))
         self.server.answering.wait()
         if flags & MORE_TO_COME:
             return
