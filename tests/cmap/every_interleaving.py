@@ -18,12 +18,11 @@ from greenlet import getcurrent
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pool import Pool
-from gmongo.cmap.state import PoolState
+from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import AutoReconnect
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from tests.cmap.every_state import faults_of, look_at
 from tests.support.listeners import HearsPools
 from tests.support.scheduler import Scheduler, Task
 
@@ -48,15 +47,19 @@ class Play(NamedTuple):
 
 
 class _Listener(HearsPools):
-    """Counts the events, and switches while it has one of those that it is told."""
+    """Counts the events, looks at their order, and switches during some of them."""
 
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches
         self.heard: Counter[str] = Counter()
+        self.state = ""  # of the pool, as the last event says
+        self.open: set[int] = set()  # the connections that are created and not closed
+        self.faults: list[str] = []
 
     def hear(self, event: Any) -> None:
         name = type(event).__name__.removesuffix("Event")
         self.heard[name] += 1
+        self._look_at(name, getattr(event, "connection_id", 0))
         me = getcurrent()
         if name in self.switches and isinstance(me, Task):
             going_on = Scheduler.current.run_callback(me.switch)
@@ -64,6 +67,22 @@ class _Listener(HearsPools):
                 Scheduler.current.switch()
             finally:
                 going_on.stop()
+
+    def _look_at(self, name: str, connection_id: int) -> None:
+        if name in ("PoolReady", "PoolCleared", "PoolClosed"):
+            if name == self.state != "":
+                self.faults.append("an event repeats the state of the pool")
+            self.state = name
+        elif name == "ConnectionCheckedOut" and self.state == "PoolClosed":
+            self.faults.append("a check-out succeeds in a closed pool")
+        elif name == "ConnectionCreated":
+            if self.open and connection_id <= max(self.open):
+                self.faults.append("a connection has the number of another one")
+            self.open.add(connection_id)
+        if connection_id and connection_id not in self.open:
+            self.faults.append("a connection has an event outside of its life")
+        if name == "ConnectionClosed":
+            self.open.discard(connection_id)
 
 
 class _InOrder(Delivery):
@@ -126,6 +145,7 @@ class World:
         self.check_outs: list[Task] = []
         self.establishing: dict[Task, Establishing] = {}
         self.in_use: dict[Task, Connection] = {}
+        self.asking: list[Task] = []  # the greenlets that check out, in the order of their requests
         self.forked = self.used_in_child = False
         self.astray: list[str] = []
         World.current = self
@@ -138,6 +158,7 @@ class World:
         """In the place of connecting and the handshake."""
         task = getcurrent()
         assert isinstance(task, Task)
+        self._look_for_overtaken(task)
         found = self.establishing[task] = Establishing(connection, [])
         try:
             self.scheduler.switch()
@@ -154,10 +175,14 @@ class World:
     def _check_out(self) -> None:
         task = getcurrent()
         assert isinstance(task, Task)
+        self.asking.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # as after a time-out that the application catches
+        except GreenletExit:  # as after a timeout that the application catches
+            self.asking.remove(task)
+            self.asking.append(task)
             connection = self.pool.check_out()
+        self._look_for_overtaken(task)
         if connection.error is not None and not connection.inherited and not self.play.listener_switches:
             self.astray.append("a check-out gets a broken connection")
         self.in_use[task] = connection
@@ -170,6 +195,11 @@ class World:
         finally:
             del self.in_use[task]
         self.pool.check_in(connection, connection.error)
+
+    def _look_for_overtaken(self, task: Task) -> None:
+        waiting = {waiter.greenlet for waiter in self.pool.machine.queue.waiters}
+        if task in self.asking and waiting.intersection(self.asking[: self.asking.index(task)]):
+            self.astray.append("a check-out is overtaken")
 
     def _use_in_child(self) -> None:
         self.used_in_child = True
@@ -242,6 +272,7 @@ class World:
         elif name == "fork":
             self.forked = True
             self.listener.heard.clear()
+            self.listener.state = ""
             pool.mark_forked(lambda: AutoReconnect("forked"))
         else:
             work = {
@@ -259,12 +290,28 @@ class World:
         """What must never be so."""
         machine, play = self.pool.machine, self.play
         yield from self.astray
+        yield from self.listener.faults
         yield from faults_of(machine, play.max_pool_size, play.max_connecting)
+        if not self.scheduler.has_ready() and not self.delivery.pending and not self.forked:
+            yield from self._faults_of_sleepers()
         users = list(self.in_use.values())
         if len(users) != len(set(users)):
             yield "a connection is used twice"
         if self.delivery.delivered != list(range(len(self.delivery.delivered))):
             yield "events are out of order"
+
+    def _faults_of_sleepers(self) -> Iterator[str]:
+        """Yield the faults of a moment in which no greenlet is awake."""
+        machine = self.pool.machine
+        if machine.state is not PoolState.READY:
+            if machine.queue.waiters:
+                yield "a waiter sleeps in a pool that is not ready"
+        elif machine.queue.waiters and (machine.available or machine.has_room()):
+            yield "a waiter sleeps that could be served"
+        if any(each.generation != machine.generations.current for each in machine.available):
+            yield "a stale connection is kept"
+        if machine.is_short() and machine._populating is None and not machine.upkeep_wakeup._is_set:
+            yield "the background sleeps, and minPoolSize is not reached"
 
     def look(self) -> Any:
         """What the state looks like: two that look the same have the same future."""
@@ -350,6 +397,29 @@ class World:
                 yield "a check-in has no event"
             if heard["ConnectionCreated"] != heard["ConnectionClosed"] + machine.total:
                 yield "a connection is not closed"
+
+
+def faults_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
+    """What must never be so with the connections of a pool."""
+    sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
+    if sum(map(len, sets)) != len(set().union(*sets)):
+        yield "a connection is in two sets"
+    if machine.total > max_pool_size:
+        yield "there are more connections than maxPoolSize"
+    if len(machine.pending) > max_connecting:
+        yield "more are being established than maxConnecting"
+    if machine.state is PoolState.CLOSED and machine.available:
+        yield "a closed pool has available connections"
+
+
+def look_at(machine: StateMachine, connection: Connection | None) -> Any:
+    """What matters of a connection for what may come."""
+    if connection is None:
+        return None
+    places = (machine.pending, "pending"), (machine.in_use, "in use")
+    where = next((name for place, name in places if connection in place), "elsewhere")
+    is_current = connection.generation == machine.generations.current
+    return where, is_current, connection.error is not None, connection.mid_message, connection.inherited
 
 
 def _target(callback: Any) -> Any:

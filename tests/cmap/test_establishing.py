@@ -307,7 +307,7 @@ def test_a_populated_connection_that_is_interrupted_by_a_clear(new_pool: Any, re
 
 
 def test_establish_is_what_the_pool_calls(monkeypatch: Any) -> None:
-    """The stateful test replaces it."""
+    """The explorer in `every_interleaving.py` replaces this name."""
     from gmongo.cmap import establishing
 
     assert establishing.establish is establish

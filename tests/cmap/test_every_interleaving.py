@@ -33,16 +33,18 @@ TALKING = Play(
     *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
+WAITING = Play(3, 3, 1, 1, frozenset())  # a populated connection goes to a waiter, and a second waiter may connect
 ALONE = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
-@pytest.mark.requirement("CMAP-39", "CMAP-97", "CMAP-102")
+@pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
     ("play", "depth", "least"),
     [
         (Play(3, 2, 2, 1), 6, 1000),
         (Play(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
         (TALKING, 8, 1000),
+        (WAITING, 9, 50),
         (ALONE, 14, 100),
     ],
 )
@@ -113,6 +115,47 @@ def two_establish_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 2 and self.total < 2)
 
 
+def has_room_for_one_more(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 1 and self.total < 2)
+
+
+def serves_the_last_first(patch: pytest.MonkeyPatch) -> None:
+    def hand(self: Any, item: Any) -> None:
+        waiter, _ = self.waiters.popitem(last=True)
+        self._hold_hub()
+        waiter.item = item
+        waiter.wake()
+
+    patch.setattr(WaitQueue, "hand", hand)
+
+
+def lets_a_newcomer_pass_the_queue(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateMachine, "request", lambda self: self._take() or self.queue.join())
+
+
+def serves_nothing_when_a_place_is_free(patch: pytest.MonkeyPatch) -> None:
+    def leave(self: StateMachine, connection: Any) -> None:
+        self.pending.discard(connection)
+        self._wake_upkeep()
+
+    patch.setattr(StateMachine, "_leave_pending", leave)
+
+
+def adds_what_it_hands_on_twice(patch: pytest.MonkeyPatch) -> None:
+    release = StateMachine._release
+
+    def releasing(self: StateMachine, connection: Any) -> None:
+        release(self, connection)
+        if connection in self.in_use:
+            self.available.append(connection)
+
+    patch.setattr(StateMachine, "_release", releasing)
+
+
+def finds_every_connection_good(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StateMachine, "_broken_reason", lambda self, connection: None)
+
+
 @pytest.mark.parametrize(
     ("seed", "play", "fault"),
     [
@@ -124,6 +167,13 @@ def two_establish_at_once(patch: pytest.MonkeyPatch) -> None:
         (delivers_out_of_turn, TALKING, "events are out of order"),
         (leaves_events_of_the_interrupted, TALKING, "events are not delivered"),
         (two_establish_at_once, Play(2, 2, 0, 1), "more are being established than maxConnecting"),
+        (has_room_for_one_more, Play(2, 1, 0, 1), "there are more connections than maxPoolSize"),
+        (serves_the_last_first, Play(3, 1, 0, 1), "a check-out is overtaken"),
+        (lets_a_newcomer_pass_the_queue, WAITING, "a check-out is overtaken"),
+        (serves_nothing_when_a_place_is_free, Play(2, 2, 0, 1), "a waiter sleeps that could be served"),
+        (adds_what_it_hands_on_twice, Play(2, 2, 1, 1), "a connection is in two sets"),
+        (finds_every_connection_good, SMALL, "a closed pool has available connections"),
+        (finds_every_connection_good, SMALL, "a stale connection is kept"),
     ],
 )
 def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], play: Play, fault: str) -> None:
