@@ -12,7 +12,7 @@ import pytest
 
 from .both import outcomes
 from .sources import all_must_be_there, require, source_of
-from .suites import SCRIPTS, SCRIPTS_WITH_TRANSACTIONS, SUITES
+from .suites import SCRIPTS, SUITES
 
 pytestmark = pytest.mark.long
 
@@ -64,9 +64,8 @@ def test_a_librarys_own_tests(suite, tmp_path):
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_an_application_of_a_library(name, tmp_path):
     require(*SCRIPTS[name])
-    deployment = ("--replica-set", "1") if name in SCRIPTS_WITH_TRANSACTIONS else ("--standalone",)
     script = str(SCRIPTS_FOLDER / f"{name}.py")
-    expected, missing, beyond_both = compared([script], tmp_path, tmp_path, deployment=deployment)
+    expected, missing, beyond_both = compared([script], tmp_path, tmp_path, deployment=("--standalone",))
     assert expected
     assert missing == beyond_both == set()
 
