@@ -125,7 +125,7 @@ SUITES = (
     Suite("flask-session", ("tests/test_mongodb.py",), 1, in_distribution=False),
 )
 
-# A file in the folder `scripts`, and the distributions that it needs. A library has a script only if its own tests do not
+# A file in the folder `scripts`, and the distributions that it needs. A library has a script only if its tests do not
 # judge gmongo: no source distribution has the tests, they need no server, or most of them fail for another reason.
 SCRIPTS = {
     "celery_worker": ("celery", "kombu"),
