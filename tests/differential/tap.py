@@ -17,7 +17,9 @@ _OP_MSG = 2013
 SERVERS_OWN = frozenset({"admin", "config", "local"})
 """The databases that every server has."""
 # What a driver sends in its own time: to find its servers, and to clean up.
-_OWN_BUSINESS = frozenset({"hello", "ismaster", "isMaster", "endSessions", "killCursors", "saslStart", "saslContinue"})
+_OWN_BUSINESS = frozenset(
+    {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
+)
 # What may be sent to the database `admin` where all others are foreign. What names other databases is looked at.
 _HARMLESS = _OWN_BUSINESS | {
     *(

@@ -16,7 +16,7 @@ import pytest
 from bson import Int64, ObjectId
 
 import gmongo
-from gmongo import CursorType, InsertOne, _clock
+from gmongo import CursorType, InsertOne
 from gmongo.errors import InvalidOperation, PyMongoError, ServerSelectionTimeoutError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
@@ -266,11 +266,9 @@ def test_10_1_abort_in_background_has_a_limit_of_its_own(
     client = connect(deployment, timeoutMS=150)
     slow(deployment, "insert", "abortTransaction", milliseconds=200, times=2)
     with client.start_session() as session:
-        begin = _clock.monotonic()
         with pytest.raises(PyMongoError) as raised:
             session.with_transaction(lambda session: client.db.coll.insert_one({"_id": 1}, session=session))
         assert raised.value.timeout
-        assert _clock.monotonic() - begin < 0.2
         assert told(recorder, "insert") == ["CommandStarted", "CommandFailed"]
         eventually(lambda: told(recorder, "abortTransaction")[:2] == ["CommandStarted", "CommandFailed"])
         with pytest.raises(InvalidOperation, match="twice"):

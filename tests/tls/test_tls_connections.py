@@ -379,7 +379,7 @@ def test_an_exchange_that_is_interrupted(server, files):
         assert find(client) is None
         interrupted, new = server.connections_of("find")
         assert interrupted != new
-        assert client.pool_stats()[0]["total"] == 1
+        assert client.pool_stats()[0]["total"] in (1, 2)  # the second one is for killSessions
 
 
 def test_a_connection_inherited_by_a_child_is_not_touched(server, files):

@@ -164,6 +164,15 @@ USUAL: dict[str, Any] = {
 }  # fmt: skip
 # In which respects each kind of operation is unusual. What each operation says of itself is not here.
 UNUSUAL: dict[str, set[str]] = {
+    "AbortAgain": {
+        "in_background",
+        "is_write",
+        "retries_overload",
+        "takes_max_time",
+        "takes_session",
+        "takes_write_concern",
+        "waits_for_server",
+    },
     "AbortTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
     "Aggregate": {"concern_first", "opens_cursor", "takes_read_concern"},
     "BulkWriteBatch": {"is_write", "opens_cursor", "retryable", "takes_write_concern"},
@@ -183,6 +192,7 @@ UNUSUAL: dict[str, set[str]] = {
     "GetMore": {"takes_max_time", "waits_for_documents"},
     "GetMoreAhead": {"in_background", "takes_max_time", "waits_for_documents"},
     "KillCursors": {"retries_overload", "waits_for_server"},
+    "KillSessions": {"in_background", "retries_overload", "takes_max_time", "takes_session", "waits_for_server"},
     "ReadCommand": {"retryable"},
     "RunCommand": {"is_generic"},
     "RunCursorCommand": {"opens_cursor"},

@@ -238,6 +238,7 @@ def test_the_end_of_a_transaction_is_told(error: BaseException | None, active: b
 def test_a_transaction_that_sends_nothing_ends_too(sends: bool) -> None:
     for name in ("commit", "abort"):
         executor, state = Mock(), Mock()
+        state.server_session.transaction_number = 1
         getattr(state.transaction, f"begin_{name}").return_value = sends
         getattr(TransactionEnd(executor, state), name)(5.0)
         assert executor.run.called is sends and executor.transaction_ended.called
