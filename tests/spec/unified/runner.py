@@ -99,11 +99,10 @@ class Run:
 
     def _await_events(self) -> None:
         """Wait for the events of an abort in the background; :meth:`_check` finds those that are missing."""
-        with gevent.Timeout(_PATIENCE, False):
-            for expected in self._case.get("expectEvents", []):
-                recorder = self.entities.client(expected["client"]).recorder
-                while len(recorder.of_kind(expected.get("eventType", "command"))) < len(expected["events"]):
-                    gevent.sleep(0.01)
+        for expected in self._case.get("expectEvents", []):
+            recorder = self.entities.client(expected["client"]).recorder
+            kind, count = expected.get("eventType", "command"), len(expected["events"])
+            recorder.wait_until(lambda: len(recorder.of_kind(kind)) >= count, _PATIENCE)  # noqa: B023
 
     def _stop(self) -> None:
         for each in self.entities.of_kind("client"):
