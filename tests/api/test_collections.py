@@ -135,7 +135,8 @@ def test_options_go_down_from_client_to_collection_and_can_be_replaced(database:
 
 
 def test_the_default_database(database: str) -> None:
-    with MongoClient[Any](database + "stock", connect=False) as client:
+    start, _, options = database.rpartition("/")
+    with MongoClient[Any](f"{start}/stock{options}", connect=False) as client:
         assert client.get_default_database().name == "stock"
         assert client.get_database().name == "stock"
         assert client.get_default_database("other", write_concern=WriteConcern(w=0)).write_concern.document == {"w": 0}

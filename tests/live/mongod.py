@@ -38,6 +38,7 @@ def started(
     tls: bool = False,
     mechanism: str | None = None,
     compressor: str | None = None,
+    accepts_version_2: bool = True,
     api_version: str | None = None,
 ) -> Iterator[Started]:
     """Start a deployment, which ends with the block.
@@ -47,13 +48,14 @@ def started(
     :param tls: True if clients must use TLS.
     :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
     :param compressor: the compressor that clients use.
+    :param accepts_version_2: True if the servers accept version 2 of the Stable API, as the official tests need it.
     :param api_version: the version of the Stable API that the servers require of each command.
     """
     settings: dict[str, Any] = {
         "tls": tls or mechanism == "MONGODB-X509",
         "users": {_USER: _PASSWORD} if mechanism else {},
         "require_api_version": api_version is not None,
-        "parameters": {"acceptApiVersion2": True},
+        "parameters": {"acceptApiVersion2": accepts_version_2},
     }
     options = {"compressors": compressor} if compressor else {}
     if members:

@@ -112,7 +112,7 @@ def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
     command = run.command(folder)
     if "tests.live" in command:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
-    with started(run.members) as deployment:
+    with started(run.members, accepts_version_2=False) as deployment:
         command += ["--check", deployment.uri] if _ANSWERS in command else []
         environment = {**os.environ, URI_VARIABLE: deployment.uri}
         return subprocess.run(command, check=False, env=environment, **settings)  # type: ignore[call-overload, no-any-return]
