@@ -126,5 +126,12 @@ def milliseconds(seconds: float) -> str:
 
     :param seconds: the duration.
     """
-    number = seconds * 1000
-    return f"{number:.3g} ms" if number < 100 else f"{number:.0f} ms"
+    return f"{decimal(seconds * 1000)} ms"
+
+
+def decimal(number: float) -> str:
+    """Return a number with three significant digits or as an integer, without an exponent.
+
+    :param number: not negative, and 0.0001 at least unless it is 0.
+    """
+    return f"{number:.3g}" if number < 100 else f"{number:.0f}"

@@ -793,7 +793,7 @@ def _shown(name: str, value: object) -> str:
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
-        return f"{value * 1000:g}"
+        return f"{value * 1000:.10g}"
     return repr(value)
 
 

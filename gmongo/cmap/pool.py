@@ -16,6 +16,7 @@ from gevent import getcurrent
 from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
+from gmongo._short_text import decimal, milliseconds
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
@@ -189,10 +190,13 @@ class Pool:
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
         longest = holders(machine.in_use, _HOLDERS_SHOWN)
-        held = ", longest held for {seconds:.3g} s by {greenlet}: {operation}".format(**longest[0]) if longest else ""
+        held = ""
+        if longest:
+            seconds = decimal(longest[0]["seconds"])
+            held = ", longest held for {} s by {greenlet}: {operation}".format(seconds, **longest[0])
         details = (
             f", being established: {len(machine.pending)} (maxConnecting: {options.max_connecting}), "
-            f"{option}: {max(limit or 0, 0) * 1000:.4g} ms{held}"
+            f"{option}: {milliseconds(max(limit or 0, 0))}{held}"
         )
         if self._load_balanced:
             message = f"Timeout waiting for connection from the connection pool{sizes}"

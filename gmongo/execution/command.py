@@ -171,9 +171,11 @@ class CommandRunner:
             if not connection.usable:  # the server may still be busy with its command
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
-                if isinstance(error, (PyMongoError, BSONError)):
-                    session.dirty, session = True, None
-                else:
+                is_own = isinstance(error, (PyMongoError, BSONError))
+                session.dirty = session.dirty or is_own
+                if is_own and not isinstance(error, NetworkTimeout):
+                    session = None
+                else:  # the server may still execute the command, and may open a cursor
                     session.interrupted(connection.address)
             if connection.unanswered is not None:
                 late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)

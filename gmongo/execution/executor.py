@@ -188,7 +188,7 @@ class Executor:
     @property
     def own_limit(self) -> str:
         """The option that limits an operation where no :func:`gmongo.timeout` does, and its value."""
-        return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:g} ms)"
+        return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def limited(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
         """The same executor with another limit, for a database, a collection or a session; itself if there is none.

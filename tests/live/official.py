@@ -20,7 +20,7 @@ from tests.spec.unified.skips import BY_THE_TEST, Use, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
-_TRIES = 3
+_TRIES = 5
 _OF_SEVERAL = ("replSetStepDown", "Topology lifecycle")
 
 

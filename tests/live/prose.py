@@ -23,7 +23,7 @@ from tests.support import clients
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 PART = "prose tests"
-_TIME_LIMITS, _ATTEMPTS = "test_prose_time_limits.py", 3
+_TIME_LIMITS, _ATTEMPTS = "test_prose_time_limits.py", 5
 _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
 

@@ -27,6 +27,7 @@ _OFFICIAL = ("--only", official.PART, "--only", prose.PART)
 _WITH_LOAD = (*_OFFICIAL, "--only", work.CAMPAIGN, "--steps", "20")
 _LIMIT = 3600.0  # seconds for one run
 _ANSWERS = "tests.simulation.answers"
+_OWN_SERVERS = "--mongodb-members"  # each process of pytest starts a server
 
 
 class Run(NamedTuple):
@@ -70,6 +71,7 @@ LONG = (
     *CI,
     Run("campaign with killed and stopped members", 3, ("--only", work.CAMPAIGN, "--steps", "40")),
     Run("main job", 3, ("--only", work.MAIN_JOB)),
+    Run("switch points, replica set of 1", 1, ("tests/gevent/test_switch_points.py", "-n", "2", _OWN_SERVERS, "1")),
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
@@ -110,7 +112,7 @@ def perform(run: Run) -> bool:
 def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": _LIMIT}
     command = run.command(folder)
-    if "tests.live" in command:
+    if "tests.live" in command or _OWN_SERVERS in command:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
     with started(run.members, accepts_version_2=False) as deployment:
         command += ["--check", deployment.uri] if _ANSWERS in command else []

@@ -19,7 +19,7 @@ from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.gevent.switching import checks
 from tests.gevent.switching.servers import RealDeployment
-from tests.gevent.switching.thrown import ENTER, SPAWN, Kind
+from tests.gevent.switching.thrown import SPAWN, Kind
 from tests.gevent.switching.tracing import Tracer
 from tests.support.listeners import HearsCommands, HearsHeartbeats, HearsPools, HearsServers
 from tests.support.recorder import short_name
@@ -199,9 +199,7 @@ def run(
         except AssertionError as error:
             faults.append(f"{error}")
         faults += checks.nothing_lost(scenario, stage, tracer, generation)
-        # A reply that comes after the driver's own timeout may open a cursor, which lives until its session expires.
-        own_timeout = kind is not None and kind.makes is None and kind.landing != ENTER
-        faults += before.left_open("transactions", *(() if scenario.ends_cursors or own_timeout else ("cursors",)))
+        faults += before.left_open("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         stage.client.close()
         result, seen = Result(tracer), tracer.seen
         stage.greenlet = stage.error = None
