@@ -490,7 +490,7 @@ def test_an_iteration_that_resumes_at_its_beginning_may_have_to_do_so_again():
         assert len(server.commands("aggregate")) == 3
 
 
-def test_a_stream_outlives_an_outage():
+def test_a_stream_outlives_an_outage(virtual_time):
     with (
         Stream([], [event(1)]) as server,
         watching(server, serverSelectionTimeoutMS=200) as client,
