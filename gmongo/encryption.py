@@ -135,7 +135,7 @@ class ClientEncryption(Generic[DocumentType]):
         if not isinstance(kms_providers, Mapping):
             raise ValueError("kms_providers must be a dict")
         _check_callback(kms_connect_callback)
-        self._keys = key_vault(key_vault_client, key_vault_namespace)
+        self._keys: Collection[Value] = key_vault(key_vault_client, key_vault_namespace)
         if timeout_ms is not None:
             self._keys = self._keys.with_options(timeout_ms=timeout_ms)
         self._codec_options = codec_options

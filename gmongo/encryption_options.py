@@ -5,21 +5,18 @@ key management services.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from bson.int64 import Int64
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectCallback, KMSConnectContext
 from gmongo._encryption.handle import Settings
-from gmongo._encryption.key_vault import split_namespace
+from gmongo._encryption.key_vault import Client, split_namespace
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
 from gmongo._locals import forgets_locals
 from gmongo._short_text import short
-
-if TYPE_CHECKING:
-    from gmongo.mongo_client import MongoClient
 
 __all__ = [
     "AutoEncryptionOpts",
@@ -95,7 +92,7 @@ class AutoEncryptionOpts:
         self,
         kms_providers: Document,
         key_vault_namespace: str,
-        key_vault_client: MongoClient[Value] | None = None,
+        key_vault_client: Client | None = None,
         schema_map: Document | None = None,
         bypass_auto_encryption: bool = False,
         mongocryptd_uri: str = "mongodb://localhost:27020",

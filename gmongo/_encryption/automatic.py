@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import bson
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Document
 from gmongo._encryption.explicit import opened
-from gmongo._encryption.key_vault import KeyVault, key_vault, split_namespace
+from gmongo._encryption.key_vault import Client, KeyVault, key_vault, split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import Native, contexts
 from gmongo._encryption.machine import Machine
@@ -19,9 +18,6 @@ from gmongo._encryption.query_analysis import Mongocryptd
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import EncryptionError
 from gmongo.wire.message import Buffer
-
-if TYPE_CHECKING:
-    from gmongo.mongo_client import MongoClient
 
 
 class Encrypter:
@@ -37,10 +33,10 @@ class Encrypter:
 
     def __init__(
         self,
-        client: MongoClient[Value],
+        client: Client,
         options: AutoEncryptionOpts,
-        new_client: Callable[..., MongoClient[Value]],
-        new_silent_client: Callable[..., MongoClient[Value]],
+        new_client: Callable[..., Client],
+        new_silent_client: Callable[..., Client],
         construction: Document,
     ) -> None:
         split_namespace(options._key_vault_namespace)
@@ -50,7 +46,7 @@ class Encrypter:
         self._is_unlimited = client.options.merged.get("maxpoolsize", 1) in (0, None)
         self._new_client = new_client
         self._construction = construction
-        self._internal: MongoClient[Value] | None = None
+        self._internal: Client | None = None
         self._mongocryptd: Mongocryptd | None = None
         self._encrypts = not options._bypass_auto_encryption
         if options._settings.analyses and self._encrypts and self._handle.crypt_shared_version is None:
@@ -89,7 +85,7 @@ class Encrypter:
         client = self.options._key_vault_client or self.other_client()
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
-    def other_client(self) -> MongoClient[Value]:
+    def other_client(self) -> Client:
         """A client for the same deployment: the same one, if it has connections without limit, or one beside it.
 
         An operation asks through it while it holds a connection. In one limited pool all connections could be held by

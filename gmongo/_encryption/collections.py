@@ -5,21 +5,42 @@ Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Any, Protocol
 
-from gmongo._documents import Document, DocumentDict, Value
+from gmongo._documents import Document, DocumentDict
 from gmongo._inherited_options import parts_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
+from gmongo.execution.context import OperationContext
+from gmongo.execution.executor import Executor
+from gmongo.execution.sessions import SessionHandle
 from gmongo.operations.run_command import WriteCommand
-
-if TYPE_CHECKING:
-    from gmongo.client_session import ClientSession
-    from gmongo.database import Database
 
 _CLUSTERED = {"key": {"_id": 1}, "unique": True}
 INDEX = [("__safeContent__", 1)]
+
+
+class Database(Protocol):
+    """The part of a :class:`~gmongo.database.Database` that these functions use."""
+
+    _executor: Executor
+
+    @property
+    def _context(self) -> OperationContext:
+        """The context of its operations."""
+
+    @property
+    def client(self) -> Any:
+        """The client of the database."""
+
+    @property
+    def name(self) -> str:
+        """The name of the database."""
+
+    def list_collections(self, session: Any, filter: Document) -> Iterable[DocumentDict]:
+        """List the collections that match."""
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
@@ -48,7 +69,7 @@ class _CreateStateCollection(WriteCommand):
 
 
 def create_state_collections(
-    database: Database[Value], name: str, encrypted_fields: Document, session: ClientSession | None
+    database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
     """Create the collections beside one that is about to be created.
 
@@ -59,9 +80,7 @@ def create_state_collections(
         database._executor.run(operation, session)
 
 
-def encrypted_fields_of(
-    database: Database[Value], name: str, session: ClientSession | None, *, ask: bool
-) -> Document | None:
+def encrypted_fields_of(database: Database, name: str, session: SessionHandle | None, *, ask: bool) -> Document | None:
     """What the options of the client say of a collection, or the server.
 
     :param ask: whether to ask the server, if the options say nothing.
@@ -70,7 +89,7 @@ def encrypted_fields_of(
     encrypter = parts_of(database.client)._encrypter
     if encrypter is None:
         return None
-    found = encrypter.encrypted_fields(f"{database.name}.{name}")
+    found: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
     if found is None and ask:
         for each in database.list_collections(session, {"name": name}):
             found = (each.get("options") or {}).get("encryptedFields")

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import bson
 from bson import Binary
 
-from gmongo._documents import Document, Value
+from gmongo._documents import Document
 from gmongo._encryption.connect_callback import KMSConnectContext
 from gmongo._encryption.context import Make
 from gmongo._encryption.handle import Handle, Settings
-from gmongo._encryption.key_vault import RAW, KeyVault
+from gmongo._encryption.key_vault import RAW, Keys, KeyVault
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import DataKeyOpts, ExplicitEncryptOpts, MongoCryptError, Native, contexts
 from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
-
-if TYPE_CHECKING:
-    from gmongo.collection import Collection
 
 # With these, a small value becomes an index of hundreds of tokens.
 _LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
@@ -46,7 +42,7 @@ class Explicit:
     def __init__(
         self,
         settings: Settings,
-        keys: Collection[Value],
+        keys: Keys,
         tls: KmsTls,
         connect_callback: Callable[[KMSConnectContext], object] | None,
     ) -> None:

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from bson import Binary
 from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
-from gmongo._documents import Value
+from gmongo._documents import Document, Value
 from gmongo.errors import ConfigurationError
+from gmongo.execution.executor import Executor
 from gmongo.read_concern import ReadConcern
 from gmongo.write_concern import WriteConcern
 
-if TYPE_CHECKING:
-    from gmongo.collection import Collection
-    from gmongo.mongo_client import MongoClient
-
 RAW: CodecOptions[Value] = CodecOptions(document_class=RawBSONDocument)
+
+
+class Client(Protocol):
+    """The part of a :class:`~gmongo.mongo_client.MongoClient` that encryption uses."""
+
+    _executor: Executor
+
+    @property
+    def options(self) -> Any:
+        """The options of the client."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a database."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+
+class Keys(Protocol):
+    """The part of a collection that encryption uses for data keys."""
+
+    _executor: Executor
+
+    def find(self, filter: Document) -> Any:
+        """Return a cursor over the keys that match."""
+
+    def insert_one(self, document: Document) -> object:
+        """Insert a key."""
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
@@ -34,7 +59,7 @@ def split_namespace(namespace: str) -> tuple[str, str]:
     return database, collection
 
 
-def key_vault(client: MongoClient[Value], namespace: str) -> Collection[Value]:
+def key_vault(client: Client, namespace: str) -> Any:
     """The collection of the keys, whose documents are left encoded.
 
     :raises ConfigurationError: the namespace is none.
@@ -51,7 +76,7 @@ class KeyVault:
     :param collection: of the keys.
     """
 
-    def __init__(self, collection: Collection[Value]) -> None:
+    def __init__(self, collection: Keys) -> None:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:

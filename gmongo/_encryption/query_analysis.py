@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from bson.raw_bson import RawBSONDocument
 from gevent import sleep
 
-from gmongo._documents import DocumentDict, Value
+from gmongo._documents import DocumentDict
+from gmongo._encryption.key_vault import Client
 from gmongo._safe_log import safely
 from gmongo.cmap.quoting import without_quotes
 from gmongo.encryption_options import AutoEncryptionOpts
@@ -20,9 +20,6 @@ from gmongo.execution.context import OperationContext
 from gmongo.operations.run_command import RunCommand
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-
-if TYPE_CHECKING:
-    from gmongo.mongo_client import MongoClient
 
 _SELECTION_TIMEOUT_MS = 10_000
 # What a refusal may quote: it says which field of the schema is at fault.
@@ -37,8 +34,8 @@ class Mongocryptd:
     :param new_client: makes the client that it is asked through, of which nothing is seen: it sends plaintext.
     """
 
-    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., MongoClient[Value]]) -> None:
-        self._client: MongoClient[Value] = new_client(
+    def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
+        self._client: Client = new_client(
             options._mongocryptd_uri, connect=False, serverSelectionTimeoutMS=_SELECTION_TIMEOUT_MS
         )
         self._command = options._mongocryptd_command

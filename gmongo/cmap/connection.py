@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from bson.errors import InvalidBSON
 from bson.objectid import ObjectId
@@ -26,8 +26,7 @@ from gmongo.wire.reply import is_sound
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 if TYPE_CHECKING:
-    from gmongo.cmap.authentication import Authentication
-    from gmongo.cmap.connecting import Progress
+    from gmongo.cmap.progress import Progress
 
 
 Decoded = TypeVar("Decoded")
@@ -41,6 +40,13 @@ class Purpose(Enum):
     CURSOR = "cursors"
     TRANSACTION = "transactions"
     OTHER = "other operations"
+
+
+class Reauthentication(Protocol):
+    """The authentication of a connection, which can be repeated."""
+
+    def again(self, seconds: float | None) -> None:
+        """Authenticate once more, within `seconds`."""
 
 
 class Connection:
@@ -113,7 +119,7 @@ class Connection:
         self.unanswered: int | None = None
         self.late_reply: LateReply | None = None  # what looks at that reply; None if it must not be waited for
         self.reply_is_due = False  # whether the server ends the request by itself at this time
-        self.authentication: Authentication | None = None  # how it has authenticated, if it has
+        self.authentication: Reauthentication | None = None  # how it has authenticated, if it has
         self.progress: Progress | None = None  # while it is established
         self.race: Race | None = None  # while several TCP connections are in progress
         self._ref = ref

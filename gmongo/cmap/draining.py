@@ -7,21 +7,29 @@ use meanwhile. A clear, a close or a fork ends the wait by closing the connectio
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gevent import Greenlet
 
 from gmongo.cmap.connection import Connection
-
-if TYPE_CHECKING:
-    from gmongo.cmap.pool import Pool
-
+from gmongo.cmap.options import PoolOptions
 
 # Seconds for the error of a server that ends a command by its `maxTimeMS`, as the client has done just before.
 _TIME_FOR_DUE_REPLY = 0.25
 
 
-def drain_soon(pool: Pool, connection: Connection) -> None:
+class PoolOfConnection(Protocol):
+    """The part of a pool that the reader of a late reply uses."""
+
+    @property
+    def options(self) -> PoolOptions:
+        """Sizes and times."""
+
+    def drained(self, connection: Connection) -> None:
+        """The wait for the late reply is over."""
+
+
+def drain_soon(pool: PoolOfConnection, connection: Connection) -> None:
     """Begin to read the late reply of a connection. Does not switch.
 
     A link tells the pool of the end, since a greenlet that is killed before it begins runs none of its own cleanup.
@@ -40,7 +48,7 @@ def _read(connection: Connection, seconds: float, most: int) -> None:
         pass
 
 
-def _ended(reference: weakref.ref[Pool], connection: Connection) -> None:
+def _ended(reference: weakref.ref[PoolOfConnection], connection: Connection) -> None:
     pool = reference()
     if pool is None or connection.inherited:  # the child's pool has forgotten it, or will
         connection.close()

@@ -11,9 +11,10 @@ from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.authentication import authentication_of
-from gmongo.cmap.connecting import AUTHENTICATION, HELLO, ConnectLimit, Progress, connect
+from gmongo.cmap.connecting import ConnectLimit, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
 from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import AutoReconnect, ConfigurationError
 from gmongo.wire.compression import choose

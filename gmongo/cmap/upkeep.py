@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gevent import spawn
 
-from gmongo.cmap.state import PoolState
-
-if TYPE_CHECKING:
-    from gmongo.cmap.pool import Pool
+from gmongo.cmap.establishing import Establisher
+from gmongo.cmap.options import PoolOptions
+from gmongo.cmap.state import PoolState, StateMachine
 
 END = -1.0  # seconds of a pause after which there is no further run
 _SHORTEST_PAUSE = 0.1
 
 
-def upkeep(pool: Pool) -> float:
+class MaintainedPool(Protocol):
+    """The part of a pool that its background uses."""
+
+    @property
+    def options(self) -> PoolOptions:
+        """Sizes and times."""
+
+    @property
+    def state(self) -> PoolState:
+        """Paused, ready or closed."""
+
+    @property
+    def machine(self) -> StateMachine:
+        """The state of the pool."""
+
+    @property
+    def establisher(self) -> Establisher:
+        """Establishes the connections of the pool."""
+
+    def remove_perished(self) -> None:
+        """Close the available connections that have perished."""
+
+    def finish(self) -> None:
+        """Deliver the events of a step, and close the connections that it has dropped."""
+
+
+def upkeep(pool: MaintainedPool) -> float:
     """One run: close what has perished, begin to establish what is missing, and wait for neither.
 
     Returns how many seconds to pause; a negative number is for ever.
@@ -35,7 +60,7 @@ def upkeep(pool: Pool) -> float:
     return min(pauses)
 
 
-def _populate(reference: weakref.ref[Pool]) -> None:
+def _populate(reference: weakref.ref[MaintainedPool]) -> None:
     pool = reference()
     if pool is not None:
         try:
@@ -44,7 +69,7 @@ def _populate(reference: weakref.ref[Pool]) -> None:
             pass  # the topology has been told, and the next run waits for the back-off
 
 
-def populate(pool: Pool) -> None:
+def populate(pool: MaintainedPool) -> None:
     """Establish a connection and make it available, in a greenlet of its own."""
     connection = pool.machine.begin_populating()
     if connection is None:

@@ -12,7 +12,8 @@ from gmongo._background import Wakeup, spawn_for
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import ServerSession, unbound
+from gmongo.execution.server_session import ServerSession
+from gmongo.execution.sessions import unbound
 from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
     from gmongo.errors import PyMongoError
     from gmongo.events.command import Sent
-    from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
     from gmongo.wire.address import Address
@@ -147,14 +146,6 @@ class Account:
             return decode(body)
         finally:
             self.decoding += _clock.monotonic() - started
-
-
-def account_of(operation: Operation, observer: Observers) -> Account:
-    """An account for an operation that begins now."""
-    context = operation.context
-    account = Account(operation.title, context.database, operation.collection, observer)
-    account.cursor_id = getattr(operation, "cursor_id", None)
-    return account
 
 
 class Observer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gmongo import _clock
 from gmongo._documents import DocumentDict
@@ -13,7 +13,9 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.shape import TIMES, check
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.sessions import ServerSession, Session
+from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.server_session import ServerSession
+from gmongo.execution.sessions import Session
 from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, forked
@@ -21,8 +23,32 @@ from gmongo.wire.address import Address, address_text
 
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool
-    from gmongo.execution.executor import Executor
-    from gmongo.execution.retry import Retry
+
+
+class Commands(Protocol):
+    """Runs one command on one connection."""
+
+    def run(self, attempt: Attempt, connection: Connection) -> Result:
+        """Run the command of an attempt."""
+
+
+class AttemptOwner(Protocol):
+    """The part of an executor that an attempt uses."""
+
+    @property
+    def topology(self) -> Topology:
+        """The topology of the client."""
+
+    @property
+    def commands(self) -> Commands:
+        """Runs the commands of the client."""
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The retries that the client allows."""
+
+    def reap(self, operation: Operation, result: Result) -> None:
+        """End the cursor of a result that the caller does not get."""
 
 
 class Attempt:
@@ -50,7 +76,7 @@ class Attempt:
         if not operation.is_write:
             self.selector = operation.context.selector
 
-    def run(self, executor: Executor) -> Result:
+    def run(self, executor: AttemptOwner) -> Result:
         """Select a server, check a connection out, and run the operation once."""
         topology = executor.topology
         self.epoch = topology.epoch
@@ -128,13 +154,13 @@ class Attempt:
         self.address = self.address or transaction.pinned_address
         return operation.pin or transaction.pin, transaction
 
-    def _keeps_connection(self, executor: Executor, result: Result) -> bool:
+    def _keeps_connection(self, executor: AttemptOwner, result: Result) -> bool:
         """Whether the connection stays with the cursor that was opened on it."""
         operation = self.operation
         pins = operation.pins_connection or executor.topology.settings.load_balanced
         return pins and operation.keeps_cursor_open(result)
 
-    def _run_pinned(self, pin: PinnedConnection, executor: Executor) -> Result:
+    def _run_pinned(self, pin: PinnedConnection, executor: AttemptOwner) -> Result:
         operation = self.operation
         self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
@@ -151,7 +177,7 @@ class Attempt:
         kept = operation.opens_cursor and operation.keeps_cursor_open(result)
         return operation.pinned(result, pin.share()) if kept else result
 
-    def _run_in_background(self, connection: Connection, executor: Executor) -> Result:
+    def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
         connection.hold_hub(False)
         try:
             return executor.commands.run(self, connection)

@@ -20,7 +20,7 @@ from gmongo.execution.classify import error_of, misread, raise_error_of
 from gmongo.execution.decorate import Decorator
 from gmongo.execution.late_reply import LateReply, OrphanTaker
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.sessions import ServerSessionPool
+from gmongo.execution.server_session import ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.limit import remaining
 from gmongo.wire.message import MORE_TO_COME, next_request_id

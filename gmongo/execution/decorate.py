@@ -15,7 +15,8 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import ConfigurationError, ExecutionTimeout
 from gmongo.execution.deadline import without_wtimeout
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import ServerSession, ServerSessionPool, Session
+from gmongo.execution.server_session import ServerSession, ServerSessionPool
+from gmongo.execution.sessions import Session
 from gmongo.sdam.topology import Topology
 from gmongo.wire.limit import limit_text
 

@@ -25,9 +25,9 @@ from gmongo.execution.deadline import checked_timeout, current_deadline, deadlin
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
     ImplicitSession,
-    ServerSessionPool,
     SessionHandle,
     binding,
     bound_session,

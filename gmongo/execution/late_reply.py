@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.server_session import ServerSession
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gmongo import _clock
 from gmongo._documents import Document
 from gmongo.events.command import CommandEvents, Sent
-from gmongo.execution.account import Account, Observers, Wait, account_of
+from gmongo.execution.account import Account, Observers, Wait
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Result
 from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from gmongo.execution.context import OperationContext
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
+
+
+def account_of(operation: Operation, observer: Observers) -> Account:
+    """An account for an operation that begins now."""
+    context = operation.context
+    account = Account(operation.title, context.database, operation.collection, observer)
+    account.cursor_id = getattr(operation, "cursor_id", None)
+    return account
 
 
 class ObservedCommands(CommandEvents):

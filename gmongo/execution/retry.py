@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gmongo import _clock
 from gmongo._server_facts import codes, wire_versions
@@ -26,7 +26,8 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
 
 if TYPE_CHECKING:
-    from gmongo.execution.attempt import Attempt
+    from gmongo.cmap.hello import Hello
+    from gmongo.execution.transaction import Transaction
 
 _NO_RETRYABLE_WRITES = (
     "This MongoDB deployment does not support retryable writes. Please add retryWrites=false to your connection string."
@@ -86,6 +87,17 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     return better
 
 
+class FailedAttempt(Protocol):
+    """The properties of a failed attempt that decide about the next one."""
+
+    operation: Operation
+    address: Address | None
+    hello: Hello | None
+    is_retryable_write: bool
+    transaction: Transaction | None
+    starts_transaction: bool
+
+
 class RetryPolicy:
     """Which tries the options of a client allow.
 
@@ -103,7 +115,7 @@ class RetryPolicy:
             options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
         )
 
-    def allows_single_retry(self, attempt: Attempt) -> bool:
+    def allows_single_retry(self, attempt: FailedAttempt) -> bool:
         """Whether a try after an error of the network or an election is allowed."""
         operation = attempt.operation
         if attempt.transaction is not None:
@@ -123,7 +135,7 @@ class RetryPolicy:
             return options.retry_writes
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
-    def server_to_avoid(self, error: PyMongoError, attempt: Attempt) -> Address | None:
+    def server_to_avoid(self, error: PyMongoError, attempt: FailedAttempt) -> Address | None:
         """The server on which the next try should not run, if there is another (BP-A13)."""
         overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
@@ -167,7 +179,7 @@ class Retry:
         self.maybe_executed = False  # not if every server has refused the operation without looking at it
         self.failed_on: frozenset[Address] = frozenset()
 
-    def failed(self, error: PyMongoError, attempt: Attempt) -> None:
+    def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
         """Decide whether there is another try: :attr:`delay` says so. If not, :attr:`error` is for the user.
 
         :param error: of `attempt`; it is given the labels that the server leaves to the driver.
@@ -181,7 +193,7 @@ class Retry:
         if self.delay is None and attempt.transaction is not None and self.error.has_error_label(TRANSIENT):
             attempt.transaction.unpin()
 
-    def _delay(self, error: PyMongoError, attempt: Attempt) -> float | None:
+    def _delay(self, error: PyMongoError, attempt: FailedAttempt) -> float | None:
         overloaded = error.has_error_label(OVERLOADED)
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
@@ -212,7 +224,7 @@ class Retry:
         """
         self.latest = self.error = _NONE
 
-    def _may_retry_once(self, error: PyMongoError, attempt: Attempt) -> bool:
+    def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
         """Whether an error of the network or an election is followed by another try."""
         may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
         return may_retry(error) and self._policy.allows_single_retry(attempt)
@@ -237,7 +249,7 @@ class Retry:
         return error
 
 
-def _add_labels(error: PyMongoError, attempt: Attempt) -> None:
+def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
     """Add the labels that the server leaves to the driver, and have the transaction take note of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:

@@ -17,9 +17,8 @@ from gmongo.execution.deadline import current_deadline
 from gmongo.execution.transaction import State, Transaction
 
 if TYPE_CHECKING:
-    from gmongo.execution.executor import Executor
     from gmongo.execution.operation import Operation
-    from gmongo.execution.sessions import ServerSession
+    from gmongo.execution.server_session import ServerSession, SessionOwner
 
 OTHER_LIMIT = "neither gmongo.timeout nor timeout_ms can change the limit inside the callback of with_transaction"
 _NONE: Document = {}
@@ -51,7 +50,7 @@ class SessionState:
     )
 
     def __init__(
-        self, executor: Executor, server_session: ServerSession, causal_consistency: bool, snapshot: bool
+        self, executor: SessionOwner, server_session: ServerSession, causal_consistency: bool, snapshot: bool
     ) -> None:
         self._executor = executor
         self._epoch = executor.epoch
@@ -94,7 +93,7 @@ class SessionState:
 
     # Use
 
-    def begin(self, executor: Executor, operation: Operation) -> None:
+    def begin(self, executor: SessionOwner, operation: Operation) -> None:
         """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`.
 
         :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.

@@ -10,7 +10,7 @@ from gmongo.errors import PyMongoError
 from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.server_session import ServerSession
 from gmongo.execution.transaction import Transaction
 from gmongo.wire.address import Address
 

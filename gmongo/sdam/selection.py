@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from gmongo._documents import Document
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -14,7 +14,6 @@ from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
     from gmongo.sdam.server_description import ServerDescription
-    from gmongo.sdam.topology_description import TopologyDescription
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
@@ -43,8 +42,24 @@ Selector: TypeAlias = _ReadPreference | WritableServer
 _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 
 
+class Candidates(Protocol):
+    """The part of a topology description that server selection uses."""
+
+    @property
+    def topology_type(self) -> int:
+        """One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`."""
+
+    @property
+    def known_servers(self) -> list[ServerDescription]:
+        """The servers whose last check succeeded."""
+
+    @property
+    def heartbeat_frequency(self) -> float:
+        """Seconds between checks."""
+
+
 def suitable_servers(
-    topology: TopologyDescription, selector: Selector, deprioritized: frozenset[Address]
+    topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
     """The servers that suit `selector`, without the deprioritised ones if others are left.
 
@@ -61,7 +76,7 @@ def suitable_servers(
 
 
 def _suitable_among(
-    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
+    topology: Candidates, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
@@ -74,7 +89,7 @@ def _suitable_among(
 
 
 def _suitable_members(
-    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
+    topology: Candidates, selector: Selector, servers: list[ServerDescription]
 ) -> list[ServerDescription]:
     mode = selector.mode
     primary = [server for server in servers if server.server_type == SERVER_TYPE.RSPrimary]
@@ -89,9 +104,7 @@ def _suitable_members(
     return matching
 
 
-def _matching(
-    topology: TopologyDescription, selector: Selector, servers: list[ServerDescription]
-) -> list[ServerDescription]:
+def _matching(topology: Candidates, selector: Selector, servers: list[ServerDescription]) -> list[ServerDescription]:
     return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
 
 
@@ -108,9 +121,7 @@ def _has_tags(tags: Document, wanted: Document) -> bool:
     return all(tags.get(name) == value for name, value in wanted.items())
 
 
-def fresh_enough(
-    topology: TopologyDescription, max_staleness: int, servers: list[ServerDescription]
-) -> list[ServerDescription]:
+def fresh_enough(topology: Candidates, max_staleness: int, servers: list[ServerDescription]) -> list[ServerDescription]:
     """The servers whose estimated staleness is at most `max_staleness` seconds; -1 is any."""
     if max_staleness == -1:
         return servers
@@ -124,7 +135,7 @@ def fresh_enough(
     ]
 
 
-def _staleness_with_primary(topology: TopologyDescription) -> _Staleness | None:
+def _staleness_with_primary(topology: Candidates) -> _Staleness | None:
     primary = next((s for s in topology.known_servers if s.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is None or primary.last_write_date is None:
         return None
@@ -136,7 +147,7 @@ def _staleness_with_primary(topology: TopologyDescription) -> _Staleness | None:
     return staleness
 
 
-def _staleness_without_primary(topology: TopologyDescription) -> _Staleness:
+def _staleness_without_primary(topology: Candidates) -> _Staleness:
     newest = max(
         (
             server.last_write_date
@@ -152,7 +163,7 @@ def _staleness_without_primary(topology: TopologyDescription) -> _Staleness:
     return staleness
 
 
-def _check_max_staleness(topology: TopologyDescription, selector: Selector) -> None:
+def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
     max_staleness = selector.max_staleness
     if max_staleness == -1 or topology.topology_type not in (
         TOPOLOGY_TYPE.ReplicaSetNoPrimary,

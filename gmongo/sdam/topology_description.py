@@ -14,7 +14,6 @@ from gmongo.errors import ConfigurationError
 from gmongo.sdam.selection import WRITABLE, Selector, in_latency_window, suitable_servers
 from gmongo.sdam.server_description import ServerDescription, read_only
 from gmongo.sdam.settings import TopologySettings
-from gmongo.sdam.transitions import updated
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
 
@@ -181,19 +180,21 @@ class TopologyDescription:
 
     def reset(self) -> TopologyDescription:
         """The same topology with every server Unknown."""
-        kinds = TOPOLOGY_TYPE
-        kind = self._topology_type
-        if kind == kinds.ReplicaSetWithPrimary:
-            kind = kinds.ReplicaSetNoPrimary
-        servers = {address: ServerDescription(address) for address in self._servers}
-        return self.replaced(topology_type=kind, server_descriptions=servers)
+        return self._after_reset({address: ServerDescription(address) for address in self._servers})
 
     def reset_server(self, address: Address) -> TopologyDescription:
         """The same topology with a server Unknown.
 
         :param address: of the server, as host and port.
         """
-        return updated(self, self._servers[address].to_unknown())
+        return self._after_reset({**self._servers, address: self._servers[address].to_unknown()})
+
+    def _after_reset(self, servers: dict[Address, ServerDescription]) -> TopologyDescription:
+        kind = self._topology_type
+        has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in servers.values())
+        if kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary and not has_primary:
+            kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
+        return self.replaced(topology_type=kind, server_descriptions=servers)
 
     def replaced(self, **changes: Any) -> TopologyDescription:
         """A copy with some of the constructor's arguments changed.

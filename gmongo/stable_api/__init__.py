@@ -6,7 +6,7 @@ whole program, ``python -m gmongo.stable_api app.py``.
 
 from __future__ import annotations
 
-from gmongo.stable_api.audit import Audit, Finding
-from gmongo.stable_api.judgement import Remark, Verdict
+from gmongo.stable_api.audit import Audit
+from gmongo.stable_api.judgement import Finding, Remark, Verdict
 
 __all__ = ["Audit", "Finding", "Remark", "Verdict"]

@@ -6,36 +6,16 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from gmongo._server_facts import codes
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
-from gmongo.stable_api.judgement import Remark, Verdict, remarks_on
+from gmongo.stable_api.judgement import Finding, Remark, Verdict, remarks_on
 from gmongo.stable_api.report import as_text
 
 _DRIVER = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-
-@dataclass
-class Finding:
-    """What was remarked, how often, and where first.
-
-    :param remark: what is the matter.
-    :param place: ``file:line`` of the application's code that first caused it; empty if no such code did.
-    :param count: how many commands it was remarked on.
-    """
-
-    remark: Remark
-    place: str
-    count: int = 0
-
-    @property
-    def hinders(self) -> bool:
-        """Whether ``strict=True`` or ``deprecation_errors=True`` may turn it into an error."""
-        return self.remark.verdict is not Verdict.NEWER
 
 
 class Audit(CommandListener):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -44,6 +45,25 @@ class Remark(NamedTuple):
     command: str
     part: str = ""
     advice: str = ""
+
+
+@dataclass
+class Finding:
+    """What was remarked, how often, and where first.
+
+    :param remark: what is the matter.
+    :param place: ``file:line`` of the application's code that first caused it; empty if no such code did.
+    :param count: how many commands it was remarked on.
+    """
+
+    remark: Remark
+    place: str
+    count: int = 0
+
+    @property
+    def hinders(self) -> bool:
+        """Whether ``strict=True`` or ``deprecation_errors=True`` may turn it into an error."""
+        return self.remark.verdict is not Verdict.NEWER
 
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 import sys
 from itertools import groupby
-from typing import TYPE_CHECKING, TextIO
+from typing import Protocol, TextIO
 
 from gmongo._documents import DocumentDict
-
-if TYPE_CHECKING:
-    from gmongo.stable_api.audit import Audit, Finding
+from gmongo.stable_api.judgement import Finding
 
 _HEADER = ("what", "times", "first used at", "")
 
 
-def as_text(audit: Audit) -> str:
+class Audited(Protocol):
+    """The results of an audit."""
+
+    commands: int
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings, the most serious first."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether strict mode refuses nothing."""
+
+
+def as_text(audit: Audited) -> str:
     """The report in plain text."""
     lines = [_summary(audit)]
     for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
@@ -26,12 +38,12 @@ def as_text(audit: Audit) -> str:
     return "\n".join(lines)
 
 
-def as_json(audit: Audit) -> str:
+def as_json(audit: Audited) -> str:
     """The report as a JSON document."""
     return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": _plain(audit)}, indent=2)
 
 
-def show(audit: Audit, stream: TextIO) -> None:
+def show(audit: Audited, stream: TextIO) -> None:
     """Write the report: as a table with colours if `stream` is a terminal and ``rich`` is there."""
     if stream.isatty():
         try:
@@ -41,7 +53,7 @@ def show(audit: Audit, stream: TextIO) -> None:
     print(as_text(audit), file=stream)
 
 
-def _show_rich(audit: Audit, stream: TextIO) -> None:
+def _show_rich(audit: Audited, stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -54,7 +66,7 @@ def _show_rich(audit: Audit, stream: TextIO) -> None:
         console.print(table)
 
 
-def _summary(audit: Audit) -> str:
+def _summary(audit: Audited) -> str:
     seen = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
@@ -74,7 +86,7 @@ def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def _plain(audit: Audit) -> list[DocumentDict]:
+def _plain(audit: Audited) -> list[DocumentDict]:
     return [
         {
             "verdict": finding.remark.verdict.name.lower(),
@@ -88,7 +100,7 @@ def _plain(audit: Audit) -> list[DocumentDict]:
     ]
 
 
-def write(audit: Audit, path: str | None, machine_readable: bool) -> None:
+def write(audit: Audited, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or to the standard error stream.
 
     :param path: of the file; None is standard error, which the application's output does not share.

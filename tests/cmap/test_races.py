@@ -273,9 +273,9 @@ def test_error_of_the_hello_names_its_stage(connect: Any, closes: bool) -> None:
 
 
 def test_ages_make_no_difference_between_descriptions() -> None:
-    from gmongo.cmap.connecting import Progress
     from gmongo.cmap.connection import Connection
     from gmongo.cmap.options import ConnectionOptions
+    from gmongo.cmap.progress import Progress
     from gmongo.sdam.server_description import ServerDescription
 
     connection = Connection(("a", 1))

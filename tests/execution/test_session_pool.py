@@ -12,7 +12,8 @@ from bson import Timestamp
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import AutoReconnect, OperationFailure
-from gmongo.execution.sessions import ImplicitSession, ServerSession, ServerSessionPool, SharedSession
+from gmongo.execution.server_session import ServerSession, ServerSessionPool
+from gmongo.execution.sessions import ImplicitSession, SharedSession
 from gmongo.monitoring.listeners import EventListeners
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings

@@ -28,7 +28,7 @@ from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool import Pool
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import DuplicateKeyError, PyMongoError
-from gmongo.execution.sessions import ServerSession
+from gmongo.execution.server_session import ServerSession
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment

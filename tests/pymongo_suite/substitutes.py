@@ -21,7 +21,7 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.cmap.pool import Pool
 from gmongo.command_cursor import CommandCursor
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.execution.sessions import ServerSession, ServerSessionPool
+from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.pool_options import PoolOptions
 from gmongo.read_preferences import Nearest
 from gmongo.sdam.selection import WRITABLE, suitable_servers

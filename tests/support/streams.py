@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gmongo.cmap.connecting import ConnectLimit, Progress, connect
+from gmongo.cmap.connecting import ConnectLimit, connect
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.progress import Progress
 from gmongo.wire.tls import Tls
 
 

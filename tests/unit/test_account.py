@@ -12,9 +12,9 @@ from gevent import GreenletExit
 
 from gmongo import _clock
 from gmongo.errors import AutoReconnect
-from gmongo.execution.account import Account, Observer, Observers, Wait, account_of
+from gmongo.execution.account import Account, Observer, Observers, Wait
 from gmongo.execution.attempt import Attempt
-from gmongo.execution.observed import ObservedCommands
+from gmongo.execution.observed import ObservedCommands, account_of
 from gmongo.monitoring import CommandListener
 
 ADDRESS = ("h", 1)

@@ -120,6 +120,45 @@ def test_module_imports_only_what_is_below(module):
     assert not wrong, f"{module} ({source}) imports {sorted(wrong)}"
 
 
+# Modules that import one another, imports for type checkers included. Each group has a reason.
+CIRCLES = {
+    ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
+    (
+        "change_stream",
+        "client_session",
+        "collection",
+        "command_cursor",
+        "cursor",
+        "database",
+        "mongo_client",
+    ): "each object returns the object that made it, and type checkers must know its class",
+}
+
+
+def circles() -> set[tuple[str, ...]]:
+    """The groups of modules below ``gmongo``, without ``gmongo.testing``, that import one another."""
+    imported = {
+        name: {target for target in imports_of(path, types=True) if MODULES[target].name != "__init__.py"} - {name}
+        for name, path in MODULES.items()
+        if part_of(name) != "testing"
+    }
+    reached = {name: set(targets) for name, targets in imported.items()}
+    for middle in imported:
+        for targets in reached.values():
+            if middle in targets:
+                targets |= reached[middle]
+    groups = {
+        tuple(sorted(other for other in reached[name] if name in reached[other]))
+        for name in reached
+        if name in reached[name]
+    }
+    return {tuple(name.removeprefix("gmongo.") for name in group) for group in groups}
+
+
+def test_modules_do_not_import_one_another():
+    assert circles() == set(CIRCLES)
+
+
 def test_exceptions_to_the_rule_are_in_use():
     used = {
         (part_of(module), part_of(name)) for module, path in MODULES.items() for name in imports_of(path, types=True)

@@ -17,7 +17,7 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCCallbackContext",
     "gmongo.auth_oidc:OIDCCallbackResult",
     "gmongo.execution.context:OperationContext",
-    "gmongo.stable_api.audit:Finding",
+    "gmongo.stable_api.judgement:Finding",
 }
 
 

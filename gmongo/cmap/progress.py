@@ -1,0 +1,79 @@
+"""The stage that the establishment of a connection has reached."""
+
+from __future__ import annotations
+
+import errno
+
+from gmongo import _clock
+from gmongo._short_text import milliseconds
+from gmongo.cmap.options import ConnectionOptions
+from gmongo.wire.address import SocketAddress
+from gmongo.wire.race import Race
+from gmongo.wire.tls import TlsTransport
+from gmongo.wire.transport import Transport, TransportError
+
+NAME_LOOKUP = "name lookup"
+TCP = "TCP connection"
+PROXY = "SOCKS5 proxy"
+TLS = "TLS handshake"
+HELLO = "hello"
+AUTHENTICATION = "authentication"
+
+_CLOSED = (errno.ECONNRESET, errno.EPIPE)
+
+
+class Progress:
+    """The stage that the establishment of a connection has reached, for errors.
+
+    :param host: of the server.
+    :param options: with the addresses that failed.
+
+    `race` has the TCP connections in progress, if the host has several addresses. `peer` is the address in use, if it
+    is not the host.
+    """
+
+    __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
+
+    def __init__(self, host: str, options: ConnectionOptions) -> None:
+        self._host = host
+        self._order = options.order
+        self._address: SocketAddress | None = None  # if the host has several
+        self.peer = ""
+        self.race: Race | None = None
+        self.begin(NAME_LOOKUP)
+
+    def begin(self, stage: str) -> None:
+        """Enter a stage."""
+        self.stage = stage
+        self._since = _clock.monotonic()
+
+    def choose(self, address: SocketAddress, *, alone: bool) -> None:
+        """Note the address in use.
+
+        :param alone: whether the host has no other address.
+        """
+        self._address = None if alone else address
+        host = address if isinstance(address, str) else str(address[0])
+        self.peer = "" if host == self._host else host
+
+    def failed(self) -> None:
+        """Try the address in use last from now on, if there are others."""
+        if self._address is not None:
+            self._order.failed(self._address)
+
+    def __str__(self) -> str:
+        """The stage, the address and the age."""
+        racing = "" if self.race is None or self.stage != TCP else str(self.race)
+        if racing:
+            return f"{TCP} to {racing}"
+        peer = f" with {self.peer}" if self.peer else ""
+        return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
+
+    def hint(self, error: TransportError, transport: Transport | None) -> str:
+        """Return the likely reason if the server closed the connection before it answered the hello."""
+        closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
+        if self.stage != HELLO or not closed:
+            return ""
+        if isinstance(transport, TlsTransport):
+            return "; perhaps the server refused the client certificate (tlsCertificateKeyFile)"
+        return "; perhaps the server demands TLS (tls=true)"
