@@ -14,11 +14,11 @@ from gmongo._telemetry.settings import TelemetrySettings, telemetry_settings
 from gmongo._tls import tls_of
 from gmongo.auth.credential import Credential, credential_of
 from gmongo.cmap.metadata import client_metadata
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import ConfigurationError, InsecureConnectionWarning, InvalidOption, InvalidURI
-from gmongo.execution.options import ExecutionOptions
 from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.monitoring import EventListeners
 from gmongo.options import Options
 from gmongo.options.hosts import DEFAULT_PORT, is_on_this_machine, split_hosts
@@ -298,9 +298,9 @@ class ClientOptions(InheritedOptions):
 
     # The options of each floor
 
-    def execution(self) -> ExecutionOptions:
+    def execution(self) -> ExecutionSettings:
         """The options of the executor."""
-        return ExecutionOptions(
+        return ExecutionSettings(
             retry_reads=self.retry_reads,
             retry_writes=self.retry_writes,
             timeout=self.timeout,
@@ -344,28 +344,28 @@ class ClientOptions(InheritedOptions):
             connection=self._connection(),
         )
 
-    def _pool(self) -> PoolOptions:
+    def _pool(self) -> PoolSettings:
         get = self.merged.get
         specified = {
             name: round((get(name) or 0) * 1000) if name.endswith("MS") else get(name) or 0
             for name in _SHOWN_POOL_OPTIONS
             if name in self.merged
         }
-        return PoolOptions(
-            max_pool_size=get("maxpoolsize", PoolOptions.max_pool_size) or 0,
-            min_pool_size=get("minpoolsize", PoolOptions.min_pool_size),
+        return PoolSettings(
+            max_pool_size=get("maxpoolsize", PoolSettings.max_pool_size) or 0,
+            min_pool_size=get("minpoolsize", PoolSettings.min_pool_size),
             max_idle_time=get("maxidletimems"),
-            max_connecting=get("maxconnecting", PoolOptions.max_connecting),
+            max_connecting=get("maxconnecting", PoolSettings.max_connecting),
             wait_queue_timeout=get("waitqueuetimeoutms"),
-            drains=get("drainlatereplies", PoolOptions.drains),
-            drain_time=get("drainlaterepliesms", PoolOptions.drain_time),
-            drain_bytes=get("drainlaterepliesbytes", PoolOptions.drain_bytes),
+            drains=get("drainlatereplies", PoolSettings.drains),
+            drain_time=get("drainlaterepliesms", PoolSettings.drain_time),
+            drain_bytes=get("drainlaterepliesbytes", PoolSettings.drain_bytes),
             specified=specified,
         )
 
-    def _connection(self) -> ConnectionOptions:
+    def _connection(self) -> ConnectionSettings:
         get = self.merged.get
-        return ConnectionOptions(
+        return ConnectionSettings(
             connect_timeout=get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT),
             socket_timeout=get("sockettimeoutms"),
             metadata=self.metadata(),

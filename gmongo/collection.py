@@ -18,7 +18,6 @@ from gmongo._server_facts import codes, wire_versions
 from gmongo._short_text import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
 from gmongo.client_session import ClientSession
-from gmongo.cmap.shape import COUNT, DOCUMENT
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
@@ -56,6 +55,7 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.results import BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, UpdateResult
 from gmongo.sdam.selection import WRITABLE, Selector
+from gmongo.wire.reply_schema import COUNT, DOCUMENT
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from gmongo._locals import forgets_locals
 from gmongo._short_text import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
 from gmongo.client_session import ClientSession
-from gmongo.cmap.shape import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
 from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
@@ -29,6 +28,7 @@ from gmongo.operations.models import checked_mapping
 from gmongo.operations.run_command import CursorCommand, RunCommand, RunCursorCommand, WriteCommand
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import Primary, _ReadPreference
+from gmongo.wire.reply_schema import DOCUMENT, TEXT, TEXT_OR_LIST
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.change_stream import ClusterChangeStream, _Watched
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
-from gmongo.cmap.shape import DOCUMENTS, TEXT
 from gmongo.collection import Collection
 from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
@@ -49,6 +48,7 @@ from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address
+from gmongo.wire.reply_schema import DOCUMENTS, TEXT
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:

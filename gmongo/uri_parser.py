@@ -8,11 +8,11 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.options import query
-from gmongo.options.connection_string import parse_userinfo
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.table import find
 from gmongo.options.uri import read_uri
+from gmongo.options.uri_parts import parse_userinfo
 from gmongo.wire.address import Address
 
 __all__ = [

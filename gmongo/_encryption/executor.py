@@ -8,7 +8,7 @@ from gmongo._locals import forgets_locals
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.execution.sessions import SessionHandle
 from gmongo.sdam.topology import Topology
 
@@ -20,7 +20,7 @@ class EncryptingExecutor(Executor):
     """
 
     def __init__(
-        self, topology: Topology, options: ExecutionOptions, events: CommandEvents, encrypter: Encrypter
+        self, topology: Topology, options: ExecutionSettings, events: CommandEvents, encrypter: Encrypter
     ) -> None:
         super().__init__(topology, options, events)
         self._encrypter = encrypter

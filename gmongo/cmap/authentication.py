@@ -9,12 +9,12 @@ import bson
 from gmongo._documents import Document, DocumentDict
 from gmongo._locals import forgets_locals
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.quoting import without_quotes
-from gmongo.cmap.shape import ERROR, check
 from gmongo.errors import OperationFailure
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, next_request_id
+from gmongo.wire.reply_schema import ERROR, check
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
 
 
-def authentication_of(connection: Connection, options: ConnectionOptions) -> Authentication | None:
+def authentication_of(connection: Connection, options: ConnectionSettings) -> Authentication | None:
     """How a new connection will authenticate; None if the client does not.
 
     :raises ConfigurationError: the credential must not be sent to this server.
@@ -41,7 +41,7 @@ class Authentication:
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
 
-    def __init__(self, connection: Connection, options: ConnectionOptions, authenticator: Authenticator) -> None:
+    def __init__(self, connection: Connection, options: ConnectionSettings, authenticator: Authenticator) -> None:
         self._connection = connection
         self._options = options
         self._authenticator = authenticator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gmongo import _clock
-from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import PROXY, TCP, TLS, Progress
 from gmongo.wire import connect as wire
 from gmongo.wire.address import address_text
@@ -59,7 +59,7 @@ class ConnectLimit:
             self._limit.close()
 
 
-def connect(connection: Connection, options: ConnectionOptions, progress: Progress, limit: ConnectLimit) -> None:
+def connect(connection: Connection, options: ConnectionSettings, progress: Progress, limit: ConnectLimit) -> None:
     """Open the stream of a connection.
 
     :param limit: is running.
@@ -83,7 +83,7 @@ def connect(connection: Connection, options: ConnectionOptions, progress: Progre
 
 def _connected(
     connection: Connection,
-    options: ConnectionOptions,
+    options: ConnectionSettings,
     progress: Progress,
     limit: ConnectLimit,
     proxy: Proxy | None,

@@ -12,7 +12,7 @@ from typing import Protocol
 from gevent import Greenlet
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.options import PoolOptions
+from gmongo.cmap.pool_settings import PoolSettings
 
 # Seconds for the error of a server that ends a command by its `maxTimeMS`, as the client has done just before.
 _TIME_FOR_DUE_REPLY = 0.25
@@ -22,7 +22,7 @@ class PoolOfConnection(Protocol):
     """The part of a pool that the reader of a late reply uses."""
 
     @property
-    def options(self) -> PoolOptions:
+    def options(self) -> PoolSettings:
         """Sizes and times."""
 
     def drained(self, connection: Connection) -> None:

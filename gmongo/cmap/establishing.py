@@ -7,8 +7,8 @@ from typing import Protocol
 from gmongo import _clock
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish
-from gmongo.cmap.options import ConnectionOptions
 from gmongo.cmap.overload import label_overload
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.state import StateMachine
 from gmongo.errors import NetworkTimeout
 from gmongo.events.delivery import Delivery
@@ -39,7 +39,9 @@ class Establisher:
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")
 
-    def __init__(self, machine: StateMachine, options: ConnectionOptions, delivery: Delivery, owner: PoolOwner) -> None:
+    def __init__(
+        self, machine: StateMachine, options: ConnectionSettings, delivery: Delivery, owner: PoolOwner
+    ) -> None:
         self._machine = machine
         self._options = options
         self._delivery = delivery

@@ -13,7 +13,7 @@ from gmongo._locals import forgets_locals
 from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.connecting import ConnectLimit, connect
 from gmongo.cmap.hello import Hello, read_hello
-from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
 from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import AutoReconnect, ConfigurationError
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
 
 
-def first_hello(options: ConnectionOptions) -> str:
+def first_hello(options: ConnectionSettings) -> str:
     """The name of the first hello on a connection. With a Stable API, or behind a load balancer, it is not the legacy
     one; else the reply tells whether later ones may be modern.
     """
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
-def handshake_command(options: ConnectionOptions) -> DocumentDict:
+def handshake_command(options: ConnectionSettings) -> DocumentDict:
     """The hello of a new connection."""
     command: DocumentDict = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
@@ -45,7 +45,7 @@ def handshake_command(options: ConnectionOptions) -> DocumentDict:
 
 @forgets_locals
 def establish(
-    connection: Connection, options: ConnectionOptions, ref: bool, on_hello: Callable[[], None] | None = None
+    connection: Connection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
     """Connect, shake hands and authenticate; a monitor's connection does not authenticate. ``connectTimeoutMS`` limits
     the name lookup, and each attempt to connect with its handshake.

@@ -6,8 +6,8 @@ from bson.objectid import ObjectId
 
 from gmongo._documents import Document
 from gmongo._server_facts import sizes
-from gmongo.cmap.shape import ERROR, HELLO, HELLO_NUMBERS, check
 from gmongo.errors import OperationFailure
+from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:

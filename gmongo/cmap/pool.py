@@ -22,7 +22,7 @@ from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.holders import holders
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.cmap.upkeep import END, upkeep
 from gmongo.cmap.wait_queue import Waiter
@@ -49,8 +49,8 @@ class Pool:
     def __init__(
         self,
         address: Address,
-        options: PoolOptions,
-        connection_options: ConnectionOptions,
+        options: PoolSettings,
+        connection_options: ConnectionSettings,
         events: PoolEvents,
         owner: PoolOwner,
     ) -> None:

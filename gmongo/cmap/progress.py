@@ -6,7 +6,7 @@ import errno
 
 from gmongo import _clock
 from gmongo._short_text import milliseconds
-from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.wire.address import SocketAddress
 from gmongo.wire.race import Race
 from gmongo.wire.tls import TlsTransport
@@ -34,7 +34,7 @@ class Progress:
 
     __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
 
-    def __init__(self, host: str, options: ConnectionOptions) -> None:
+    def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order
         self._address: SocketAddress | None = None  # if the host has several

@@ -19,7 +19,7 @@ from gmongo import _clock
 from gmongo._background import Wakeup
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import PoolClearedError, PoolClosedError
 from gmongo.events.pool import PoolEvents
@@ -71,7 +71,7 @@ class StateMachine:
     )
 
     def __init__(
-        self, address: Address, options: PoolOptions, connection_options: ConnectionOptions, events: PoolEvents
+        self, address: Address, options: PoolSettings, connection_options: ConnectionSettings, events: PoolEvents
     ) -> None:
         self.address = address
         self.state = PoolState.PAUSED

@@ -8,7 +8,7 @@ from typing import Protocol
 from gevent import spawn
 
 from gmongo.cmap.establishing import Establisher
-from gmongo.cmap.options import PoolOptions
+from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.cmap.state import PoolState, StateMachine
 
 END = -1.0  # seconds of a pause after which there is no further run
@@ -19,7 +19,7 @@ class MaintainedPool(Protocol):
     """The part of a pool that its background uses."""
 
     @property
-    def options(self) -> PoolOptions:
+    def options(self) -> PoolSettings:
         """Sizes and times."""
 
     @property

@@ -10,7 +10,6 @@ from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.cmap.shape import TIMES, check
 from gmongo.errors import AutoReconnect, OperationFailure, PyMongoError
 from gmongo.execution.operation import Operation, Result
 from gmongo.execution.retry import Retry, RetryPolicy
@@ -20,6 +19,7 @@ from gmongo.execution.transaction import State, Transaction
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.topology import Topology, forked
 from gmongo.wire.address import Address, address_text
+from gmongo.wire.reply_schema import TIMES, check
 
 if TYPE_CHECKING:
     from gmongo.cmap.pool import Pool

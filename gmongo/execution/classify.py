@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import codes
-from gmongo.cmap.shape import ERROR, WRITE_CONCERN_ERROR, check
 from gmongo.errors import (
     CursorNotFound,
     DuplicateKeyError,
@@ -23,6 +22,7 @@ from gmongo.errors import (
 from gmongo.execution.operation import Operation
 from gmongo.sdam.application_errors import is_state_change
 from gmongo.wire.reply import decodes_plainly
+from gmongo.wire.reply_schema import ERROR, WRITE_CONCERN_ERROR, check
 
 _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
     codes.CURSOR_NOT_FOUND: CursorNotFound,

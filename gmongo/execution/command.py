@@ -13,7 +13,6 @@ from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.shape import CLUSTER_TIME, TIMES, check
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
 from gmongo.execution.classify import error_of, misread, raise_error_of
@@ -24,6 +23,7 @@ from gmongo.execution.server_session import ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.limit import remaining
 from gmongo.wire.message import MORE_TO_COME, next_request_id
+from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt

@@ -23,8 +23,7 @@ from gmongo.execution.attempt import Attempt
 from gmongo.execution.command import CommandRunner
 from gmongo.execution.deadline import checked_timeout, current_deadline, deadline_after
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.options import ExecutionOptions
-from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.retry import ExecutionSettings, Retry, RetryPolicy
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.execution.sessions import (
     ImplicitSession,
@@ -56,7 +55,7 @@ class Executor:
     observers: Observers | None = None
     """The observers of the client; None if it has none."""
 
-    def __init__(self, topology: Topology, options: ExecutionOptions, events: CommandEvents) -> None:
+    def __init__(self, topology: Topology, options: ExecutionSettings, events: CommandEvents) -> None:
         self.topology = topology
         self.sessions = ServerSessionPool(topology)
         self.commands = CommandRunner(topology, events, self.sessions)

@@ -10,12 +10,12 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._short_text import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.cmap.shape import Check, unexpected
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
 from gmongo.execution.context import OperationContext
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
+from gmongo.wire.reply_schema import Check, unexpected
 
 if TYPE_CHECKING:
     from gmongo.execution.account import Account

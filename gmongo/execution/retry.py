@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,8 +20,7 @@ from gmongo.errors import (
     WriteConcernError,
 )
 from gmongo.execution.operation import Operation
-from gmongo.execution.options import ExecutionOptions
-from gmongo.execution.overload import Overload
+from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
@@ -87,6 +87,26 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     return better
 
 
+@dataclass(frozen=True)
+class ExecutionSettings:
+    """What is retried, and for how long.
+
+    :param retry_reads: whether reads are tried again.
+    :param retry_writes: whether writes are tried again.
+    :param timeout: limit for one operation in all, in seconds; 0 is without limit, None leaves it to the other limits.
+    :param max_adaptive_retries: tries of an operation after errors of an overloaded server.
+    :param base_backoff: the longest wait before the first of them, in seconds.
+    :param overload_retargeting: whether an overloaded server is passed over then, other than a mongos.
+    """
+
+    retry_reads: bool = True
+    retry_writes: bool = True
+    timeout: float | None = None
+    max_adaptive_retries: int = MAX_RETRIES
+    base_backoff: float = BASE_BACKOFF
+    overload_retargeting: bool = False
+
+
 class FailedAttempt(Protocol):
     """The properties of a failed attempt that decide about the next one."""
 
@@ -107,7 +127,7 @@ class RetryPolicy:
 
     __slots__ = ("_options", "_topology", "overload", "retry_writes")
 
-    def __init__(self, options: ExecutionOptions, topology: Topology) -> None:
+    def __init__(self, options: ExecutionSettings, topology: Topology) -> None:
         self._options = options
         self._topology = topology
         self.retry_writes = options.retry_writes

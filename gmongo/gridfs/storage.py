@@ -14,13 +14,13 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import executor_of
 from gmongo._short_text import short
 from gmongo.client_session import ClientSession
-from gmongo.cmap.shape import is_integer
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import until
 from gmongo.execution.sessions import checked_session
 from gmongo.gridfs.errors import CorruptGridFile
 from gmongo.read_preferences import Primary
+from gmongo.wire.reply_schema import is_integer
 
 if TYPE_CHECKING:
     from gmongo.database import Database

@@ -8,7 +8,6 @@ from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.shape import COUNT, DOCUMENT, ERROR, check, unexpected
 from gmongo.errors import InvalidOperation
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Result, required
@@ -16,6 +15,7 @@ from gmongo.operations.client_writes import Limits, Writes, check_size
 from gmongo.operations.find import CursorOperation
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
+from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
 
 COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
 _SUM = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}

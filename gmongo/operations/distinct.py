@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gmongo._documents import DocumentDict
-from gmongo.cmap.shape import COUNT, LIST
 from gmongo.execution.operation import CollectionOperation, Result, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
+from gmongo.wire.reply_schema import COUNT, LIST
 
 
 class Distinct(CollectionOperation):

@@ -13,13 +13,13 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.cmap.shape import CURSOR, DOCUMENT, DOCUMENTS, check
 from gmongo.errors import InvalidOperation, ProtocolError
 from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, Result, required
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_sound
+from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
 # The fields of the command for the modifiers of a query in its old form.
 _MODIFIERS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.cmap.shape import DOCUMENT, DOCUMENTS, TEXT, unexpected
 from gmongo.execution.operation import required
 from gmongo.operations.keys import KeyOrList, index_name
+from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:

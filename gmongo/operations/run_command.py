@@ -10,7 +10,6 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.quoting import without_quotes
-from gmongo.cmap.shape import OWN_FIELDS
 from gmongo.errors import InvalidOperation
 from gmongo.events.command import SENSITIVE
 from gmongo.execution.classify import raise_write_concern_error
@@ -20,6 +19,7 @@ from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
+from gmongo.wire.reply_schema import OWN_FIELDS
 
 # What the API calls operations whose commands have other names. These commands name their collection.
 _SECRET_FIELDS = ("pwd", "payload", "key")  # of commands whose content is never shown

@@ -13,7 +13,6 @@ from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.shape import WRITE, check, unexpected
 from gmongo.errors import ConfigurationError, DocumentTooLarge, OperationFailure
 from gmongo.execution.classify import raise_write_concern_error, raise_write_error
 from gmongo.execution.context import OperationContext
@@ -21,6 +20,7 @@ from gmongo.execution.operation import Operation
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
 from gmongo.wire.reply import PLAIN_REPLY, reply_options
+from gmongo.wire.reply_schema import WRITE, check, unexpected
 
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}

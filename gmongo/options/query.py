@@ -8,11 +8,11 @@ from urllib.parse import unquote_plus
 
 from gmongo._documents import Document
 from gmongo.errors import ConfigurationError, InvalidOption, InvalidURI
-from gmongo.options.connection_string import ESCAPE_THE_USERINFO
 from gmongo.options.mapping import Options
 from gmongo.options.notices import notice
 from gmongo.options.rules import exclusive_tls_options
 from gmongo.options.table import Option, Repeat, Source, find, protects, unknown_option
+from gmongo.options.uri_parts import ESCAPE_THE_USERINFO
 
 _NAME_WITH_VALUE = re.compile(r"(?<![A-Za-z0-9%])([A-Za-z]+)=")
 

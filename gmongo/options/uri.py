@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from gmongo._documents import DocumentDict
 from gmongo.errors import InvalidURI
-from gmongo.options.connection_string import parse_namespace, parse_userinfo, split_uri
 from gmongo.options.hosts import DEFAULT_PORT, split_encoded_hosts
 from gmongo.options.mapping import Options
 from gmongo.options.query import refuse_hidden_options, split_options
 from gmongo.options.rules import check_uri
 from gmongo.options.srv import srv_hostname, srv_name
 from gmongo.options.table import find
+from gmongo.options.uri_parts import parse_namespace, parse_userinfo, split_uri
 
 _Node = tuple[str, int | None]
 

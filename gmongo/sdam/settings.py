@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bson.objectid import ObjectId
 
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.monitoring import EventListeners
 from gmongo.wire.address import Address
 
@@ -61,6 +61,6 @@ class TopologySettings:
     srv_rescan_interval: float = SRV_RESCAN_INTERVAL
     connection_made: Callable[[Address, float], None] | None = None
     silent: bool = False
-    pool: PoolOptions = field(default_factory=PoolOptions)
-    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    pool: PoolSettings = field(default_factory=PoolSettings)
+    connection: ConnectionSettings = field(default_factory=ConnectionSettings)
     topology_id: ObjectId = field(default_factory=ObjectId)

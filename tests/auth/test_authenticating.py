@@ -159,11 +159,11 @@ def _authentication(server):
     from gmongo.auth.authenticator import Authenticator
     from gmongo.auth.credential import Credential
     from gmongo.cmap.connection import Connection
-    from gmongo.cmap.options import ConnectionOptions
+    from gmongo.cmap.pool_settings import ConnectionSettings
 
     connection = Connection(server.address)
     authenticator = Authenticator(Credential("SCRAM-SHA-256", "admin", "ann", PASSWORD))
-    options = ConnectionOptions(authenticator=authenticator)
+    options = ConnectionSettings(authenticator=authenticator)
     return connection, Authentication(connection, options, authenticator)
 
 

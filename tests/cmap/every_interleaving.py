@@ -16,8 +16,8 @@ from gevent import GreenletExit
 from greenlet import getcurrent
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import AutoReconnect
@@ -134,10 +134,10 @@ class World:
         self.listener = _Listener(play.listener_switches)
         self.pool = Pool(
             _ADDRESS,
-            PoolOptions(
+            PoolSettings(
                 max_pool_size=play.max_pool_size, min_pool_size=play.min_pool_size, max_connecting=play.max_connecting
             ),
-            ConnectionOptions(),
+            ConnectionSettings(),
             PoolEvents(_ADDRESS, (self.listener,), self.delivery, None, silent=False),
             _Owner(),
         )

@@ -8,8 +8,8 @@ import bson
 import gevent
 
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.wire.connect import Address
@@ -54,11 +54,11 @@ def make_pool(
     """
     options = {"upkeep_interval": NO_UPKEEP, **options}
     owner = Owner(clears)
-    connection_options = ConnectionOptions(
+    connection_options = ConnectionSettings(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced
     )
     events = PoolEvents(address, () if recorder is None else (recorder,), Delivery(), None, silent=False)
-    pool = Pool(address, PoolOptions(**options), connection_options, events, owner)
+    pool = Pool(address, PoolSettings(**options), connection_options, events, owner)
     owner.pool = pool
     pool.finish()
     if ready:

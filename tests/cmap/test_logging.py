@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from gmongo.cmap.options import PoolOptions
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
@@ -93,12 +93,12 @@ def test_nothing_is_logged_unless_it_is_wanted(new_pool: Any, caplog: Any) -> No
 @pytest.mark.requirement("CMAP-205", "CMAP-49")
 def test_messages_need_no_listener(server: Any, log: Any) -> None:
     owner = Owner()
-    from gmongo.cmap.options import ConnectionOptions
+    from gmongo.cmap.pool_settings import ConnectionSettings
 
     pool = Pool(
         server.address,
-        PoolOptions(upkeep_interval=NO_UPKEEP),
-        ConnectionOptions(metadata={"driver": {"name": "tests"}}),
+        PoolSettings(upkeep_interval=NO_UPKEEP),
+        ConnectionSettings(metadata={"driver": {"name": "tests"}}),
         PoolEvents(server.address, (), Delivery(), None, silent=False),
         owner,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.client_options import ClientOptions
-from gmongo.cmap.options import PoolOptions
+from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError
@@ -21,7 +21,7 @@ NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQu
 GIVEN = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
 
 
-def pool_options(host: Any = "h", **keywords: Any) -> PoolOptions:
+def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
     return ClientOptions(host, None, keywords).topology().pool
 
 

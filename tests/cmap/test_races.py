@@ -274,12 +274,12 @@ def test_error_of_the_hello_names_its_stage(connect: Any, closes: bool) -> None:
 
 def test_ages_make_no_difference_between_descriptions() -> None:
     from gmongo.cmap.connection import Connection
-    from gmongo.cmap.options import ConnectionOptions
+    from gmongo.cmap.pool_settings import ConnectionSettings
     from gmongo.cmap.progress import Progress
     from gmongo.sdam.server_description import ServerDescription
 
     connection = Connection(("a", 1))
-    connection.progress = Progress("a", ConnectionOptions())
+    connection.progress = Progress("a", ConnectionSettings())
     first = connection.network_error(TransportError("refused"))
     gevent.sleep(0.2)
     second = connection.network_error(TransportError("refused"))

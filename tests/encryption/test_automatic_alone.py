@@ -25,7 +25,7 @@ from gmongo.errors import ConfigurationError, EncryptionError, ServerSelectionTi
 from gmongo.events.command import CommandEvents
 from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
-from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import ExecutionSettings
 
 
 class Client(Mock):
@@ -238,7 +238,7 @@ def test_the_collections_beside_one_are_made() -> None:
 @pytest.mark.parametrize("error", [ValueError("no"), GreenletExit()])
 def test_a_result_that_cannot_be_decrypted_is_ended(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     encrypter: Any = Mock()
-    executor = EncryptingExecutor(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False), encrypter)
+    executor = EncryptingExecutor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False), encrypter)
     ran: list[Any] = []
     monkeypatch.setattr(Executor, "run", lambda self, *arguments: ran.append(arguments) or "result")
     reaped = Mock()

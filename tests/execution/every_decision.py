@@ -25,8 +25,7 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
-from gmongo.execution.options import ExecutionOptions
-from gmongo.execution.retry import Retry, RetryPolicy
+from gmongo.execution.retry import ExecutionSettings, Retry, RetryPolicy
 
 _HERE, _NOW = ("here", 1), 50.0
 _SELECTION = ServerSelectionTimeoutError
@@ -127,7 +126,7 @@ def decided(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     """What the driver decides after these errors."""
     kind = TOPOLOGY_TYPE.Sharded if setting.sharded else TOPOLOGY_TYPE.ReplicaSetWithPrimary
     topology: Any = SimpleNamespace(description=SimpleNamespace(topology_type=kind))
-    options = ExecutionOptions(
+    options = ExecutionSettings(
         retry_reads=setting.retry_reads,
         retry_writes=setting.retry_writes,
         max_adaptive_retries=setting.max_retries,

@@ -22,7 +22,7 @@ from gmongo.errors import NetworkTimeout, OperationFailure
 from gmongo.events.command import CommandEvents
 from gmongo.execution.classify import raise_error_of
 from gmongo.execution.executor import Executor
-from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.wire import connect as connecting
 from gmongo.wire.limit import interrupt_after
 from gmongo.wire.transport import TransportError
@@ -149,7 +149,7 @@ def under_a_limit() -> None:
 
 
 def between_two_tries() -> None:
-    executor = Executor(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False))
+    executor = Executor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
     executor._wait(60, Mock())
 
 

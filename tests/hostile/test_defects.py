@@ -15,7 +15,6 @@ from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 
 from gmongo import InsertOne, MongoClient
-from gmongo.cmap import shape
 from gmongo.errors import (
     ConfigurationError,
     InvalidOperation,
@@ -25,6 +24,7 @@ from gmongo.errors import (
 )
 from gmongo.events.log import document_text
 from gmongo.testing import Deployment, VirtualTime
+from gmongo.wire import reply_schema as schema
 from tests.hostile.mutation import nested
 from tests.hostile.witness import Commands, check_at_rest, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
@@ -152,7 +152,7 @@ def test_a_last_write_that_is_no_date_is_refused(date: Any) -> None:
 
 @pytest.mark.parametrize("address", ["a:0", "a:65536", "a:-1", "a:1x", "[::1]27017", "", ":27017", "a\0b:1", "a:"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
-    assert shape.broken({"hosts": [address]}, shape.HELLO)
+    assert schema.broken({"hosts": [address]}, schema.HELLO)
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
@@ -179,7 +179,7 @@ def test_a_thousand_hosts_are_refused_at_once(virtual_time: VirtualTime) -> None
 
 def test_as_many_hosts_as_a_replica_set_may_have_are_taken() -> None:
     hosts = [f"127.0.0.1:{number}" for number in range(1, 50)]
-    assert shape.broken({"hosts": hosts}, shape.HELLO) is None
+    assert schema.broken({"hosts": hosts}, schema.HELLO) is None
 
 
 # Replies to commands
@@ -357,8 +357,8 @@ def test_every_rule_refuses_something_and_accepts_something() -> None:
         "postBatchResumeToken": {}, "n": 0, "nModified": 0, "writeErrors": [], "upserted": [],
     }  # fmt: skip
     tables = (
-        shape.ERROR, shape.WRITE_CONCERN_ERROR, shape.WRITE_ERROR, shape.TIMES, shape.HELLO, shape.HELLO_NUMBERS,
-        shape.CURSOR, shape.WRITE,
+        schema.ERROR, schema.WRITE_CONCERN_ERROR, schema.WRITE_ERROR, schema.TIMES, schema.HELLO, schema.HELLO_NUMBERS,
+        schema.CURSOR, schema.WRITE,
     )  # fmt: skip
     refused: Counter[str] = Counter()
     for table in tables:

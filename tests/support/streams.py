@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from gmongo.cmap.connecting import ConnectLimit, connect
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.options import ConnectionOptions
+from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import Progress
 from gmongo.wire.tls import Tls
 
 
 def open_stream(connection: Connection, tls: Tls | None = None) -> None:
     """Connect without a time limit."""
-    options = ConnectionOptions(tls=tls)
+    options = ConnectionSettings(tls=tls)
     progress = Progress(connection.address[0], options)
     connect(connection, options, progress, ConnectLimit(connection, None, True))

@@ -23,8 +23,7 @@ from gmongo.execution.decorate import Decorator
 from gmongo.execution.elsewhere import Elsewhere
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
-from gmongo.execution.options import ExecutionOptions
-from gmongo.execution.retry import Retry
+from gmongo.execution.retry import ExecutionSettings, Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
 from gmongo.wire.limit import seconds_of
@@ -254,7 +253,7 @@ def test_the_newer_of_two_cluster_times() -> None:
 
 def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
-    return Executor(topology, ExecutionOptions(timeout=timeout), CommandEvents((), silent=False))
+    return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ NUMBERS = {
     "cmap.metadata": {"_MAX_SIZE": 512},
     "cmap.pool": {"_HOLDERS_SHOWN": 5},
     "cmap.quoting": {"_SHORTEST": 4},
-    "cmap.shape": {
+    "wire.reply_schema": {
         "INT32_MAX": 2_147_483_647,
         "INT64_MAX": 9_223_372_036_854_775_807,
         "_LARGEST_SIZE": 480_000_000,

@@ -18,7 +18,7 @@ from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.observed import Observed, observed
 from gmongo.execution.operation import Operation
-from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import ExecutionSettings
 
 
 class Ping(Operation):
@@ -65,7 +65,7 @@ class Scene:
         self.hears = Hears()
         kind = observed(Executor)
         assert kind.__name__ == "ObservedExecutor" and issubclass(kind, Observed)
-        self.executor = kind(Mock(epoch=0), ExecutionOptions(), CommandEvents((), silent=False))
+        self.executor = kind(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
         self.executor.observers = Observers((self.hears,))
         self.operation = Ping(OperationContext("db", "c"))
         self.outcome: Any = "result"

@@ -16,10 +16,10 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo.auth.credential import Credential
 from gmongo.client_options import ClientOptions, _check_without_tls
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import InvalidOption, InvalidOptionType
-from gmongo.execution.options import ExecutionOptions
+from gmongo.execution.retry import ExecutionSettings
 from gmongo.monitoring import CommandListener
 from gmongo.monitoring.listeners import EventListeners
 from gmongo.options.structured import MECHANISMS
@@ -269,9 +269,9 @@ def test_a_client_without_options_has_what_each_floor_takes_for_granted() -> Non
     topology = options.topology()
     own = {"seeds", "listeners", "topology_id", "connection_made"}
     for given, usual in (
-        (options.execution(), ExecutionOptions()),
-        (topology.pool, PoolOptions()),
-        (topology.connection, ConnectionOptions(metadata=topology.connection.metadata)),
+        (options.execution(), ExecutionSettings()),
+        (topology.pool, PoolSettings()),
+        (topology.connection, ConnectionSettings(metadata=topology.connection.metadata)),
         (topology, TopologySettings((("a", 27017),), EventListeners(), connection=topology.connection)),
     ):
         for field in dataclasses.fields(given):

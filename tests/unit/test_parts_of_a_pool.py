@@ -17,8 +17,8 @@ from gmongo.cmap import draining, upkeep
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
 from gmongo.cmap.holders import greenlet_name, holders
-from gmongo.cmap.options import ConnectionOptions, PoolOptions
 from gmongo.cmap.pin import PinnedConnection
+from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.state import PoolState, StateMachine
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.execution.late_reply import LateReply
@@ -214,8 +214,8 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("due", [False, True])
 def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool, due: bool) -> None:
-    options = PoolOptions(drains=drains)
-    machine = StateMachine(("h", 1), options, ConnectionOptions(), Mock())
+    options = PoolSettings(drains=drains)
+    machine = StateMachine(("h", 1), options, ConnectionSettings(), Mock())
     machine.state = state
     connection = Connection(("h", 1))
     connection.generation = -1 if stale else 0
@@ -225,7 +225,7 @@ def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool, du
 
 
 def test_what_the_parent_was_establishing_is_nothing_to_a_child() -> None:
-    machine = StateMachine(("h", 1), PoolOptions(min_pool_size=1), ConnectionOptions(), Mock())
+    machine = StateMachine(("h", 1), PoolSettings(min_pool_size=1), ConnectionSettings(), Mock())
     machine.ready()
     machine._allow_populating(machine.generations.current)
     assert machine.begin_populating() is not None and machine.begin_populating() is None
@@ -241,7 +241,7 @@ def test_purposes_as_errors_and_pages_name_them() -> None:
 
 
 def test_a_fork_marks_every_connection() -> None:
-    machine = StateMachine(("h", 1), PoolOptions(), ConnectionOptions(), Mock())
+    machine = StateMachine(("h", 1), PoolSettings(), ConnectionSettings(), Mock())
     everything = {name: [Mock(), Mock()] for name in ("pending", "available", "in_use", "draining")}
     for name, found in everything.items():
         setattr(machine, name, found)

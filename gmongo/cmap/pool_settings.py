@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ConnectionOptions:
+class ConnectionSettings:
     """How connections are made. Times are in seconds, None is without limit.
 
     :param connect_timeout: limit for one attempt to connect, with its handshake.
@@ -45,7 +45,7 @@ class ConnectionOptions:
 
 
 @dataclass(frozen=True)
-class PoolOptions:
+class PoolSettings:
     """The connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 
     :param max_pool_size: most connections at a time; 0 is without limit.

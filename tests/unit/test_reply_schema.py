@@ -10,27 +10,27 @@ import bson
 import pytest
 from bson import Code, Int64, ObjectId, Timestamp
 
-from gmongo.cmap import shape
 from gmongo.cmap.hello import read_hello
-from gmongo.cmap.shape import broken, check, unexpected
 from gmongo.errors import OperationFailure, ProtocolError
+from gmongo.wire import reply_schema as schema
+from gmongo.wire.reply_schema import broken, check, unexpected
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
 NUMBERS = [
-    (shape.ERROR, "code", -(2**31), INT32),
-    (shape.WRITE_CONCERN_ERROR, "code", -(2**31), INT32),
-    (shape.WRITE_ERROR, "code", -(2**31), INT32),
-    (shape.WRITE_ERROR, "index", 0, INT32),
-    (shape.WRITE, "n", 0, INT32),
-    (shape.WRITE, "nModified", 0, INT32),
-    (shape.CURSOR, "id", -(2**63), INT64),
-    *((shape.HELLO_NUMBERS, name, 1, 480_000_000) for name in SIZES),
-    *((shape.HELLO_NUMBERS, name, 0, INT32) for name in ("minWireVersion", "maxWireVersion")),
-    (shape.HELLO_NUMBERS, "maxWriteBatchSize", 1, INT32),
-    (shape.HELLO_NUMBERS, "logicalSessionTimeoutMinutes", 0, INT32),
-    (shape.HELLO_NUMBERS, "connectionId", -INT64, INT64),
-    (shape.HELLO_NUMBERS, "setVersion", -INT64, INT64),
+    (schema.ERROR, "code", -(2**31), INT32),
+    (schema.WRITE_CONCERN_ERROR, "code", -(2**31), INT32),
+    (schema.WRITE_ERROR, "code", -(2**31), INT32),
+    (schema.WRITE_ERROR, "index", 0, INT32),
+    (schema.WRITE, "n", 0, INT32),
+    (schema.WRITE, "nModified", 0, INT32),
+    (schema.CURSOR, "id", -(2**63), INT64),
+    *((schema.HELLO_NUMBERS, name, 1, 480_000_000) for name in SIZES),
+    *((schema.HELLO_NUMBERS, name, 0, INT32) for name in ("minWireVersion", "maxWireVersion")),
+    (schema.HELLO_NUMBERS, "maxWriteBatchSize", 1, INT32),
+    (schema.HELLO_NUMBERS, "logicalSessionTimeoutMinutes", 0, INT32),
+    (schema.HELLO_NUMBERS, "connectionId", -INT64, INT64),
+    (schema.HELLO_NUMBERS, "setVersion", -INT64, INT64),
 ]
 VERSION = {"processId": ObjectId(), "counter": Int64(1)}
 
@@ -45,47 +45,47 @@ def signed(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
 
 ROOM = 1024 - len(bson.encode(time(more="")))  # of a cluster time with what servers do not send
 # By table and field: what is taken, and what is not.
-OTHERS: list[tuple[Mapping[str, shape.Check], str, list[Any], list[Any]]] = [
-    (shape.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
-    *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (shape.ERROR, shape.WRITE_CONCERN_ERROR)),
-    (shape.WRITE_ERROR, "errmsg", ["x"], [1]),
-    (shape.ERROR, "$err", ["x"], [1]),
-    (shape.ERROR, "errorLabels", [[], ["x", "y"]], ["x", [1], ["x", 1], {}]),
+OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
+    (schema.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
+    *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (schema.ERROR, schema.WRITE_CONCERN_ERROR)),
+    (schema.WRITE_ERROR, "errmsg", ["x"], [1]),
+    (schema.ERROR, "$err", ["x"], [1]),
+    (schema.ERROR, "errorLabels", [[], ["x", "y"]], ["x", [1], ["x", 1], {}]),
     *((table, "topologyVersion", [VERSION], [1, {}, {**VERSION, "counter": "1"}, {**VERSION, "processId": 1}])
-      for table in (shape.ERROR, shape.HELLO)),
-    *((table, "writeConcernError", [{}, {"code": 1}], [1, [], "x"]) for table in (shape.ERROR, shape.WRITE)),
-    (shape.WRITE_CONCERN_ERROR, "errInfo", [{}], [1]),
-    (shape.WRITE, "writeErrors", [[], [{"index": 0}], [{"index": 1, "code": 1, "errmsg": ""}]],
+      for table in (schema.ERROR, schema.HELLO)),
+    *((table, "writeConcernError", [{}, {"code": 1}], [1, [], "x"]) for table in (schema.ERROR, schema.WRITE)),
+    (schema.WRITE_CONCERN_ERROR, "errInfo", [{}], [1]),
+    (schema.WRITE, "writeErrors", [[], [{"index": 0}], [{"index": 1, "code": 1, "errmsg": ""}]],
      [{}, [1], [{}], [{"index": "0"}], [{"index": -1}], [{"index": 0, "code": "x"}], [{"index": 0, "errmsg": 1}]]),
-    (shape.WRITE, "upserted", [[], [{"index": 0, "_id": 1}]], [{}, [{}], [{"index": 0}], [{"_id": 1}]]),
+    (schema.WRITE, "upserted", [[], [{"index": 0, "_id": 1}]], [{}, [{}], [{"index": 0}], [{"_id": 1}]]),
     *((table, "$clusterTime", [time(), signed(), signed(b"x" * 64), time(more="x" * ROOM), time(signature=None)],
        [1, {}, {"clusterTime": 1}, time(more="x" * (ROOM + 1)), signed(b"x" * 2000), signed(key="x" * 2000)])
-      for table in (shape.TIMES, shape.HELLO)),
-    (shape.TIMES, "operationTime", [Timestamp(1, 1)], [1, datetime(2000, 1, 1)]),
-    (shape.TIMES, "recoveryToken", [{}, {"x": 1}], [1]),
-    *((shape.HELLO, name, [[], ["a:1"], ["a:1"] * 256, ["/tmp/x.sock"]], ["a:1", [1], ["a:x"], ["a:1"] * 257])
+      for table in (schema.TIMES, schema.HELLO)),
+    (schema.TIMES, "operationTime", [Timestamp(1, 1)], [1, datetime(2000, 1, 1)]),
+    (schema.TIMES, "recoveryToken", [{}, {"x": 1}], [1]),
+    *((schema.HELLO, name, [[], ["a:1"], ["a:1"] * 256, ["/tmp/x.sock"]], ["a:1", [1], ["a:x"], ["a:1"] * 257])
       for name in ("hosts", "passives", "arbiters")),
-    *((shape.HELLO, name, ["", "a:1"], [1, "a:x"]) for name in ("me", "primary")),
-    (shape.HELLO, "setName", ["rs"], [1]),
-    (shape.HELLO, "tags", [{}], [[], "x"]),
-    (shape.HELLO, "lastWrite", [{"lastWriteDate": datetime(2000, 1, 1)}, {}], [1, {"lastWriteDate": 1}]),
-    *((shape.HELLO, name, [ObjectId()], ["x", 1]) for name in ("electionId", "serviceId")),
-    (shape.HELLO, "speculativeAuthenticate", [{}], [1]),
-    (shape.HELLO, "saslSupportedMechs", [[], ["x"]], ["x", [1]]),
-    (shape.CURSOR, "ns", ["a.b", "a.b.c"], ["a", 1, ""]),
-    (shape.CURSOR, "postBatchResumeToken", [{}], [1, "x"]),
+    *((schema.HELLO, name, ["", "a:1"], [1, "a:x"]) for name in ("me", "primary")),
+    (schema.HELLO, "setName", ["rs"], [1]),
+    (schema.HELLO, "tags", [{}], [[], "x"]),
+    (schema.HELLO, "lastWrite", [{"lastWriteDate": datetime(2000, 1, 1)}, {}], [1, {"lastWriteDate": 1}]),
+    *((schema.HELLO, name, [ObjectId()], ["x", 1]) for name in ("electionId", "serviceId")),
+    (schema.HELLO, "speculativeAuthenticate", [{}], [1]),
+    (schema.HELLO, "saslSupportedMechs", [[], ["x"]], ["x", [1]]),
+    (schema.CURSOR, "ns", ["a.b", "a.b.c"], ["a", 1, ""]),
+    (schema.CURSOR, "postBatchResumeToken", [{}], [1, "x"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBERS)
-def test_numbers(table: Mapping[str, shape.Check], field: str, lowest: int, highest: int) -> None:
+def test_numbers(table: Mapping[str, schema.Check], field: str, lowest: int, highest: int) -> None:
     for good in (lowest, highest, Int64(highest), 1.0):
         assert broken({field: good}, table) is None
     for bad in (lowest - 1, highest + 1, True, "1", 1.5, float("inf"), [1]):
         assert broken({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
 
 
-HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is shape.HELLO_NUMBERS}
+HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS}
 
 
 @pytest.mark.parametrize("wrong", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
@@ -156,7 +156,7 @@ def test_a_hello_that_fails(reply: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(("table", "field", "good", "bad"), OTHERS)
-def test_other_fields(table: Mapping[str, shape.Check], field: str, good: list[Any], bad: list[Any]) -> None:
+def test_other_fields(table: Mapping[str, schema.Check], field: str, good: list[Any], bad: list[Any]) -> None:
     for each in (*good, None):
         check({field: each, "other": 1}, table)
     for each in bad:
@@ -165,16 +165,23 @@ def test_other_fields(table: Mapping[str, shape.Check], field: str, good: list[A
 
 
 def test_every_field_of_every_table_is_here() -> None:
-    tables = (shape.ERROR, shape.WRITE_CONCERN_ERROR, shape.WRITE_ERROR, shape.TIMES, shape.HELLO, shape.HELLO_NUMBERS)
-    for table in (*tables, shape.CURSOR, shape.WRITE):
+    tables = (
+        schema.ERROR,
+        schema.WRITE_CONCERN_ERROR,
+        schema.WRITE_ERROR,
+        schema.TIMES,
+        schema.HELLO,
+        schema.HELLO_NUMBERS,
+    )
+    for table in (*tables, schema.CURSOR, schema.WRITE):
         here = {field for each, field, *_ in (*NUMBERS, *OTHERS) if each is table}
         assert here == table.keys()
-    assert shape.ERROR.keys() | shape.TIMES.keys() == shape.OWN_FIELDS
+    assert schema.ERROR.keys() | schema.TIMES.keys() == schema.OWN_FIELDS
 
 
 def test_the_first_broken_field_is_named() -> None:
     with pytest.raises(ProtocolError, match=r"^errmsg of a reply must be a string, not 5$"):
-        check({"code": 1, "errmsg": 5, "errorLabels": 7}, shape.ERROR)
+        check({"code": 1, "errmsg": 5, "errorLabels": 7}, schema.ERROR)
 
 
 def test_a_long_value_is_cut() -> None:
@@ -188,7 +195,7 @@ def test_a_long_value_is_cut() -> None:
 def test_a_cluster_time_as_servers_send_it_is_not_encoded_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes with each reply of a replica set."""
     encoded = []
-    monkeypatch.setattr(shape.bson, "encode", lambda value: encoded.append(value) or b"")
+    monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
     usual = time(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
-    assert broken({"$clusterTime": usual}, shape.HELLO) is None and not encoded
-    assert broken({"$clusterTime": {**usual, "more": 1}}, shape.HELLO) is None and len(encoded) == 1
+    assert broken({"$clusterTime": usual}, schema.HELLO) is None and not encoded
+    assert broken({"$clusterTime": {**usual, "more": 1}}, schema.HELLO) is None and len(encoded) == 1
