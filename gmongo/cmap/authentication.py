@@ -19,10 +19,10 @@ from gmongo.wire.reply_schema import ERROR, check
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
     from gmongo.cmap.connecting import ConnectLimit
-    from gmongo.cmap.connection import Connection
+    from gmongo.cmap.server_connection import ServerConnection
 
 
-def authentication_of(connection: Connection, options: ConnectionSettings) -> Authentication | None:
+def authentication_of(connection: ServerConnection, options: ConnectionSettings) -> Authentication | None:
     """How a new connection will authenticate; None if the client does not.
 
     :raises ConfigurationError: the credential must not be sent to this server.
@@ -41,7 +41,7 @@ class Authentication:
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
 
-    def __init__(self, connection: Connection, options: ConnectionSettings, authenticator: Authenticator) -> None:
+    def __init__(self, connection: ServerConnection, options: ConnectionSettings, authenticator: Authenticator) -> None:
         self._connection = connection
         self._options = options
         self._authenticator = authenticator

@@ -16,7 +16,7 @@ from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
 if TYPE_CHECKING:
-    from gmongo.cmap.connection import Connection
+    from gmongo.cmap.server_connection import ServerConnection
 
 
 class ConnectLimit:
@@ -29,7 +29,7 @@ class ConnectLimit:
 
     __slots__ = ("_began", "_limit", "seconds")
 
-    def __init__(self, connection: Connection, seconds: float | None, ref: bool) -> None:
+    def __init__(self, connection: ServerConnection, seconds: float | None, ref: bool) -> None:
         self.seconds = seconds
         self._began = _clock.monotonic()
         self._limit = (
@@ -59,7 +59,7 @@ class ConnectLimit:
             self._limit.close()
 
 
-def connect(connection: Connection, options: ConnectionSettings, progress: Progress, limit: ConnectLimit) -> None:
+def connect(connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectLimit) -> None:
     """Open the stream of a connection.
 
     :param limit: is running.
@@ -82,7 +82,7 @@ def connect(connection: Connection, options: ConnectionSettings, progress: Progr
 
 
 def _connected(
-    connection: Connection,
+    connection: ServerConnection,
     options: ConnectionSettings,
     progress: Progress,
     limit: ConnectLimit,

@@ -21,7 +21,7 @@ from gmongo.wire.compression import choose
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
 
 if TYPE_CHECKING:
-    from gmongo.cmap.connection import Connection
+    from gmongo.cmap.server_connection import ServerConnection
 
 
 def first_hello(options: ConnectionSettings) -> str:
@@ -45,7 +45,7 @@ def handshake_command(options: ConnectionSettings) -> DocumentDict:
 
 @forgets_locals
 def establish(
-    connection: Connection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
+    connection: ServerConnection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
     """Connect, shake hands and authenticate; a monitor's connection does not authenticate. ``connectTimeoutMS`` limits
     the name lookup, and each attempt to connect with its handshake.
@@ -88,7 +88,7 @@ def establish(
     return hello
 
 
-def say_hello(connection: Connection, command: Document, timeout: float | None) -> Hello:
+def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
     """Send a hello of any kind and wait for its reply.
 
     :param timeout: seconds; None is without limit.

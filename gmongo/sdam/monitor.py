@@ -18,10 +18,10 @@ from gevent import get_hub
 from gmongo import _clock
 from gmongo._background import LongWork, RestartingGreenlet, Wakeup
 from gmongo._documents import Document, DocumentDict
-from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.metadata import faas_name
+from gmongo.cmap.server_connection import ServerConnection
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.events.sdam import TopologyEvents
 from gmongo.sdam.hello_reply import HelloReply
@@ -74,7 +74,7 @@ class Monitor:
         self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._may_retry_from = 0.0  # from when on the loss of a known server is answered at once
         self._last_id = 0  # of its connections, which are numbered from 1 on
         self._hello_command: str  # of the present connection
@@ -239,7 +239,7 @@ class Monitor:
             connection.close()
         self._announce_failed(connection, error)
 
-    def _announce_failed(self, connection: Connection | None, error: Exception) -> None:
+    def _announce_failed(self, connection: ServerConnection | None, error: Exception) -> None:
         # Taken before it is published: the greenlet and `close` both come here, and a start has one end.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
@@ -252,7 +252,7 @@ class Monitor:
         self._events.delivery.note(publish, *what)
         self._events.delivery.deliver(wait=False)
 
-    def _ask(self, connection: Connection, previous: ServerDescription, awaited: bool) -> Hello:
+    def _ask(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
             return self._received(establish(connection, self._settings.connection, ref=False))
         if awaited:
@@ -260,20 +260,20 @@ class Monitor:
         hello = say_hello(connection, self._plain_command(), self._connect_timeout)
         return self._received(hello)
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self) -> ServerConnection:
         """A connection that has no socket yet: making one is a part of the check."""
         self._hello_command = first_hello(self._settings.connection)
-        self._connection = Connection(self.address, ref=False, monitors=True)
+        self._connection = ServerConnection(self.address, ref=False, monitors=True)
         self._last_id += 1
         self._connection.id = self._last_id
         return self._connection
 
-    def _is_awaited(self, connection: Connection | None, previous: ServerDescription) -> bool:
+    def _is_awaited(self, connection: ServerConnection | None, previous: ServerDescription) -> bool:
         """Whether the next hello is one that the server sends when it has news: it may have announced it already."""
         streams = connection is not None and connection.mid_message
         return streams or (self._may_stream and previous.topology_version is not None)
 
-    def _await_change(self, connection: Connection, previous: ServerDescription) -> Hello:
+    def _await_change(self, connection: ServerConnection, previous: ServerDescription) -> Hello:
         """The next reply of the stream that is under way, or of one that this begins."""
         command = self._plain_command()
         command["topologyVersion"] = previous.topology_version

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bson.errors import BSONError
 
 from gmongo._background import RestartingGreenlet, Wakeup
-from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish, first_hello, say_hello
 from gmongo.cmap.hello import Hello
+from gmongo.cmap.server_connection import ServerConnection
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.sdam.round_trip_time import RoundTripTime
 from gmongo.sdam.settings import TopologySettings
@@ -24,7 +24,7 @@ class RttMonitor:
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._address = address
         self._settings = settings
         self._samples = samples
@@ -66,7 +66,7 @@ class RttMonitor:
     def _measure(self) -> Hello:
         if self._connection is None:
             self._hello_command = first_hello(self._settings.connection)
-            self._connection = Connection(self._address, ref=False, monitors=True)
+            self._connection = ServerConnection(self._address, ref=False, monitors=True)
             return establish(self._connection, self._settings.connection, ref=False)
         api = self._settings.connection.server_api
         command = {self._hello_command: 1, **api, "helloOk": True}

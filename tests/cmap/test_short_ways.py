@@ -10,6 +10,7 @@ import pytest
 
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.server_connection import ServerConnection
 from gmongo.cmap.state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect
@@ -107,7 +108,8 @@ def test_a_queue_holds_the_hub_while_it_has_waiters() -> None:
 
 def test_a_new_connection_has_done_nothing() -> None:
     connection = Connection(("h", 1))
-    unset = {name for name in Connection.__slots__ if name != "__weakref__" and not hasattr(connection, name)}
+    slots = {*ServerConnection.__slots__, *Connection.__slots__} - {"__weakref__"}
+    unset = {name for name in slots if not hasattr(connection, name)}
     assert unset == {"hello"}
     assert (connection.id, connection.generation, connection.idle_since) == (0, 0, 0.0)
     assert (connection.checked_out_at, connection.established_in) == (0.0, 0.0)

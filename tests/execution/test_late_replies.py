@@ -585,7 +585,7 @@ def test_a_request_that_was_never_sent_has_no_late_reply(
     with ScriptedServer() as scripted:
         scripted.hello_extra = {"compression": ["zlib"]}
         client = connect(scripted, compressors="zlib", drainLateReplies=True)
-        monkeypatch.setattr("gmongo.cmap.connection.compressed", interrupted)
+        monkeypatch.setattr("gmongo.cmap.server_connection.compressed", interrupted)
         with pytest.raises(type(thrown)) as caught:
             client.db.command("ping")
         assert caught.value is thrown

@@ -183,7 +183,7 @@ def test_a_message_that_is_none_leaves_the_stream_out_of_step() -> None:
 def test_no_late_reply_is_waited_for_when_one_was_interrupted_while_it_was_decompressed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.connection.decompressed", Mock(side_effect=GreenletExit))
+    monkeypatch.setattr("gmongo.cmap.server_connection.decompressed", Mock(side_effect=GreenletExit))
     connection, transport = connected(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
     with pytest.raises(GreenletExit):
         connection.exchange(5, REQUEST, None, bson.decode)

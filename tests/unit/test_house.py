@@ -26,7 +26,7 @@ HOT = {
     "execution/decorate.py:Decorator.decorate": "what goes on every command",
     "wire/transport.py:Transport.round_trip": "send and receive without a switch where that is possible",
     "cursor.py:Cursor.__init__": "what each find makes, with an end for those without options",
-    "cmap/connection.py:Connection.exchange": "one request and its reply, with what is wrong with them",
+    "cmap/server_connection.py:ServerConnection.exchange": "one request and its reply, with what is wrong with them",
 }
 
 

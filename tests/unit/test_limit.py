@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmongo import _clock
-from gmongo.cmap.connection import Connection, _timeout_error
+from gmongo.cmap.connection import Connection
+from gmongo.cmap.server_connection import _timeout_error
 from gmongo.errors import AutoReconnect
 from gmongo.wire import limit as limit_module
 from gmongo.wire.limit import Limit, interrupt_after
