@@ -21,9 +21,7 @@ _TIME_FOR_DUE_REPLY = 0.25
 class PoolOfConnection(Protocol):
     """The part of a pool that the reader of a late reply uses."""
 
-    @property
-    def options(self) -> PoolSettings:
-        """Sizes and times."""
+    options: PoolSettings
 
     def drained(self, connection: Connection) -> None:
         """The wait for the late reply is over."""

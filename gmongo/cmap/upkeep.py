@@ -18,21 +18,13 @@ _SHORTEST_PAUSE = 0.1
 class MaintainedPool(Protocol):
     """The part of a pool that its background uses."""
 
-    @property
-    def options(self) -> PoolSettings:
-        """Sizes and times."""
+    options: PoolSettings
+    machine: StateMachine
+    establisher: Establisher
 
     @property
     def state(self) -> PoolState:
         """Paused, ready or closed."""
-
-    @property
-    def machine(self) -> StateMachine:
-        """The state of the pool."""
-
-    @property
-    def establisher(self) -> Establisher:
-        """Establishes the connections of the pool."""
 
     def remove_perished(self) -> None:
         """Close the available connections that have perished."""

@@ -35,17 +35,12 @@ class Commands(Protocol):
 class AttemptOwner(Protocol):
     """The part of an executor that an attempt uses."""
 
-    @property
-    def topology(self) -> Topology:
-        """The topology of the client."""
+    topology: Topology
+    policy: RetryPolicy
 
     @property
     def commands(self) -> Commands:
         """Runs the commands of the client."""
-
-    @property
-    def policy(self) -> RetryPolicy:
-        """The retries that the client allows."""
 
     def reap(self, operation: Operation, result: Result) -> None:
         """End the cursor of a result that the caller does not get."""

@@ -135,9 +135,7 @@ def _no_reaper() -> None:
 class SessionOwner(Protocol):
     """The part of an executor that sessions use."""
 
-    @property
-    def sessions(self) -> ServerSessionPool:
-        """The pool of the client."""
+    sessions: ServerSessionPool
 
     @property
     def epoch(self) -> int:

@@ -45,9 +45,7 @@ _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 class Candidates(Protocol):
     """The part of a topology description that server selection uses."""
 
-    @property
-    def topology_type(self) -> int:
-        """One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`."""
+    topology_type: int  # one of TOPOLOGY_TYPE
 
     @property
     def known_servers(self) -> list[ServerDescription]:
