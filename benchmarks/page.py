@@ -1,7 +1,7 @@
-"""The pages of results: what is between two marks is written from a run, everything else is kept by hand.
+"""Write the main tables of a run into the pages of results, between two marks. All other text is written by hand.
 
-The page has two such parts, of two runs: gmongo beside PyMongo and the floor, and beside all other contenders.
-Of the second run, the README beside the directory has the first table, and another page the service's.
+The page has two such parts, of two runs: gmongo beside PyMongo and the floor, and gmongo beside all other contenders.
+Another page has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import contest, latency, service
+from benchmarks import contest, latency, operations, service
 from benchmarks.record import Record
-from benchmarks.sheets import Sheet, failures, of_tables, targets
+from benchmarks.sheets import Sheet, failures, of_tables
 
 NAME = "performance.md"
+TABLES = (operations.TABLE, contest.TABLE)
+#: The page has the operations with this number of greenlets.
+GREENLETS = 10
 
 
 class Part(NamedTuple):
@@ -49,12 +52,9 @@ def write(record: Record, directory: Path) -> Path:
     text = page.read_text() if page.exists() else _new()
     part = part_of(record)
     page.write_text(renewed(text, "\n".join(results(record)), part.name))
-    for table, other in (
-        (contest.TABLE, directory.parent / "README.md"),
-        (service.TABLE, directory / "concurrency.md"),
-    ):
-        if record.tables.get(table) and other.exists():
-            other.write_text(renewed(other.read_text(), "\n".join(_tables(record, [table])), table))
+    other = directory / "concurrency.md"
+    if record.tables.get(service.TABLE) and other.exists():
+        other.write_text(renewed(other.read_text(), "\n".join(_tables(record, [service.TABLE])), service.TABLE))
     return page
 
 
@@ -82,12 +82,16 @@ def results(record: Record) -> Iterator[str]:
     yield from ("", f"![{part.shows}]({part.plot})", "")
     yield ", ".join(f"{name} {found}" for name, found in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
-    yield from _tables(record, [name for name in record.tables if name != service.TABLE])
-    for sheet in targets(record):
-        yield from (f"### {sheet.title}", "", *markdown(sheet))
+    yield from _tables(_main(record), TABLES)
     for line in failures(record.rows()):
         yield from ("", f"**Failed**: {line}")
     yield ""
+
+
+def _main(record: Record) -> Record:
+    """Return the record with its plain operations at one number of greenlets."""
+    rows = [row for row in record.tables.get(operations.TABLE, []) if row.greenlets == GREENLETS and "+" not in row.name]
+    return record._replace(tables={**record.tables, operations.TABLE: rows})
 
 
 def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:

@@ -1,13 +1,17 @@
-"""What the terminal shows."""
+"""``python -m benchmarks.report run.json``: print all tables of a run."""
 
 from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.record import Record
+from benchmarks.record import Record, from_json
 from benchmarks.sheets import MISSED, REACHED, Sheet, failures, sheets
 
 _STYLES = {REACHED: f"[green]{REACHED}[/green]", MISSED: f"[bold red]{MISSED}[/bold red]"}
@@ -46,3 +50,7 @@ def _folded(title: str) -> str:
 def _styled(text: str) -> str:
     mark = _STYLES.get(text[-1:])
     return escape(text[:-2]) + mark if mark else escape(text.replace("+", "\n+"))
+
+
+if __name__ == "__main__":
+    show(from_json(json.loads(Path(sys.argv[1]).read_text())), Console())

@@ -82,21 +82,15 @@ def test_the_page_keeps_what_was_written_by_hand(tmp_path):
     assert "**Failed**: floor: no (insert_one x10)" in text
 
 
-def test_a_run_of_all_contenders_has_a_part_of_its_own_and_a_place_in_two_other_pages(tmp_path):
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    for path, name in ((tmp_path / "README.md", "contenders"), (docs / "concurrency.md", "service")):
-        path.write_text("before\n{}\nold\n{}\nafter\n".format(*page.marks(name)))
-    page.write(record(), docs)
-    page.write(of_all_contenders(), docs)
-    text, readme, service = (
-        path.read_text() for path in (docs / page.NAME, tmp_path / "README.md", docs / "concurrency.md")
-    )
+def test_run_of_all_contenders_renews_its_part_and_the_page_of_services(tmp_path):
+    (tmp_path / "concurrency.md").write_text("before\n{}\nold\n{}\nafter\n".format(*page.marks("service")))
+    page.write(record(), tmp_path)
+    page.write(of_all_contenders(), tmp_path)
+    text, service = ((tmp_path / name).read_text() for name in (page.NAME, "concurrency.md"))
     assert "| Go, `bson.M` | 30.0 | 0.70 ±2% |" in text and "| Rust, `Document` | 21.0 | 1.00 ±2% ✓ |" in text
     assert "| find_one | 10 | 0.14 ±4% |" in text and "Flask" not in text
-    assert "| Go, `bson.M` | 30.0 | 0.70 ±2% |" in readme and "≤" not in readme
     assert "| Flask, gunicorn/gevent, gmongo | 7 | 7 | 7 · 7 · 7 | 7 · 7 · 7 | 7 |" in service
-    assert all(each.startswith("before\n") and each.endswith("after\n") for each in (readme, service))
+    assert service.startswith("before\n") and service.endswith("after\n")
 
 
 def test_a_page_without_its_marks_is_not_touched(tmp_path):
