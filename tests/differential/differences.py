@@ -1,7 +1,7 @@
 """Where gmongo deliberately answers otherwise than PyMongo. Whatever is not here fails.
 
 A difference names the calls in which it is seen, and the part of the outcome that it explains; all other parts are
-compared. Each says why, and where `docs/differences.md` tells users.
+compared. Each says why, and where the pages of differences describe it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Difference:
     """One deliberate difference.
 
     :param reason: why, in one sentence.
-    :param line: a piece of the line in `docs/differences.md` that tells users.
+    :param line: a piece of the line in `docs/differences.md` or `docs/differences-internals.md`.
     :param calls: a regular expression that is found in the calls in which it is seen.
     :param parts: the fields of the outcome that it explains as a whole.
     :param judge: says of two parts of an outcome that differ whether this difference explains them.
@@ -386,8 +386,8 @@ DIFFERENCES = (
     ),
     Difference(
         Kind.SAFER,
-        "a time-out of server selection has no RetryableWriteError label: nothing was sent, and it is not tried again",
-        "a time-out of server selection",
+        "a timeout of server selection has no RetryableWriteError label: nothing was sent, and it is not tried again",
+        "a timeout of server selection",
         calls="serverSelectionTimeoutMS=50",
         parts=("returned",),
     ),

@@ -11,8 +11,8 @@ from .scene import GMONGO, PYMONGO, Scene, calls
 from .servers import on_the_simulation
 
 _HERE = Path(__file__).parent
-_PAGE = (_HERE.parents[1] / "docs" / "differences.md").read_text("utf-8")
-_ROWS = [row for row in _PAGE.splitlines() if row.startswith("|")]
+_PAGES = [_HERE.parents[1] / "docs" / name for name in ("differences.md", "differences-internals.md")]
+_ROWS = [row for page in _PAGES for row in page.read_text("utf-8").splitlines() if row.startswith("|")]
 _CALLS = [call for path in sorted((_HERE / "calls").glob("*.txt")) for call in calls(path)]
 
 
