@@ -46,6 +46,6 @@ def test_its_options_exist() -> None:
 
 
 def test_its_counts_are_those_of_a_client() -> None:
-    section = PAGE.split("### What the client has done")[1].split("### Options")[0]
+    section = PAGE.split("### Statistics")[1].split("### Options")[0]
     with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
         assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(client.retry_stats())

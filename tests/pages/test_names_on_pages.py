@@ -55,8 +55,8 @@ def test_the_keys_of_pools_and_retries() -> None:
     with Deployment.replica_set(1) as deployment, MongoClient(deployment.uri) as client:
         client.t.c.find_one()
         (pool,), retries = client.pool_stats(), client.retry_stats()
-    assert first_column(table("pool.md", "## What `pool_stats()` tells")) == list(pool)
-    assert first_column(table("retries.md", "### What the client has done")) == list(retries)
+    assert first_column(table("pool.md", "## Fields of `pool_stats()`")) == list(pool)
+    assert first_column(table("retries.md", "### Statistics")) == list(retries)
 
 
 def test_the_keys_of_the_state_of_a_process() -> None:
