@@ -66,7 +66,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--listener", action="store_true", help="register a command listener with the drivers")
     add("--timeout", type=_positive, default=120, help="seconds for one turn (default 120)")
     add("--json", type=Path, metavar="FILE", help="write every round's numbers to a file")
-    add("--docs", type=Path, metavar="DIRECTORY", help="write the main tables into performance.md there, and draw its plot")
+    add("--docs", type=Path, metavar="DIRECTORY", help="write performance.md and its plot there")
     options = parser.parse_args(arguments)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     options.operations = options.operations or (QUICK_OPERATIONS if options.quick else OPERATIONS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NAMES = {"policy": "gmongo's policy", "naive": "a loop that tries again at once", "none": "no retries"}
+NAMES = {"policy": "gmongo's policy", "naive": "an immediate retry loop", "none": "no retries"}
 
 
 class Result(NamedTuple):
@@ -47,7 +47,7 @@ class Peak(NamedTuple):
 def table(results: Sequence[Result]) -> str:
     """The results as a table."""
     lines = [
-        "| greenlets | strategy | asked for | offered | **served** | commands for one success | failed | "
+        "| greenlets | strategy | requested | offered | **served** | commands for one success | failed | "
         "latency: median, 99 % | client's processor |",
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -71,43 +71,43 @@ def peak_table(peaks: Sequence[Peak], asked: int) -> str:
     return "\n".join(lines)
 
 
-PAGE = """# Overload: what the policy is for
+PAGE = """# Overload: measurements of the retry policy
 
-A server that admits {rate} requests a second and turns the others away with `IngressRequestRateLimitExceeded`; a client
-whose greenlets each ask for a document. [What the policy is](retries.md). Three ways to treat a rejection:
+A server admits {rate} requests a second and rejects the others with `IngressRequestRateLimitExceeded`. The
+greenlets of a client each request a document. The measurement compares three reactions to a rejection:
 
-- **gmongo's policy** (the default): up to five retries after random waits of up to 0.1, 0.2, 0.4, 0.8 and 1.6 seconds,
-  as long as the client has tokens.
-- **A loop that tries again at once**: an application's own, around a client with `maxAdaptiveRetries=0`, for up to
+- **gmongo's policy** (the default): the [retries](retries.md) of the driver, as long as the client has tokens.
+- **An immediate retry loop**: a loop of the application around a client with `maxAdaptiveRetries=0`, for up to
   {patience:g} seconds.
-- **No retries**: `maxAdaptiveRetries=0`; each rejection reaches the application.
+- **No retries**: `maxAdaptiveRetries=0`, so the application gets each rejection.
 
-## Overload that lasts
+## Long overload
 
-Each greenlet asks again {pause:g} seconds after its last answer, on average.
+Each greenlet sends its next request {pause:g} seconds after its last reply, on average.
 
 ![Commands that reach the server, and requests that are served, by the number of greenlets](overload.png)
 
-Rates are per second, over {seconds:g} seconds after a warm-up of {warm_up:g}. *Asked for* are the requests of the
-application, *offered* the commands that reach the server, retries included, *served* the requests that succeed, and
-*failed* is the share of requests that the application sees fail.
+Rates are per second, over {seconds:g} seconds after a warm-up of {warm_up:g}. *Requested* are the requests of the
+application. *Offered* are the commands at the server, with retries. *Served* are the successful requests, and
+*failed* is the share of requests that fail.
 
 {table}
 
-No strategy makes the server serve more than it admits. But the loop has it turn away whatever client and network manage
-to send, and keeps the client's processor busy with that. With the policy the tokens are soon used up, retries become as
-rare as a tenth of the successes, and the client fails fast: the load is what the application asks for, and hardly more.
+No strategy makes the server serve more than it admits. But the loop makes the server reject as many requests as
+the client and the network can send, and keeps the client's processor busy. The policy soon has no tokens left.
+Then retries are as rare as a tenth of the successes, and the load is hardly more than the application requests.
 
 ## A short peak
 
-{peak} greenlets ask once, all at the same moment. The server admits {burst:.0f} at once, and then {rate} a second.
+{peak} greenlets send one request each at the same moment. The server admits {burst:.0f} at once, and then {rate} a
+second.
 
 {peak_table}
 
-This is what the tokens are for: the policy spreads the peak over the next seconds, and the application hardly sees it.
+The policy spreads the peak over the next seconds, and the application notices only a delay.
 
-Written by `python -m benchmarks.overload`. The numbers depend on the machine; what matters is how they compare.
-The simulated server turns requests away at little cost. A real one has less to spare.
+`python -m benchmarks.overload` writes this page. The numbers depend on the machine, so compare their ratios. A
+real server has more work with a rejection than the simulated one.
 """
 
 

@@ -90,7 +90,8 @@ def results(record: Record) -> Iterator[str]:
 
 def _main(record: Record) -> Record:
     """Return the record with its plain operations at one number of greenlets."""
-    rows = [row for row in record.tables.get(operations.TABLE, []) if row.greenlets == GREENLETS and "+" not in row.name]
+    rows = record.tables.get(operations.TABLE, [])
+    rows = [row for row in rows if row.greenlets == GREENLETS and "+" not in row.name]
     return record._replace(tables={**record.tables, operations.TABLE: rows})
 
 
