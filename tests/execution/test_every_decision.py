@@ -12,7 +12,8 @@ from gmongo.execution.retry import Retry, RetryPolicy
 from tests.execution.every_decision import compare
 
 
-@pytest.mark.requirement("BP-12", "BP-13", "BP-14", "BP-15", "BP-16", "BP-31", "BP-34", "BP-35", "BP-43", "BP-50")
+@pytest.mark.requirement("BP-12", "BP-13", "BP-14", "BP-15", "BP-16", "BP-19", "BP-31", "BP-33", "BP-34", "BP-35")
+@pytest.mark.requirement("BP-41", "BP-42", "BP-43", "BP-50")
 @pytest.mark.parametrize("longest", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_each_is_what_the_specifications_say(longest: int, record_property: Callable[..., None]) -> None:
     compared, different = compare(longest)

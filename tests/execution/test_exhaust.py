@@ -18,7 +18,6 @@ from gevent import get_hub
 
 import gmongo
 from gmongo import CursorType
-from gmongo._background import LongWork
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
 from tests.hostile.peer import EXHAUST_ALLOWED, MORE_TO_COME, HostilePeer, hello, message
@@ -63,11 +62,6 @@ def test_one_get_more_brings_everything(deployment: Deployment, many: Any, batch
     assert open_cursors(deployment) == 0
 
 
-def test_options_hold(many: Any) -> None:
-    found = ids(many.find({"_id": {"$lt": 50}}, sort=[("_id", -1)], skip=5, batch_size=3, cursor_type=EXHAUST))
-    assert found == list(range(44, -1, -1))
-
-
 TAILABLE, STREAMED = 2, 64
 
 
@@ -91,12 +85,6 @@ def test_what_is_not_streamed_is_asked_for(many: Any, deployment: Deployment, fl
     streams = flags == STREAMED and not in_transaction
     assert len(deployment.commands.named("getMore")) == (1 if streams else 3)
     cursor.close()
-
-
-def test_raw_batches_are_streamed(many: Any, deployment: Deployment) -> None:
-    batches = list(many.find_raw_batches({}, {"_id": 1}, batch_size=300, cursor_type=EXHAUST))
-    assert [document["_id"] for batch in batches for document in bson.decode_all(batch)] == list(range(2000))
-    assert len(deployment.commands.named("getMore")) == 1
 
 
 def test_the_connection_is_the_cursors(many: Any, recorder: Any) -> None:
@@ -125,16 +113,6 @@ def test_a_compressed_stream(connect: Any) -> None:
         client = connect(deployment, compressors="zlib")
         client.db.c.insert_many([{"_id": number, "text": "x" * 5000} for number in range(200)])
         assert ids(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
-
-
-def test_small_batches_do_not_hold_the_loop(many: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no wait for a batch that lies in the buffer already: each passes a checkpoint."""
-    cursor = many.find({}, {"_id": 1}, batch_size=1, cursor_type=EXHAUST)
-    next(cursor)
-    passed: list[Any] = []
-    monkeypatch.setattr(LongWork, "checkpoint", lambda work: passed.append(work))
-    assert len(list(cursor)) == 1999
-    assert len(passed) >= 1999
 
 
 # Its early end
@@ -195,23 +173,6 @@ def test_a_stream_that_is_dropped_is_ended_though_the_pool_has_nothing_left(conn
         eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
 
 
-def test_what_was_buffered_can_still_be_taken(many: Any) -> None:
-    cursor = many.find(batch_size=10, cursor_type=EXHAUST)
-    for _ in range(11):
-        next(cursor)
-    cursor.close()
-    assert ids(cursor) == list(range(11, 20))
-
-
-def test_rewinding_begins_a_new_stream(many: Any) -> None:
-    cursor = many.find(batch_size=100, cursor_type=EXHAUST)
-    for _ in range(101):
-        next(cursor)
-    assert len(list(cursor.clone())) == 2000
-    assert len(list(cursor.rewind())) == 2000
-    assert at_rest(many.database.client)
-
-
 def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
@@ -223,20 +184,6 @@ def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None
     deployment.members[0].faults.answering.set()
     assert caught.value.timeout
     eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
-
-
-def test_the_time_of_the_cursor_is_that_of_all_batches(deployment: Deployment, connect: Any) -> None:
-    client = connect(deployment, timeoutMS=250)
-    client.db.c.insert_many([{"_id": number} for number in range(100)])
-    cursor = client.db.c.find(batch_size=1, cursor_type=EXHAUST)
-    next(cursor)
-    deployment.network.latency = 0.02
-    with pytest.raises(PyMongoError) as caught:
-        list(cursor)
-    deployment.network.latency = 0
-    assert caught.value.timeout
-    cursor.close()
-    eventually(lambda: at_rest(client))
 
 
 def test_an_error_ends_the_stream_and_not_the_connection(deployment: Deployment, many: Any) -> None:
@@ -278,26 +225,6 @@ def test_what_pymongo_refuses(client: Any) -> None:
     ):
         with pytest.raises(InvalidOperation, match="limit"):
             refused()
-
-
-def test_no_stream_in_a_transaction(many: Any, deployment: Deployment) -> None:
-    """It would run at the same time as the next command of the transaction."""
-    with many.database.client.start_session() as session, session.start_transaction():
-        cursor = many.find({}, {"_id": 1}, batch_size=500, cursor_type=EXHAUST, session=session)
-        assert len(ids(next(cursor) for _ in range(501))) == 501
-        many.insert_one({"_id": "new"}, session=session)
-        assert len(list(cursor)) in (1499, 1500)
-    assert len(deployment.commands.named("getMore")) >= 3
-
-
-def test_a_stream_in_a_session(many: Any) -> None:
-    with many.database.client.start_session() as session:
-        assert len(list(many.find({}, {"_id": 1}, batch_size=500, cursor_type=EXHAUST, session=session))) == 2000
-
-
-def test_slices_are_not_streamed(many: Any, deployment: Deployment) -> None:
-    assert ids(many.find(batch_size=2, cursor_type=EXHAUST)[5:11]) == list(range(5, 11))
-    assert len(deployment.commands.named("getMore")) > 1
 
 
 def test_no_stream_with_automatic_encryption(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,14 +329,6 @@ def faulty() -> Iterator[FaultyServer]:
 
 def client_of(faulty: FaultyServer, connect: Any) -> Any:
     return connect(faulty.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
-
-
-def test_a_stream_as_it_should_be(faulty: FaultyServer, connect: Any) -> None:
-    faulty.stream = GOOD
-    client = client_of(faulty, connect)
-    assert ids(client.db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
-    assert [flags for name, flags in faulty.seen if name in ("find", "getMore")] == [0, EXHAUST_ALLOWED]
-    assert client.pool_stats()[0]["available"] == 1
 
 
 def test_a_stream_whose_replies_are_all_to_the_first_request(faulty: FaultyServer, connect: Any) -> None:

@@ -65,48 +65,6 @@ def test_a_collection_inherits_from_its_database_and_that_from_the_client(client
     assert_limit(deployment, "find", BLOCK)
 
 
-OPERATIONS: dict[str, Callable[[Any], Any]] = {
-    "insert": lambda c: c.insert_one({}),
-    "update": lambda c: c.update_one({}, {"$set": {"a": 1}}),
-    "delete": lambda c: c.delete_one({}),
-    "findAndModify": lambda c: c.find_one_and_delete({}),
-    "distinct": lambda c: c.distinct("a"),
-    "count": lambda c: c.estimated_document_count(),
-    "aggregate": lambda c: (c.count_documents({}), c.aggregate([]).to_list(), c.watch().close()),
-    "find": lambda c: (c.find().to_list(), c.find_raw_batches().to_list()),
-    "explain": lambda c: c.find().explain(),
-    "createIndexes": lambda c: c.create_index("a"),
-    "listIndexes": lambda c: c.list_indexes().to_list(),
-    "dropIndexes": lambda c: c.drop_indexes(),
-    "listCollections": lambda c: c.options(),
-    "drop": lambda c: c.drop(),
-    "renameCollection": lambda c: c.rename("d"),
-}
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_operation_of_a_collection_has_its_limit(name, client, deployment):
-    OPERATIONS[name](client.db.get_collection("c", timeout_ms=COLLECTION))
-    assert_limit(deployment, name, COLLECTION)
-
-
-DATABASE_OPERATIONS: dict[str, Callable[[Any], Any]] = {
-    "ping": lambda d: d.command("ping"),
-    "create": lambda d: d.create_collection("new"),
-    "drop": lambda d: d.drop_collection("c"),
-    "listCollections": lambda d: (d.list_collections().to_list(), d.list_collection_names()),
-    "aggregate": lambda d: (d.aggregate([{"$documents": []}]).to_list(), d.watch().close()),
-    "find": lambda d: (d.cursor_command("find", "c").to_list(), GridFSBucket(d).find({}).to_list()),
-    "validate": lambda d: d.validate_collection("c"),
-}
-
-
-@pytest.mark.parametrize("name", DATABASE_OPERATIONS)
-def test_every_operation_of_a_database_has_its_limit(name, client, deployment):
-    DATABASE_OPERATIONS[name](client.get_database("db", timeout_ms=DATABASE))
-    assert_limit(deployment, name, DATABASE)
-
-
 def test_a_bucket_inherits_from_its_database(client, deployment):
     bucket = GridFSBucket(client.get_database("db", timeout_ms=DATABASE))
     file_id = bucket.upload_from_stream("f", b"content")
@@ -114,13 +72,6 @@ def test_a_bucket_inherits_from_its_database(client, deployment):
     bucket.delete(file_id)
     for name in ("find", "insert", "delete"):
         assert_limit(deployment, name, DATABASE)
-
-
-def test_zero_is_without_limit_and_none_inherits(client, deployment):
-    client.get_database("db", timeout_ms=0).c.find_one()
-    assert told(deployment, "find") == [None]
-    client.get_database("db", timeout_ms=0).get_collection("c", timeout_ms=None).find_one()
-    assert told(deployment, "find") == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -260,13 +211,6 @@ def test_a_limit_is_for_the_lifetime_or_for_each_iteration(opener, mode, expecte
         assert set(told(deployment, "getMore")) == {None}
 
 
-def test_a_limit_of_iterations_replaces_max_time_ms(client, deployment):
-    client.db.c.find(max_time_ms=99, timeout_mode="iteration").to_list()
-    client.db.c.find(max_time_ms=99).to_list()
-    without, with_lifetime = told(deployment, "find")
-    assert without is None and with_lifetime is not None and with_lifetime > 99
-
-
 def test_a_mode_needs_a_limit(connect, deployment):
     client = connect(deployment)
     for operate in (
@@ -296,16 +240,6 @@ def test_modes_that_make_no_sense(client, deployment):
         with pytest.raises(ConfigurationError, match="a pipeline that writes"):
             client.db.c.aggregate([stage], timeout_mode="iteration")
     assert nothing_asked(deployment)
-
-
-def test_the_limit_of_a_cursor_can_only_shorten_that_of_a_block(client, deployment):
-    with gmongo.timeout(BLOCK / 1000):
-        client.db.c.find(timeout_ms=OPERATION).to_list()
-    assert_limit(deployment, "find", BLOCK)
-    deployment.commands.clear()
-    with gmongo.timeout(COLLECTION / 1000):
-        client.db.c.find(timeout_ms=OPERATION).to_list()
-    assert_limit(deployment, "find", OPERATION)
 
 
 def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch):
@@ -355,15 +289,3 @@ def test_a_change_stream_has_its_limit_for_each_iteration(client, deployment):
         assert next(stream)["documentKey"] == {"_id": "new"}
     assert_limit(deployment, "aggregate", OPERATION)
     assert set(told(deployment, "getMore")) == {5}
-
-
-def test_a_change_stream_goes_on_after_its_limit(connect):
-    with Deployment.replica_set(1) as deployment:
-        client = connect(deployment)
-        client.db.c.insert_one({})
-        with client.db.c.watch(timeout_ms=100, max_await_time_ms=20) as stream:
-            with pytest.raises(PyMongoError) as raised:
-                next(stream)
-            assert raised.value.timeout
-            client.db.c.insert_one({"_id": "new"})
-            assert next(stream)["documentKey"] == {"_id": "new"}

@@ -25,10 +25,8 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.errors import (
     ConfigurationError,
-    InvalidOperation,
     NetworkTimeout,
     PyMongoError,
-    WaitQueueTimeoutError,
 )
 from gmongo.testing import Deployment
 from tests.execution.harness import slow
@@ -230,13 +228,6 @@ def test_without_the_option_connection_is_kept_for_the_error_of_max_time_ms(late
     assert pools.only("Created", "Closed") == ["Created 1", *(["Closed 1 error", "Created 2"] if late else [])]
 
 
-def test_without_the_option_connection_of_a_command_without_max_time_ms_is_closed(client_of, server):
-    client = client_of(maxPoolSize=1, socketTimeoutMS=50, retryReads=False)
-    with pytest.raises(NetworkTimeout):
-        client.d.c.find_one({"_id": "late"})
-    assert counts(client) == (0, 0, 0, 0)
-
-
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
 @pytest.mark.parametrize("how", ["kill", "timeout"])
 def test_without_the_option_an_interrupted_connection_is_closed(how, client_of, server, pools):
@@ -258,24 +249,6 @@ def test_a_connection_that_waits_for_a_late_reply_counts_in_the_pool_and_as_load
     assert counts(client) == (1, 1, 0, 0)
 
 
-def test_the_error_of_a_wait_in_vain_names_connections_that_wait_for_late_replies(client_of, server):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, waitQueueTimeoutMS=20)
-    ask_late(client, server)
-    with pytest.raises(WaitQueueTimeoutError):
-        client.d.c.find_one({"_id": 5})
-
-
-def test_a_connection_that_is_used_again_may_be_interrupted_again(client, server, pools):
-    for _ in range(3):
-        server.gate.clear()
-        server.asked.clear()
-        ask_late(client, server)
-        server.release()
-        eventually(lambda: counts(client) == (1, 1, 0, 0))
-        assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created") == ["Created 1"]
-
-
 @pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize("filling", [0, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("pieces", [[5], [16], [20, 30], [100]], ids=str)
@@ -287,17 +260,6 @@ def test_a_reply_that_has_come_in_part(pieces, filling, compresses, client_of, s
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
-    assert pools.only("Created") == ["Created 1"]
-
-
-def test_a_long_reply_that_is_interrupted_far_inside(client, server, pools):
-    server.pieces, server.filling = [70_000, 80_000], bytes(LARGE)
-    ask_late(client, server)
-    server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))
-    assert (
-        len(client.d.c.find_one({"_id": "late"})["filling"]) == LARGE
-    )  # the limit of bytes held for the late one only
     assert pools.only("Created") == ["Created 1"]
 
 
@@ -336,12 +298,6 @@ def test_after_its_time_it_is_closed(client_of, server, pools):
     assert pools.only("Closed") == ["Closed 1 error"]
     server.release()
     eventually(lambda: server.lost > 0)
-
-
-def test_a_waiter_gets_another_connection_when_the_draining_one_is_closed(client_of, server):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=30, maxPoolSize=1)
-    ask_late(client, server)
-    assert client.d.c.find_one({"_id": 5})["_id"] == 5
 
 
 def test_a_reply_above_the_limit_is_not_read(client_of, server, pools):
@@ -394,19 +350,6 @@ def test_a_clear_ends_it(client, server, pools):
     pool.ready()
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Created") == ["Created 1", "Created 2"]
-
-
-def test_a_connection_from_before_a_clear_is_not_waited_for(client, server, pools):
-    def clear(_event: Any) -> None:
-        pool.clear(NetworkTimeout("of the test"))
-
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    asking = gevent.spawn(client.d.c.find_one, {"_id": "late"})
-    server.asked.wait()
-    clear(None)
-    asking.kill()
-    assert counts(client) == (0, 0, 0, 0)
 
 
 def test_a_close_ends_it(client, server, pools):
@@ -473,19 +416,6 @@ def test_a_request_that_went_out_in_part(client_of, server, pools):
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-@pytest.mark.real_time
-def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
-    client = client_of(drainLateReplies=True)
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    with checked_out(pool) as connection:
-        request = struct.pack("<iiii", 20_000_016, 1, 0, OP_MSG) + bytes(20_000_000)
-        sending = gevent.spawn(connection.exchange, 1, [request], None, bson.decode)
-        eventually(lambda: connection._transport._waiting is sending)
-        sending.kill()
-        assert connection.mid_message and connection.unanswered is None
-
-
 def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatch):
     """The time is over before the first byte: nothing has happened to the connection, with the option or without."""
     for options in ({}, {"drainLateReplies": True}):
@@ -498,19 +428,6 @@ def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatc
         assert counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Closed") == []
-
-
-@pytest.mark.real_time
-def test_an_unacknowledged_write_has_no_reply(client_of, server):
-    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
-    client.d.c.find_one({"_id": 5})
-    (pool,) = client._topology.pools()
-    (connection,) = pool.machine.available
-    sending = gevent.spawn(client.d.c.insert_one, {"x": bytes(15_000_000)})
-    eventually(lambda: connection.mid_message)
-    sending.kill()
-    assert connection.unanswered is None
-    assert counts(client) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("holds", ["cursor", "transaction"])
@@ -566,13 +483,6 @@ def test_drain_late_replies_may_be_in_the_uri():
     assert (pool.drains, pool.drain_time, pool.drain_bytes) == (True, 0.25, 4096)
     pool = MongoClient("127.0.0.1", connect=False)._options.topology().pool
     assert not pool.drains
-
-
-def test_a_closed_client_stays_closed(client, server):
-    ask_late(client, server)
-    client.close()
-    with pytest.raises(InvalidOperation):
-        client.d.c.find_one({"_id": 5})
 
 
 @pytest.mark.parametrize("thrown", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])

@@ -10,9 +10,8 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, error, fail, in_turn, rejected
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer
 
 # What it is called on the wire -> what the application does. Those above the gap were never retried before this policy.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
@@ -137,35 +136,6 @@ def test_the_error_of_a_server_that_rations_requests(
     assert raised.value.details["codeName"] == "IngressRequestRateLimitExceeded"
 
 
-@pytest.mark.requirement("BP-36")
-def test_the_last_error_is_raised(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    in_turn(server, "ping", *[rejected(1000 + number) for number in range(6)])
-    with pytest.raises(OperationFailure, match="scripted 1005"):
-        scripted.db.command("ping")
-
-
-@pytest.mark.requirement("BP-01", "BP-33")
-def test_an_error_that_is_only_retryable(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    """It is tried again at once, for a token, and counts towards the five (BP-A08)."""
-    in_turn(server, "ping", *[error(1, RETRYABLE)] * 9)
-    with pytest.raises(OperationFailure):
-        scripted.db.command("ping")
-    assert len(server.commands("ping")) == 6
-    assert sleeps == []
-    assert scripted.retry_stats()["retries"] == 5
-
-
-@pytest.mark.requirement("BP-27")
-def test_the_next_operation_counts_anew(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    fail(deployment, "ping", times=8)
-    with pytest.raises(OperationFailure):
-        client.db.command("ping")
-    client.db.command("ping")
-    assert len(deployment.commands.named("ping")) == 9
-    assert sleeps == [0.1, 0.2, 0.4, 0.8, 1.6, 0.1, 0.2]
-    assert bucket(client) == pytest.approx(1000 - 7 + 1.1)
-
-
 @pytest.mark.requirement("BP-07")
 def test_good_byes_are_said_once(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
@@ -177,18 +147,6 @@ def test_good_byes_are_said_once(deployment: Deployment, client: Client, sleeps:
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
     assert sleeps == []
-
-
-def test_each_batch_of_a_bulk_has_its_own_retries(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    server.hello_extra["maxWriteBatchSize"] = 1
-    client = connect(f"mongodb://{server.name}")
-    in_turn(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
-    assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
-    assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
-    numbers = [command["txnNumber"] for command in server.commands("insert")]
-    assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
 
 
 def test_the_numbers_for_users(deployment: Deployment, client: Client, sleeps: list[float]) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import gevent
 import pytest
-from gevent.server import StreamServer
 
 from gmongo import MongoClient
 from gmongo.cmap.overload import label_overload
-from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
+from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, in_turn, rejected
 from tests.support.clients import Client
@@ -46,19 +45,6 @@ def test_monitors_say_so_at_first_only() -> None:
         assert all(command["backpressure"] is True for command in server.commands("handshake"))
         assert server.commands("hello")
         assert all("backpressure" not in command for command in server.commands("hello"))
-
-
-@pytest.mark.requirement("BP-61")
-@pytest.mark.parametrize("options", [{"username": "u", "password": "p"}, {"tls": True}])
-def test_with_access_control_and_tls(options: dict[str, Any]) -> None:
-    if "tls" in options:
-        pytest.importorskip("trustme")
-    with (
-        Deployment.standalone(users={"u": "p"} if "username" in options else None, tls="tls" in options) as deployment,
-        MongoClient[Any](deployment.uri) as client,
-    ):
-        client.db.c.find_one()
-        assert all(command["backpressure"] is True for command in hellos(deployment))
 
 
 @pytest.mark.requirement("BP-62")
@@ -114,23 +100,6 @@ def test_a_streaming_monitor_does_not_hold_it_up(
     assert sleeps == [0.1]
 
 
-@pytest.mark.requirement("BP-05", "BP-06")
-@pytest.mark.parametrize(
-    ("fault", "kind"), [(cut(0), AutoReconnect), (silent, NetworkTimeout)], ids=["closed", "silent"]
-)
-def test_a_handshake_without_a_reply_is_labelled(
-    server: ScriptedServer, connect: Callable[..., Client], fault: Any, kind: type[AutoReconnect]
-) -> None:
-    client = connect(f"mongodb://{server.name}", connectTimeoutMS=60, maxAdaptiveRetries=0)
-    eventually(lambda: client.nodes)
-    eventually(lambda: len(server.commands("handshake")) >= 2)
-    server.fail("handshake", fault)
-    with pytest.raises(kind) as raised:
-        client.db.command("ping")
-    assert all(raised.value.has_error_label(label) for label in BOTH)
-    assert raised.value.timeout == (fault is silent)
-
-
 @pytest.mark.requirement("BP-05")
 def test_a_tls_handshake_that_is_cut_off(connect: Callable[..., Client], sleeps: list[float]) -> None:
     pytest.importorskip("trustme")
@@ -168,17 +137,6 @@ def test_what_is_not_labelled(error: BaseException) -> None:
     assert not getattr(error, "_error_labels", None)
 
 
-@pytest.mark.requirement("BP-05")
-def test_a_certificate_that_is_not_accepted(connect: Callable[..., Client], sleeps: list[float]) -> None:
-    pytest.importorskip("trustme")
-    with Deployment.standalone(tls=True) as deployment:
-        client = connect(f"mongodb://{deployment.members[0].address}/?tls=true", serverSelectionTimeoutMS=300)
-        with pytest.raises(AutoReconnect) as raised:
-            client.db.command("ping")
-        assert not raised.value.has_error_label(OVERLOADED)
-        assert client.retry_stats()["retries"] == 0
-
-
 def test_a_password_that_is_wrong_is_tried_once(connect: Callable[..., Client], sleeps: list[float]) -> None:
     with Deployment.standalone(users={"u": "p"}) as deployment:
         client = connect(f"mongodb://u:wrong@{deployment.members[0].address}/")
@@ -186,15 +144,3 @@ def test_a_password_that_is_wrong_is_tried_once(connect: Callable[..., Client], 
             client.db.command("ping")
         assert not raised.value.has_error_label(OVERLOADED)
         assert (sleeps, client.retry_stats()["retries"]) == ([], 0)
-
-
-def test_a_port_where_no_server_speaks(connect: Callable[..., Client]) -> None:
-    """Selection finds no server, and its error is no sign of overload (BP-A13, BP-A24)."""
-    closing = StreamServer(("127.0.0.1", 0), lambda sock, _address: sock.close())
-    closing.start()
-    client = connect(f"mongodb://127.0.0.1:{closing.server_port}", serverSelectionTimeoutMS=100)
-    with pytest.raises(AutoReconnect) as raised:
-        client.db.command("ping")
-    assert not raised.value.has_error_label(OVERLOADED)
-    assert client.retry_stats()["retries"] == 0
-    closing.stop()

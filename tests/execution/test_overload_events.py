@@ -73,18 +73,6 @@ def test_a_network_error_and_a_kill_end_their_events(
     server.answering.set()
 
 
-@pytest.mark.requirement("BP-67", "BP-68")
-def test_the_failed_event_tells_of_the_rejection(
-    deployment: Deployment, client: Client, recorder: Recorder, sleeps: list[float]
-) -> None:
-    fail(deployment, "ping", times=1)
-    client.db.command("ping")
-    (failed,) = recorder.of("CommandFailed")
-    first, second = [event for event in recorder.of("CommandStarted") if event.command_name == "ping"]
-    assert failed.failure["code"] == 462
-    assert failed.request_id == first.request_id != second.request_id
-
-
 @pytest.mark.requirement("BP-66", "BP-67", "BP-68")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_pair_of_log_messages_for_each_try(
@@ -148,17 +136,6 @@ def test_what_ends_the_wait_ends_it_at_once(deployment: Deployment, waiting: Cli
     check_nothing_held(waiting)
     assert len(deployment.commands.named("insert")) == 1
     assert waiting.retry_stats()["tokens"] == pytest.approx(999), "the token is spent all the same (BP-A04)"
-
-
-def test_two_hundred_waits_hold_no_connection_and_end_with_a_kill(deployment: Deployment, waiting: Client) -> None:
-    fail(deployment, "ping")
-    crowd = [gevent.spawn(waiting.db.command, "ping") for _ in range(200)]
-    eventually(lambda: waiting.retry_stats()["retries"] == 200)
-    check = waiting.pool_stats()[0]
-    assert (check["in_use"], check["waiting"]) == (0, 0)
-    with gevent.Timeout(5):
-        gevent.killall(crowd)
-    check_nothing_held(waiting)
 
 
 def test_a_kill_while_a_session_of_the_applications_waits(deployment: Deployment, waiting: Client) -> None:

@@ -9,47 +9,11 @@ import pytest
 
 import gmongo
 from gmongo.errors import OperationFailure
-from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import OVERLOADED, bucket, error, fail, in_turn, set_tokens
+from gmongo.testing import Deployment
+from tests.execution.harness import bucket, fail, set_tokens
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer, cut
-
-RETRYABLE_WRITE = "RetryableWriteError"
-
 
 # The labels
-
-
-@pytest.mark.requirement("BP-13", "BP-42")
-def test_overload_alone_is_final(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    fail(deployment, "ping", labels=[OVERLOADED])
-    with pytest.raises(OperationFailure) as raised:
-        client.db.command("ping")
-    assert raised.value.has_error_label(OVERLOADED)
-    assert len(deployment.commands.named("ping")) == 1
-    assert (sleeps, bucket(client)) == ([], 1000)
-
-
-@pytest.mark.requirement("BP-31", "BP-50")
-def test_a_plain_error_is_final(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    fail(deployment, "ping", "insert", "find", code=2, labels=None)
-    for run in (client.db.c.find_one, lambda: client.db.c.insert_one({}), lambda: client.db.command("ping")):
-        with pytest.raises(OperationFailure):
-            run()
-    assert [len(deployment.commands.named(name)) for name in ("find", "insert", "ping")] == [1, 1, 1]
-
-
-@pytest.mark.requirement("BP-33", "BP-43")
-def test_overload_without_the_other_label_but_regular(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
-    """A read may be tried again after this code, once; with a wait and for a token, since it is overload (BP-A09)."""
-    in_turn(server, "find", *[error(6, OVERLOADED)] * 3)
-    with pytest.raises(OperationFailure):
-        scripted.db.c.find_one()
-    assert len(server.commands("find")) == 2
-    assert sleeps == [0.1]
-    assert scripted.retry_stats()["retries"] == 1
 
 
 # The options
@@ -111,43 +75,6 @@ def test_no_wait_that_would_end_too_late(deployment: Deployment, client: Client)
     assert client.retry_stats()["slept"] == 0
 
 
-@pytest.mark.requirement("BP-15", "BP-34")
-def test_the_waits_that_fit_are_made(
-    virtual_time: VirtualTime, deployment: Deployment, connect: Callable[..., Client]
-) -> None:
-    client = connect(deployment, timeoutMS=250)
-    fail(deployment, "ping")
-    begin = virtual_time.monotonic()
-    with pytest.raises(OperationFailure):
-        client.db.command("ping")
-    assert virtual_time.monotonic() - begin == pytest.approx(0.1)
-    assert len(deployment.commands.named("ping")) == 2
-    assert bucket(client) == 999
-
-
-@pytest.mark.requirement("BP-19", "BP-14")
-def test_a_long_time_limit_allows_no_more_tries(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = connect(deployment, timeoutMS=60_000)
-    fail(deployment, "find")
-    with pytest.raises(OperationFailure):
-        client.db.c.find_one()
-    assert len(deployment.commands.named("find")) == 6
-    assert len(sleeps) == 5
-
-
-@pytest.mark.requirement("BP-19", "BP-41")
-def test_regular_retries_have_no_limit_but_the_time(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=10_000)
-    server.fail("find", *[cut(0)] * 9)
-    client.db.c.find_one()
-    assert len(server.commands("find")) == 10
-    assert (sleeps, client.retry_stats()["retries"]) == ([], 0)
-
-
 # Tokens
 
 
@@ -162,31 +89,3 @@ def test_no_try_without_a_token(deployment: Deployment, client: Client, sleeps: 
     assert sleeps == [], "it fails at once, without a wait for nothing (BP-A04)"
     assert bucket(client) == 0.9
     assert client.retry_stats()["exhausted"] == 1
-
-
-@pytest.mark.requirement("BP-16", "BP-47")
-def test_the_last_token_is_spent(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    set_tokens(client, 2)
-    fail(deployment, "ping")
-    with pytest.raises(OperationFailure):
-        client.db.command("ping")
-    assert len(deployment.commands.named("ping")) == 3
-    assert bucket(client) == 0
-
-
-@pytest.mark.requirement("BP-16", "BP-08")
-def test_ten_successes_pay_for_a_retry(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    set_tokens(client, 0)
-    for _ in range(10):
-        client.db.command("ping")
-    fail(deployment, "ping", times=1)
-    client.db.command("ping")
-    assert sleeps == [0.1]
-
-
-@pytest.mark.requirement("BP-41")
-def test_regular_retries_need_no_token(server: ScriptedServer, scripted: Client) -> None:
-    set_tokens(scripted, 0)
-    server.fail("find", cut(0))
-    scripted.db.c.find_one()
-    assert len(server.commands("find")) == 2

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.errors import OperationFailure
 from gmongo.execution.retry import RetryPolicy, with_retry_writes_hint
 from gmongo.sdam.server_description import ServerDescription
-from tests.execution.harness import BOTH, NO_WRITES, RETRYABLE, error, in_turn, rejected
+from tests.execution.harness import error, in_turn, rejected
 from tests.support.clients import Client
 from tests.support.server import ScriptedServer, cut
 
@@ -18,58 +18,6 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 
 # Errors of several kinds, one after the other
-
-
-@pytest.mark.requirement("BP-41")
-def test_a_regular_error_is_answered_once(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    server.fail("find", cut(0), cut(0), cut(0))
-    with pytest.raises(AutoReconnect):
-        scripted.db.c.find_one()
-    assert len(server.commands("find")) == 2
-    server.received.clear()
-    server.faults["find"].clear()
-    in_turn(server, "ping", error(6))
-    with pytest.raises(OperationFailure):
-        scripted.db.command("ping")
-    assert len(server.commands("ping")) == 1, "what is no read and no write has no regular retries"
-
-
-@pytest.mark.requirement("BP-19", "BP-41")
-def test_from_the_first_labelled_error_on_there_are_five(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
-    in_turn(server, "find", error(6), *[rejected()] * 9)
-    with pytest.raises(OperationFailure):
-        scripted.db.c.find_one()
-    assert len(server.commands("find")) == 6, "regular retries are counted too (BP-A10)"
-    server.received.clear()
-    in_turn(server, "find", rejected(), *[error(6)] * 9)
-    with pytest.raises(OperationFailure):
-        scripted.db.c.find_one()
-    assert len(server.commands("find")) == 6
-
-
-@pytest.mark.requirement("BP-36", "BP-54")
-@pytest.mark.parametrize(
-    ("labels", "code"),
-    [
-        (["", "", ""], 103),
-        ([NO_WRITES, NO_WRITES, NO_WRITES], 101),
-        (["", NO_WRITES, NO_WRITES], 101),
-        (["", "", NO_WRITES], 102),
-        ([NO_WRITES, "", NO_WRITES], 102),
-        ([NO_WRITES, NO_WRITES, ""], 103),
-    ],
-)
-def test_the_error_that_may_have_written_is_raised(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float], labels: list[str], code: int
-) -> None:
-    """The newest one without the label, or the first of all (BP-A12)."""
-    client = connect(f"mongodb://{server.name}", maxAdaptiveRetries=2)
-    in_turn(server, "insert", *[error(101 + turn, *BOTH, label) for turn, label in enumerate(labels)])
-    with pytest.raises(OperationFailure, match=f"scripted {code}"):
-        client.db.c.insert_one({})
-    assert len(server.commands("insert")) == 3, "the label does not end the retries"
 
 
 # Numbers of writes
@@ -84,13 +32,6 @@ def test_a_write_keeps_its_number(server: ScriptedServer, scripted: Client, slee
     assert len({bytes(command["lsid"]["id"]) for command in server.commands("insert")}) == 1
 
 
-@pytest.mark.requirement("BP-01", "BP-40")
-def test_other_writes_get_none(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    in_turn(server, "update", rejected(), {"ok": 1, "n": 1, "nModified": 1})
-    scripted.db.c.update_many({}, {"$set": {"x": 1}})
-    assert ["txnNumber" in command for command in server.commands("update")] == [False, False]
-
-
 @pytest.mark.requirement("BP-51")
 def test_a_rejected_write_may_go_on_without_its_number(
     server: ScriptedServer, scripted: Client, sleeps: list[float], monkeypatch: pytest.MonkeyPatch
@@ -102,27 +43,6 @@ def test_a_rejected_write_may_go_on_without_its_number(
     in_turn(server, "insert", rejected())
     scripted.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
-
-
-@pytest.mark.requirement("BP-13", "BP-39")
-@pytest.mark.parametrize(("retry", "sent"), [(True, 2), (False, 1)])
-def test_regular_retries_by_option(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float], retry: bool, sent: int
-) -> None:
-    client = connect(f"mongodb://{server.name}", retryReads=retry, retryWrites=retry)
-    in_turn(server, "find", *[error(6)] * 3)
-    in_turn(server, "insert", *[error(6, RETRYABLE_WRITE)] * 3)
-    in_turn(server, "update", *[error(6, RETRYABLE_WRITE)] * 3)
-    runs: list[Callable[[], Any]] = [
-        client.db.c.find_one,
-        lambda: client.db.c.insert_one({}),
-        lambda: client.db.c.update_many({}, {"$set": {"y": 1}}),
-    ]
-    for run in runs:
-        with pytest.raises(OperationFailure):
-            run()
-    assert [len(server.commands(name)) for name in ("find", "insert", "update")] == [sent, sent, 1]
-    assert ["txnNumber" in command for command in server.commands("insert")] == [retry] * sent
 
 
 @pytest.mark.requirement("BP-49")
@@ -189,10 +109,3 @@ def test_a_write_that_may_have_been_executed_is_not_sent_without_its_number_what
     with pytest.raises(OperationFailure, match="Selected server does not support retryable writes"):
         client.db.c.insert_one({})
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, True]
-
-
-@pytest.mark.requirement("BP-43", "BP-01")
-def test_labels_count_whatever_the_code(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    in_turn(server, "ping", error(2, *BOTH), error(89, *BOTH), error(462, RETRYABLE))
-    scripted.db.command("ping")
-    assert sleeps == [0.1, 0.2]

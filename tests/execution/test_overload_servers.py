@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gmongo.errors import OperationFailure
-from gmongo.read_preferences import Nearest, ReadPreference, Secondary
+from gmongo.read_preferences import ReadPreference, Secondary
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, RETRYABLE, fail, spread
+from tests.execution.harness import fail, spread
 from tests.support.clients import Client
-from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
 RETARGETING = {"enableOverloadRetargeting": True}
@@ -63,19 +62,6 @@ def test_all_of_them_when_all_are_overloaded(
     assert tried[0] != tried[1]
 
 
-@pytest.mark.requirement("BP-27")
-def test_the_next_operation_passes_no_server_over(
-    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = discovered(connect(cluster, localThresholdMS=1000), 2)
-    fail(cluster, "ping", times=1, member=cluster.members[0])
-    for _ in range(40):
-        client.db.command("ping")
-    after = spread(cluster, "ping")
-    rejected_at = after.index(cluster.members[0].address)
-    assert cluster.members[0].address in after[rejected_at + 1 :]
-
-
 @pytest.mark.requirement("BP-26", "BP-48")
 def test_another_member_that_may_be_read(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float]
@@ -93,46 +79,6 @@ def test_another_member_that_may_be_read(
 
 
 @pytest.mark.requirement("BP-26")
-def test_each_one_only_once_as_long_as_there_are_others(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
-    fail(members, "find", times=1)
-    client.db.c.with_options(read_preference=Nearest()).find_one()
-    tried = spread(members, "find")
-    assert len(tried) == 4
-    assert len(set(tried[:3])) == 3
-
-
-@pytest.mark.requirement("BP-26")
-def test_writes_of_a_replica_set_are_retried_on_the_primary_only(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = discovered(connect(members, **RETARGETING), 3)
-    assert members.members.primary is not None
-    fail(members, "insert", times=2)
-    client.db.c.insert_one({})
-    assert set(spread(members, "insert")) == {members.members.primary.address}
-    preferring = client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED)
-    fail(members, "find", times=1, member=members.members.primary)
-    preferring.find_one()
-    first, second = spread(members, "find")
-    assert first == members.members.primary.address != second
-    assert sleeps == [0.1, 0.2, 0.1]
-
-
-@pytest.mark.requirement("BP-26", "BP-37")
-def test_only_overload_counts_in_a_replica_set(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    client = discovered(connect(members, **RETARGETING), 3)
-    assert members.members.primary is not None
-    fail(members, "find", times=1, code=6, labels=[RETRYABLE], member=members.members.primary)
-    client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
-    assert spread(members, "find") == [members.members.primary.address] * 2
-
-
-@pytest.mark.requirement("BP-26")
 @pytest.mark.parametrize("option", ["", "&enableOverloadRetargeting=false"])
 def test_no_retargeting_unless_it_is_switched_on(
     members: Deployment, connect: Callable[..., Client], sleeps: list[float], option: str
@@ -143,20 +89,6 @@ def test_no_retargeting_unless_it_is_switched_on(
     client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
     assert spread(members, "find") == [members.members.primary.address] * 3
     assert sleeps == [0.1, 0.2]
-
-
-@pytest.mark.requirement("BP-28", "BP-48")
-def test_a_selection_and_a_check_out_for_each_try(
-    cluster: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
-) -> None:
-    client = discovered(connect(cluster), 2)
-    client.db.command("ping")
-    recorder.forget()
-    fail(cluster, "ping", times=1)
-    client.db.command("ping")
-    tries = len([event for event in recorder.of("CommandStarted") if event.command_name == "ping"])
-    kinds = [type(event).__name__ for event in recorder.events]
-    assert kinds.count("ConnectionCheckedOutEvent") == tries == kinds.count("ConnectionCheckedInEvent") >= 2
 
 
 @pytest.mark.requirement("BP-48")
@@ -170,30 +102,3 @@ def test_a_cursor_stays_where_it_is(members: Deployment, connect: Callable[..., 
     address = f"{cursor.address[0]}:{cursor.address[1]}"
     assert spread(members, "getMore") == [address] * 4
     assert sleeps == [0.1, 0.2, 0.4]
-
-
-@pytest.mark.requirement("BP-48")
-def test_behind_a_load_balancer_a_cursor_stays_on_its_connection(
-    connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    with Deployment.load_balanced(2) as balanced:
-        client = connect(balanced)
-        client.db.c.insert_many([{} for _ in range(5)])
-        fail(balanced, "getMore", times=2)
-        assert len(list(client.db.c.find(batch_size=3))) == 5
-        (opened,) = balanced.commands.named("find")
-        gets = balanced.commands.named("getMore")
-        assert [command.connection for command in gets] == [opened.connection] * 3
-        (pool,) = client.pool_stats()
-        assert pool["in_use"] == 0
-
-
-@pytest.mark.requirement("BP-26")
-def test_an_overloaded_server_stays_known_and_its_pool_is_not_cleared(
-    members: Deployment, connect: Callable[..., Client], recorder: Recorder, sleeps: list[float]
-) -> None:
-    client = discovered(connect(members, **RETARGETING), 3)
-    fail(members, "insert", times=1, labels=BOTH)
-    client.db.c.insert_one({})
-    assert recorder.of("PoolCleared") == []
-    assert client.primary is not None

@@ -9,9 +9,8 @@ import pytest
 from gmongo import WriteConcern
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, NO_WRITES, bucket, check_nothing_held, error, fail, in_turn, rejected, spread
+from tests.execution.harness import BOTH, check_nothing_held, fail, spread
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
@@ -39,18 +38,6 @@ def test_a_later_command_does_not(deployment: Deployment, client: Client, sleeps
     sent = [command.body for command in deployment.commands.named("insert", "find")]
     assert [command.get("startTransaction") for command in sent] == [True, None, None, None, None]
     assert client.db.c.count_documents({}) == 2
-
-
-@pytest.mark.requirement("BP-40", "BP-39")
-def test_regular_errors_are_not_answered_within(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        fail(deployment, "find", times=1, code=6, labels=["RetryableWriteError"])
-        with pytest.raises(OperationFailure):
-            client.db.c.find_one({}, session=session)
-        assert len(deployment.commands.named("find")) == 1
-        session.abort_transaction()
 
 
 def test_a_retry_in_a_transaction_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[float]) -> None:
@@ -85,20 +72,6 @@ def test_a_retry_in_a_transaction_stays_on_its_mongos_whatever_the_labels_say(
         check_nothing_held(client)
 
 
-def test_a_retry_in_a_transaction_stays_on_its_connection_behind_a_load_balancer(
-    connect: Callable[..., Client], sleeps: list[float]
-) -> None:
-    with Deployment.load_balanced(2) as balanced:
-        client = connect(balanced)
-        fail(balanced, "insert", times=2)
-        with client.start_session() as session, session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-        inserts = balanced.commands.named("insert", "commitTransaction")
-        assert len(inserts) == 4
-        assert len({command.connection for command in inserts}) == 1
-        check_nothing_held(client)
-
-
 @pytest.mark.requirement("BP-07", "BP-43")
 def test_a_commit_keeps_its_write_concern(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     fail(deployment, "commitTransaction", times=2)
@@ -108,16 +81,6 @@ def test_a_commit_keeps_its_write_concern(deployment: Deployment, client: Client
     assert [command["writeConcern"] for command in commits] == [{"w": 1}] * 3
     assert sleeps == [0.1, 0.2]
     assert client.db.c.count_documents({}) == 1
-
-
-def test_a_commit_that_may_have_been_executed_asks_for_the_majority(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
-    in_turn(server, "commitTransaction", rejected(), error(6, "RetryableWriteError"), rejected())
-    with scripted.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
-        scripted.db.c.insert_one({"_id": 1}, session=session)
-    concerns = [command["writeConcern"].get("w") for command in server.commands("commitTransaction")]
-    assert concerns == [1, 1, "majority", "majority"]
 
 
 @pytest.mark.requirement("BP-14", "BP-44")
@@ -138,18 +101,6 @@ def test_the_end_is_sent_six_times_at_most(
     assert len(deployment.commands.named(name)) == 6
     session.end_session()
     check_nothing_held(client)
-
-
-def test_a_transaction_whose_start_is_never_let_in(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    fail(deployment, "insert", labels=["SystemOverloadedError", "RetryableError", NO_WRITES])
-    with client.start_session() as session:
-        session.start_transaction()
-        with pytest.raises(OperationFailure):
-            client.db.c.insert_one({"_id": 1}, session=session)
-        assert session.in_transaction
-        session.abort_transaction()
-        assert deployment.commands.named("abortTransaction") == [], "there is nothing to abort on the server"
-        assert bucket(client) == 995
 
 
 @pytest.mark.requirement("BP-07", "LB-57")
@@ -212,17 +163,3 @@ def test_a_last_rejection_ends_what_the_label_says_it_ends(
         session.abort_transaction()
         session.end_session()
         check_nothing_held(client)
-
-
-@pytest.mark.requirement("BP-43")
-@pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
-def test_the_end_is_tried_again_whatever_the_options_say(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], name: str
-) -> None:
-    client = connect(deployment, retryWrites=False, retryReads=False)
-    fail(deployment, name, times=2)
-    session = client.start_session()
-    session.start_transaction()
-    client.db.c.insert_one({"_id": 1}, session=session)
-    session.abort_transaction() if name == "abortTransaction" else session.commit_transaction()
-    assert len(deployment.commands.named(name)) == 3

@@ -262,7 +262,10 @@ def test_9_end_session(deployment: Deployment, connect: Callable[..., Client], r
 def test_10_1_abort_in_background_has_a_limit_of_its_own(
     deployment: Deployment, connect: Callable[..., Client], recorder: Recorder
 ) -> None:
-    """10. timeoutMS is refreshed for abortTransaction if the callback fails."""
+    """10. timeoutMS is refreshed for abortTransaction if the callback fails.
+
+    ``test_time_limits_of_many.py`` has the exact times, on a scripted server in virtual time.
+    """
     client = connect(deployment, timeoutMS=150)
     slow(deployment, "insert", "abortTransaction", milliseconds=200, times=2)
     with client.start_session() as session:

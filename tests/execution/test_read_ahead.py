@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -30,14 +30,8 @@ from gmongo.gridfs import GridFS
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.programs import TIMEOUT
-from tests.support.server import ScriptedServer, cursor_reply, cut, garbled, held
+from tests.support.server import ScriptedServer, cursor_reply, cut, held
 from tests.support.wait import eventually
-
-READ_AHEAD_OF: dict[str, Callable[[Any], Any]] = {
-    "find": lambda c: c.find(batch_size=3).read_ahead(),
-    "aggregate": lambda c: c.aggregate([{"$sort": {"_id": 1}}], batchSize=3).read_ahead(),
-    "find_raw_batches": lambda c: c.find_raw_batches(batch_size=3).read_ahead(),
-}
 
 
 @pytest.fixture
@@ -147,35 +141,6 @@ def test_no_more_bytes_than_allowed_wait(server: ScriptedServer, connect: Any) -
     cursor.close()
 
 
-def test_a_batch_without_room_is_fetched_when_it_is_asked_for(many: Any, recorder: Any) -> None:
-    recorder.forget()
-    cursor = many.find(batch_size=5).read_ahead(max_bytes=1)
-    for number in range(20):
-        assert next(cursor)["_id"] == number
-        gevent.sleep(0.05)
-        assert len(recorder.sent("getMore")) == max(1, number // 5)  # how large a batch is, the first of them tells
-
-
-def test_the_batch_size_can_be_changed_on_the_way(many: Any, recorder: Any) -> None:
-    cursor = many.aggregate([], batchSize=2).read_ahead()
-    next(cursor)
-    cursor.batch_size(9)
-    assert len(list(cursor)) == 19
-    assert [command.get("batchSize") for command in recorder.sent("getMore")] == [2, 9, 9]
-
-
-def test_one_session_from_the_first_command_to_the_last(many: Any, recorder: Any) -> None:
-    recorder.forget()
-    list(many.find(batch_size=3).read_ahead())
-    assert len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}) == 1
-
-
-def test_a_clone_reads_ahead_too_and_rewinding_begins_again(many: Any) -> None:
-    cursor = many.find(batch_size=3).read_ahead()
-    assert len(list(cursor)) == len(list(cursor.clone())) == len(list(cursor.rewind())) == 20
-    assert cursor.clone()._ahead == cursor._ahead
-
-
 def test_files_are_read_ahead(client: Any, recorder: Any) -> None:
     fs = GridFS(client.db)
     data = bytes(range(256)) * 4096
@@ -269,28 +234,6 @@ def test_an_error_is_raised_where_its_batch_would_have_begun(many: Any, deployme
     eventually(lambda: at_rest(many.database.client) and open_cursors(deployment) == 0)
 
 
-def test_what_was_refused_before_it_was_sent_is_asked_for_again(
-    server: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as a request on a connection that is in use: it says nothing of the cursor."""
-    client = connect(server)
-    kind, refusals = type(client._executor), [InvalidOperation("the connection is in use")]
-
-    def run(executor: Any, operation: Any, *arguments: Any) -> Any:
-        if operation.name == "getMore" and refusals:
-            raise refusals.pop()
-        return plain_run(executor, operation, *arguments)
-
-    plain_run = kind.run
-    monkeypatch.setattr(kind, "run", run)
-    cursor = client.db.c.find().read_ahead()
-    assert [next(cursor)["_id"] for _ in range(2)] == [0, 1]
-    with pytest.raises(InvalidOperation, match="in use"):
-        next(cursor)
-    assert [next(cursor)["_id"] for _ in range(4)] == [2, 3, 4, 5]
-    cursor.close()
-
-
 def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut(5))
     client = connect(server)
@@ -328,33 +271,6 @@ def test_a_wrong_reply_gives_the_error_of_any_cursor(
     eventually(lambda: at_rest(client))
 
 
-def test_garbage_ends_the_connection(server: ScriptedServer, connect: Any) -> None:
-    server.fail("getMore", garbled)
-    client = connect(server)
-    cursor = client.db.c.find().read_ahead()
-    with pytest.raises(InvalidBSON):
-        list(cursor)
-    cursor.close()
-    eventually(lambda: at_rest(client))
-    assert server.connections_of("killCursors")[0] != server.connections_of("getMore")[0]
-
-
-def test_an_error_refers_to_no_frames_of_the_greenlet(server: ScriptedServer, connect: Any) -> None:
-    server.fail("getMore", cut(5))
-    with pytest.raises(AutoReconnect) as caught:
-        list(connect(server).db.c.find().read_ahead())
-    names = []
-    error: BaseException | None = caught.value
-    while error is not None:
-        trace = error.__traceback__
-        while trace is not None:
-            names.append(trace.tb_frame.f_code.co_name)
-            trace = trace.tb_next
-        error = error.__cause__ or error.__context__
-    assert "_fetch_ahead" not in names
-    assert "exchange" not in names
-
-
 # Time
 
 
@@ -372,19 +288,6 @@ def test_a_limit_of_time_around_next_ends_the_wait(server: ScriptedServer, conne
     assert len(server.commands("killCursors")) == 1
     eventually(lambda: at_rest(client))
     gate.set()
-
-
-def test_a_limit_of_time_around_next_is_no_limit_of_the_batch_after(server: ScriptedServer, connect: Any) -> None:
-    cursor = connect(server).db.c.find().read_ahead()
-    gate = Event()
-    server.fail("getMore", held(gate))
-    with gmongo.timeout(0):
-        assert next(cursor)
-    gevent.sleep(0.02)
-    gate.set()
-    with gmongo.timeout(5):
-        assert [next(cursor)["_id"] for _ in range(3)] == [1, 2, 3]
-    cursor.close()
 
 
 def test_the_time_of_the_whole_cursor_holds_for_what_is_read_ahead(server: ScriptedServer, connect: Any) -> None:
@@ -425,30 +328,6 @@ def test_closing_ends_the_cursor_at_once_and_keeps_the_connection(server: Script
     assert len(server.commands("getMore")) == 1
 
 
-def test_closing_interrupts_what_goes_on_all_the_same(server: ScriptedServer, connect: Any) -> None:
-    client = connect(server)
-    server.fail("getMore", held(Event()))
-    cursor = client.db.c.find().read_ahead()
-    next(cursor)
-    server.wait_for("getMore")
-    cursor.close()
-    eventually(lambda: at_rest(client))
-    assert client.pool_stats()[0]["total"] == 1
-
-
-@pytest.mark.parametrize("opener", READ_AHEAD_OF)
-def test_a_cursor_that_is_dropped_is_ended(many: Any, deployment: Deployment, opener: str) -> None:
-    gc.disable()
-    try:
-        cursor = READ_AHEAD_OF[opener](many)
-        next(cursor)
-        assert open_cursors(deployment) == 1
-        del cursor
-        eventually(lambda: at_rest(many.database.client) and open_cursors(deployment) == 0)
-    finally:
-        gc.enable()
-
-
 def test_a_cursor_that_is_dropped_with_a_batch_on_its_way_is_ended(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
@@ -480,21 +359,6 @@ def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedSe
     gate.set()
     eventually(lambda: at_rest(client))
     assert len(client._executor.sessions) == 2
-
-
-def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_answers(
-    server: ScriptedServer, connect: Any, go: Any
-) -> None:
-    client = connect(server)
-    server.fail("getMore", held(Event()))
-    server.fail("killCursors", held(Event()))
-    greenlet = go(lambda: list(client.db.c.find().read_ahead()))
-    server.wait_for("getMore")
-    gevent.sleep(0.01)
-    greenlet.kill()
-    eventually(lambda: not client._reaper.reading)
-    server.wait_for("killCursors")
-    assert client.pool_stats()[0]["in_use"] == 1
 
 
 def test_closing_the_client_ends_what_is_on_its_way(server: ScriptedServer, connect: Any, go: Any) -> None:
@@ -610,20 +474,6 @@ def test_no_reading_ahead_of_changes(client: Any) -> None:
         cursor.read_ahead()
 
 
-def test_no_reading_ahead_after_the_first_document(many: Any) -> None:
-    cursor = many.find()
-    next(cursor)
-    with pytest.raises(InvalidOperation, match="after executing"):
-        cursor.read_ahead()
-
-
-@pytest.mark.parametrize("value", [None, "1", 1.0, True])
-@pytest.mark.parametrize("name", ["batches", "max_bytes"])
-def test_wrong_types(client: Any, name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{name} must be an integer"):
-        client.db.c.find().read_ahead(**{name: value})
-
-
 @pytest.mark.parametrize("value", [0, -1])
 @pytest.mark.parametrize("name", ["batches", "max_bytes"])
 def test_wrong_numbers(client: Any, name: str, value: int) -> None:
@@ -648,16 +498,6 @@ def test_a_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: 
     assert len(list(balanced.find(batch_size=3).read_ahead())) == 20
     ids = {event.connection_id for event in recorder.of("CommandStarted")}
     assert len({event.server_connection_id for event in recorder.of("CommandStarted")}) == 1, ids
-    eventually(lambda: at_rest(balanced.database.client))
-
-
-@pytest.mark.parametrize("end", ["close", "drop"])
-def test_a_pinned_cursor_that_ends_early(balanced: Any, end: str) -> None:
-    cursor = balanced.find(batch_size=3).read_ahead()
-    next(cursor)
-    if end == "close":
-        cursor.close()
-    del cursor
     eventually(lambda: at_rest(balanced.database.client))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gevent
 import pytest
 from bson import Timestamp
 
@@ -18,7 +17,7 @@ from gmongo.write_concern import WriteConcern
 from tests.execution.harness import check_nothing_held
 from tests.support.clients import Client
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, held
+from tests.support.server import ScriptedServer
 
 
 @pytest.mark.parametrize("value", [5, "session", object(), gmongo.MongoClient])
@@ -29,40 +28,6 @@ def test_only_a_session_is_one(client: Client, value: Any, operation: str) -> No
     with pytest.raises(ValueError) as caught:
         getattr(client.db.c, operation)(given, session=value)
     assert str(caught.value) == complaint
-
-
-def ended(client: Client, other: Client) -> Any:
-    session = client.start_session()
-    session.end_session()
-    return session
-
-
-def of_another_client(client: Client, other: Client) -> Any:
-    return other.start_session()
-
-
-@pytest.mark.parametrize(
-    ("make", "complaint"),
-    [
-        (ended, "Cannot use ended session"),
-        (of_another_client, "Can only use session with the MongoClient that started it"),
-    ],
-)
-@pytest.mark.parametrize("operation", ["find_one", "insert_one", "find"])
-def test_a_session_is_used_while_it_lasts_by_its_client(
-    deployment: Deployment,
-    client: Client,
-    connect: Callable[..., Client],
-    make: Callable[[Client, Client], Any],
-    complaint: str,
-    operation: str,
-) -> None:
-    session = make(client, connect(deployment))
-    with pytest.raises(InvalidOperation) as caught:
-        found = getattr(client.db.c, operation)({}, session=session)
-        list(found)
-    assert str(caught.value) == complaint
-    check_nothing_held(client)
 
 
 def test_operations_of_another_client_do_not_run_in_a_bound_session(
@@ -77,22 +42,6 @@ def test_operations_of_another_client_do_not_run_in_a_bound_session(
                 call("ping")
             assert str(caught.value) == complaint
     assert other.db.c.find_one() == {"_id": 1}
-
-
-def test_one_greenlet_at_a_time_uses_a_session(server: ScriptedServer, scripted: Client) -> None:
-    gate = gevent.event.Event()
-    server.fail("find", held(gate))
-    with scripted.start_session() as session:
-        first = gevent.spawn(scripted.db.c.find_one, session=session)
-        server.wait_for("find")
-        for _ in range(2):
-            with pytest.raises(
-                InvalidOperation, match=r"^the session is in use by another greenlet; start one for each"
-            ):
-                scripted.db.c.find_one(session=session)
-        gate.set()
-        first.get(timeout=5)
-        scripted.db.command("ping", session=session)
 
 
 @pytest.mark.parametrize("way", ["collection", "insert_many", "bulk"])
@@ -148,28 +97,6 @@ def test_a_snapshot_is_that_of_the_first_read(server: ScriptedServer, scripted: 
         {"level": "snapshot", "atClusterTime": Timestamp(3, 1)},
         {"level": "snapshot", "atClusterTime": Timestamp(3, 1)},
     ]
-
-
-def test_the_time_of_a_snapshot_may_be_beside_the_cursor(server: ScriptedServer, scripted: Client) -> None:
-    server.replies["distinct"] = {"ok": 1, "values": [], "atClusterTime": Timestamp(7, 1)}
-    with scripted.start_session(snapshot=True) as session:
-        scripted.db.c.distinct("x", session=session)
-        scripted.db.c.distinct("x", session=session)
-    assert reading(server.commands("distinct")[1]) == {"level": "snapshot", "atClusterTime": Timestamp(7, 1)}
-
-
-@pytest.mark.parametrize(("version", "allowed"), [(12, False), (13, True)])
-def test_snapshots_are_for_5_0(server: ScriptedServer, connect: Any, version: int, allowed: bool) -> None:
-    server.hello_extra["maxWireVersion"] = version
-    client = connect(f"mongodb://{server.name}")
-    with client.start_session(snapshot=True) as session:
-        if allowed:
-            client.db.c.find_one(session=session)
-            return
-        with pytest.raises(ConfigurationError) as caught:
-            client.db.c.find_one(session=session)
-    assert str(caught.value) == "Snapshot reads require MongoDB 5.0 or later"
-    check_nothing_held(client)
 
 
 @pytest.mark.parametrize(

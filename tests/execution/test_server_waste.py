@@ -17,7 +17,7 @@ from gmongo.wire import compression
 from tests.execution.harness import slow
 from tests.support.clients import Client
 from tests.support.pools import checked_out
-from tests.support.wait import comes_true, eventually
+from tests.support.wait import eventually
 
 
 def busy_with(client: Client) -> list[str]:
@@ -105,12 +105,3 @@ def test_a_limit_that_ends_during_decompression_is_that_limit(monkeypatch):
     gevent.sleep(0)
     decompressing.kill(limit)
     assert decompressing.exception is limit
-
-
-def test_nothing_is_left_of_many(client, deployment, witness):
-    slow(deployment, "find", "aggregate")
-    asking = [gevent.spawn(OPERATIONS[name], client) for name in ("find", "aggregate") * 5]
-    eventually(lambda: len(busy_with(witness)) == 10)
-    gevent.killall(asking)
-    assert comes_true(lambda: busy_with(witness) == [])
-    assert client.pool_stats()[0]["total"] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ from bson import Timestamp
 
 from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo.errors import AutoReconnect, OperationFailure
+from gmongo.errors import AutoReconnect
 from gmongo.execution.server_session import ServerSession, ServerSessionPool
 from gmongo.execution.sessions import ImplicitSession, SharedSession
 from gmongo.monitoring.listeners import EventListeners
@@ -72,14 +71,6 @@ def test_old_sessions_do_not_pile_up(pool: ServerSessionPool) -> None:
     assert len(pool) == 1
 
 
-def test_the_one_used_last_is_taken_first(pool: ServerSessionPool) -> None:
-    first, second = pool.acquire(), pool.acquire()
-    pool.release(first)
-    pool.release(second)
-    assert pool.acquire() is second
-    assert pool.acquire() is first
-
-
 def test_a_dirty_session_is_not_used_again(pool: ServerSessionPool) -> None:
     session = pool.acquire()
     session.dirty = True
@@ -97,23 +88,6 @@ def test_a_lost_connection_makes_its_session_dirty(deployment: Deployment, clien
     assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, "the retry has it too"
     client.db.c.insert_one({"_id": 3})
     assert deployment.commands.named("insert")[-1].body["lsid"] != before
-
-
-def test_a_session_that_is_used_stays_young(deployment: Deployment, client: Client) -> None:
-    for number in range(4):
-        client.db.c.insert_one({"_id": number})
-        client._executor.sessions._idle[-1].last_used -= 20 * 60
-    assert len({each.body["lsid"]["id"] for each in deployment.commands.named("insert")}) == 1
-
-
-def test_every_write_has_a_number_of_its_own_and_its_retry_the_same(deployment: Deployment, client: Client) -> None:
-    client.db.c.insert_one({"_id": 1})
-    fail(deployment, "insert", times=1, code=6, labels=["RetryableWriteError"])
-    client.db.c.insert_one({"_id": 2})
-    client.db.c.insert_one({"_id": 3})
-    inserts = deployment.commands.named("insert")
-    assert [each.body["txnNumber"] for each in inserts] == [1, 2, 2, 3]
-    assert len({each.body["lsid"]["id"] for each in inserts}) == 1  # an error of the server does not make it dirty
 
 
 def cluster_time(seconds: int) -> dict[str, Any]:
@@ -139,14 +113,6 @@ def test_the_newer_cluster_time_is_sent(
     assert command["$clusterTime"]["clusterTime"].time == NOW + sent
 
 
-def test_the_newest_cluster_time_is_remembered(client: Client) -> None:
-    topology = client._topology
-    for seconds, known in ((5, 5), (3, 5), (7, 7)):
-        topology.advance_cluster_time(cluster_time(NOW + seconds))
-        assert topology.cluster_time is not None
-        assert topology.cluster_time["clusterTime"].time == NOW + known
-
-
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_the_labels_of_a_lost_connection(deployment: Deployment, client: Client, in_transaction: bool) -> None:
     """In a transaction the whole may be tried again, but not the write."""
@@ -161,50 +127,6 @@ def test_the_labels_of_a_lost_connection(deployment: Deployment, client: Client,
         fail(deployment, "insert", times=0)
         assert raised.value.has_error_label("TransientTransactionError") is in_transaction
         assert raised.value.has_error_label("RetryableWriteError") is not in_transaction
-
-
-def test_the_labels_of_not_primary_in_a_transaction_are_the_servers(deployment: Deployment, client: Client) -> None:
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 2}, session=session)
-        fail(deployment, "insert", times=1, code=10107, labels=[])
-        with pytest.raises(AutoReconnect) as raised:
-            client.db.c.insert_one({"_id": 3}, session=session)
-        assert raised.value._error_labels == set()
-        session.abort_transaction()
-
-
-@pytest.mark.parametrize("kind", ["replica_set", "sharded", "load_balanced"])
-def test_writes_are_numbered_wherever_they_can_be_tried_again(connect: Callable[..., Client], kind: str) -> None:
-    with getattr(Deployment, kind)() as deployment:
-        client = connect(deployment)
-        client.db.c.insert_one({"_id": 1})
-        client.db.c.update_many({}, {"$set": {"a": 1}})
-        assert "txnNumber" in deployment.commands.named("insert")[-1].body
-        assert "txnNumber" not in deployment.commands.named("update")[-1].body
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_reads_are_tried_again_if_the_application_allows_it(
-    deployment: Deployment, connect: Callable[..., Client], allowed: bool
-) -> None:
-    client = connect(deployment, retryReads=allowed)
-    fail(deployment, "find", times=1, code=6, labels=[])
-    if allowed:
-        client.db.c.find_one()
-    else:
-        with pytest.raises(OperationFailure):
-            client.db.c.find_one()
-    assert len(deployment.commands.named("find")) == 1 + allowed
-
-
-def test_which_writes_are_tried_again_is_left_to_servers_that_say_it(deployment: Deployment, client: Client) -> None:
-    client.db.c.insert_one({"_id": 1})
-    fail(deployment, "insert", times=1, code=6, labels=[])
-    with pytest.raises(OperationFailure) as raised:
-        client.db.c.insert_one({"_id": 2})
-    assert not raised.value.has_error_label("RetryableWriteError")
-    assert len(deployment.commands.named("insert")) == 2
 
 
 def test_a_session_that_is_shared_is_given_back_once_by_the_last_of_its_holders(pool: ServerSessionPool) -> None:

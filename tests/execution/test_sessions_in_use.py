@@ -20,9 +20,6 @@ from tests.support.clients import Client
 from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
-TRANSIENT = "TransientTransactionError"
-
-
 # One session, one greenlet at a time
 
 
@@ -38,25 +35,6 @@ def test_two_greenlets_at_once_are_refused(deployment: Deployment, client: Clien
         WITH_SESSION[what][1](client, session)
     assert len(deployment.commands.named(WITH_SESSION[what][0])) == 1
     check_nothing_held(client)
-
-
-def test_two_greenlets_one_after_the_other_are_welcome(client: Client) -> None:
-    with client.start_session() as session:
-        for number in range(3):
-            bystander(lambda number=number: client.db.c.insert_one({"_id": number}, session=session))
-        assert client.db.c.count_documents({}, session=session) == 3
-
-
-def test_a_refused_operation_leaves_the_session_usable(deployment: Deployment, client: Client) -> None:
-    with client.start_session() as session:
-        with pytest.raises(InvalidOperation):
-            session.commit_transaction()
-        session.start_transaction()
-        with pytest.raises(InvalidOperation, match="already in progress"):
-            session.start_transaction()
-        client.db.c.insert_one({}, session=session)
-        session.commit_transaction()
-    assert client.db.c.count_documents({}) == 1
 
 
 @pytest.fixture
@@ -154,17 +132,6 @@ def test_a_dropped_session_with_an_open_transaction_is_not_used_again(deployment
     assert lsid not in idle(client)
     client.db.command("ping")
     assert bytes(deployment.commands.named("ping")[0].body["lsid"]["id"]) != lsid
-
-
-def test_a_dropped_cursor_gives_its_session_back(client: Client) -> None:
-    client.db.c.insert_many([{} for _ in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    assert client._executor.sessions.in_use
-    del cursor
-    gc.collect()
-    eventually(lambda: not client._executor.sessions.in_use)
-    check_nothing_held(client)
 
 
 def test_sessions_are_ended_with_the_client(deployment: Deployment) -> None:

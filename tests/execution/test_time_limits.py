@@ -15,7 +15,6 @@ from gmongo.errors import (
     ConfigurationError,
     ExecutionTimeout,
     NetworkTimeout,
-    OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
     WaitQueueTimeoutError,
@@ -24,7 +23,7 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment, VirtualTime
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import check_nothing_held, fail, slow
+from tests.execution.harness import check_nothing_held, slow
 from tests.execution.operations import WITH_SESSION
 from tests.support.clients import Client
 from tests.support.pools import checked_out
@@ -74,13 +73,6 @@ def test_closing_a_cursor_has_as_much_time_as_the_cursor_had(
             gate.set()
 
 
-def test_finding_a_server(limited: Any) -> None:
-    client = limited("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=60_000)
-    with pytest.raises(ServerSelectionTimeoutError) as raised:
-        client.db.command("ping")
-    assert raised.value.timeout
-
-
 def test_finding_a_server_has_its_own_limit_too(virtual_time: VirtualTime, limited: Any) -> None:
     client = limited("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=10)
     begin = virtual_time.monotonic()
@@ -97,16 +89,6 @@ def test_waiting_for_a_connection(virtual_time: VirtualTime, deployment: Deploym
             client.db.command("ping")
         assert raised.value.timeout
         assert virtual_time.monotonic() - begin == pytest.approx(LIMIT)
-
-
-def test_wait_queue_timeout_is_used_without_a_limit(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, maxPoolSize=1, waitQueueTimeoutMS=20)
-    slow(deployment, "find")
-    holder = gevent.spawn(client.db.c.find_one)
-    eventually(lambda: deployment.commands.named("find"))
-    with pytest.raises(WaitQueueTimeoutError):
-        client.db.command("ping")
-    holder.kill()
 
 
 def test_establishing_a_connection(server: ScriptedServer, limited: Any) -> None:
@@ -135,39 +117,7 @@ def test_every_command(deployment: Deployment, connect: Callable[..., Client], w
     check_nothing_held(client)
 
 
-def test_a_server_that_does_not_know_the_limit(server: ScriptedServer, limited: Any) -> None:
-    client = limited(f"mongodb://{server.name}", retryReads=False)
-    server.fail("find", lambda peer, message: None)
-    with pytest.raises(NetworkTimeout) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
-    check_nothing_held(client)
-    eventually(lambda: client.pool_stats()[0]["total"] == 0)  # a reply is outstanding, and does not come
-
-
-def test_socket_timeout_is_not_used(deployment: Deployment, limited: Any) -> None:
-    client = limited(deployment, socketTimeoutMS=10)
-    slow(deployment, "find", milliseconds=40)
-    client.db.c.find_one()
-
-
 # maxTimeMS
-
-
-def test_the_server_is_told_what_is_left(server: ScriptedServer, connect: Callable[..., Client]) -> None:
-    client = connect(f"mongodb://{server.name}")
-    eventually(lambda: client.nodes)
-    address, description = next(iter(client.topology_description.server_descriptions().items()))
-    with gmongo.timeout(10):
-        client.db.c.find_one()
-        gevent.sleep(0.02)
-        client.db.c.find_one()
-    client.db.c.find_one()
-    first, second, third = server.commands("find")
-    assert first["maxTimeMS"] <= 10_000 - description.min_round_trip_time * 1000
-    assert second["maxTimeMS"] <= first["maxTimeMS"] - 20
-    assert "maxTimeMS" not in third
-    assert address
 
 
 def test_less_the_least_round_trip(
@@ -194,18 +144,6 @@ def test_nothing_is_sent_when_the_reply_would_come_too_late(
     assert server.commands("find") == []
     assert [event for event in recorder.of("CommandStarted") if event.command_name == "find"] == []
     check_nothing_held(client)
-
-
-def test_timeout_ms_replaces_other_limits_of_the_server(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, timeoutMS=30_000)
-    collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
-    collection.insert_one({})
-    insert = deployment.commands.named("insert")[0].body
-    assert "wtimeout" not in insert.get("writeConcern", {})
-    with client.start_session() as session, session.start_transaction(max_commit_time_ms=5):
-        client.db.c.insert_one({}, session=session)
-    commit = deployment.commands.named("commitTransaction")[0].body
-    assert commit["maxTimeMS"] > 5
 
 
 # Blocks
@@ -236,33 +174,10 @@ def test_a_block_goes_before_the_option(server: ScriptedServer, connect: Callabl
     assert second <= 1000 < first
 
 
-def test_a_block_is_a_limit_for_all_in_it(deployment: Deployment, client: Client) -> None:
-    slow(deployment, "find", milliseconds=40)
-    done = 0
-    with pytest.raises(PyMongoError) as raised, gmongo.timeout(LIMIT):
-        for _ in range(10):
-            client.db.c.find_one()
-            done += 1
-    assert raised.value.timeout
-    assert 0 < done < 4
-
-
 def test_greenlets_that_are_spawned_inside_have_none(server: ScriptedServer, scripted: Client) -> None:
     with gmongo.timeout(10):
         gevent.spawn(scripted.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]
-
-
-def test_zero_is_without_limit(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, timeoutMS=0, socketTimeoutMS=10, waitQueueTimeoutMS=10)
-    slow(deployment, "find", milliseconds=40)
-    client.db.c.find_one()
-    assert "maxTimeMS" not in deployment.commands.named("find")[0].body
-    other = connect(deployment, socketTimeoutMS=10, retryReads=False)
-    with pytest.raises(NetworkTimeout):
-        other.db.c.find_one()
-    with gmongo.timeout(0):
-        other.db.c.find_one()
 
 
 @pytest.mark.parametrize("wrong", ["1", True, object()])
@@ -293,20 +208,6 @@ def test_a_negative_time() -> None:
 )
 def test_every_error_of_a_limit_is_a_time_out(error: PyMongoError) -> None:
     assert error.timeout
-
-
-def test_other_errors_are_no_time_outs(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "find", code=2, labels=None)
-    with pytest.raises(OperationFailure) as raised, gmongo.timeout(FAR):
-        client.db.c.find_one()
-    assert not raised.value.timeout
-
-
-def test_the_servers_own_limit_is_one(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "find", code=50, labels=None)
-    with pytest.raises(ExecutionTimeout) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
 
 
 @pytest.mark.parametrize(

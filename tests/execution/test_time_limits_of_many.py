@@ -17,59 +17,16 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.retry import Retry
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import in_turn, rejected, slow
+from tests.execution.harness import in_turn, rejected
 from tests.support.clients import Client
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, silent
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
-
-LIMIT = 0.12
-FAR = 60.0  # no test lasts that long
-
 
 pytestmark = pytest.mark.usefixtures("in_time")
 
 
 # Several commands
-
-
-def test_the_life_of_a_cursor(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, timeoutMS=int(LIMIT * 1000))
-    with MongoClient[Any](deployment.uri) as other:
-        other.db.c.insert_many([{} for _ in range(20)])
-    slow(deployment, "getMore", milliseconds=40)
-    cursor = client.db.c.find(batch_size=2)
-    read = 0
-    with pytest.raises(PyMongoError) as raised:
-        for _ in cursor:
-            read += 1
-    assert raised.value.timeout
-    assert 2 < read < 10
-    cursor.close()
-    assert all("maxTimeMS" not in command.body for command in deployment.commands.named("getMore"))
-    eventually(lambda: deployment.commands.named("killCursors"))
-    eventually(lambda: not client._executor.sessions.in_use)
-
-
-def test_a_slow_reader_runs_out_of_time(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, timeoutMS=60)
-    client.db.c.insert_many([{} for _ in range(5)])
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    next(cursor)
-    gevent.sleep(0.07)
-    with pytest.raises(PyMongoError) as raised:
-        next(cursor)
-    assert raised.value.timeout
-    assert len(deployment.commands.named("getMore")) == 0
-
-
-def test_a_tailable_cursor_has_it_for_each_batch(server: ScriptedServer, connect: Callable[..., Client]) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=200)
-    server.replies["find"] = cursor_reply([{"_id": 0}], 7)
-    server.replies["getMore"] = lambda _command: _later(0.05, cursor_reply([{"_id": 1}], 7, "nextBatch"))
-    cursor = client.db.c.find(cursor_type=gmongo.CursorType.TAILABLE)
-    assert [next(cursor)["_id"] for _ in range(7)] == [0, 1, 1, 1, 1, 1, 1]
-    cursor.close()
 
 
 def _later(seconds: float, reply: Any) -> Any:
@@ -96,24 +53,6 @@ def test_a_bulk_of_several_batches(server: ScriptedServer, connect: Callable[...
 # Retries
 
 
-def test_regular_retries_until_the_deadline(server: ScriptedServer, connect: Callable[..., Client]) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=10_000, serverMonitoringMode="poll")
-    in_turn(server, "find", *[{"ok": 0, "code": 6, "errmsg": "unreachable"}] * 20)
-    client.db.c.find_one()
-    assert len(server.commands("find")) == 21
-
-
-def test_the_error_of_the_last_retry_is_a_timeout(
-    virtual_time: VirtualTime, server: ScriptedServer, connect: Callable[..., Client]
-) -> None:
-    client = connect(f"mongodb://{server.name}", timeoutMS=int(LIMIT * 1000))
-    server.replies["find"] = lambda _command: _later(0.02, {"ok": 0, "code": 6, "errmsg": "unreachable"})
-    with pytest.raises(PyMongoError) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
-    assert len(server.commands("find")) > 2
-
-
 def test_a_wait_after_overload_is_within_the_limit(server: ScriptedServer, connect: Callable[..., Client]) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
     in_turn(server, "find", rejected(), rejected())
@@ -125,16 +64,6 @@ def test_a_wait_after_overload_is_within_the_limit(server: ScriptedServer, conne
 # The driver's own time
 
 
-def test_after_a_failed_deadline_there_is_time_to_abort(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, timeoutMS=100)
-    slow(deployment, "insert", times=1)
-    with client.start_session() as session:
-        with pytest.raises(PyMongoError) as raised:
-            session.with_transaction(lambda s: client.db.c.insert_one({}, session=s))
-        assert raised.value.timeout
-    eventually(lambda: deployment.commands.named("abortTransaction"))
-
-
 def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Client]) -> None:
     with ScriptedReplicaSet(1) as members:
         (server,) = members.members
@@ -143,6 +72,26 @@ def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Clie
         eventually(lambda: client.pool_stats() and client.pool_stats()[0]["available"] == 1)
         server.hello_edit = None
         server.fail("find", cut(0))
+
+
+def test_with_transaction_raises_at_its_limit_and_the_abort_takes_the_limit_again(
+    virtual_time: VirtualTime, server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder
+) -> None:
+    client = connect(f"mongodb://{server.name}", timeoutMS=60, serverMonitoringMode="poll")
+    client.db.command("ping")
+    server.fail("insert", silent)
+    server.fail("abortTransaction", silent)
+    begin = virtual_time.monotonic()
+    failed: list[float] = []
+    recorder.hooks["CommandFailed"] = lambda _event: failed.append(virtual_time.monotonic() - begin)
+    with client.start_session() as session:
+        with pytest.raises(PyMongoError) as raised:
+            session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
+        assert raised.value.timeout
+        assert virtual_time.monotonic() - begin == pytest.approx(0.06)
+        eventually(lambda: len(failed) == 2)
+    assert [event.command_name for event in recorder.of("CommandFailed")] == ["insert", "abortTransaction"]
+    assert failed == pytest.approx([0.06, 0.12])
 
 
 @pytest.mark.parametrize(
@@ -160,20 +109,6 @@ def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMong
     else:
         assert retry.delay is None
         assert retry.error is error
-
-
-def test_an_abort_has_the_time_of_the_whole_once_more(server: ScriptedServer, connect: Callable[..., Client]) -> None:
-    """And no longer, though the server does not answer to it."""
-
-    def write_and_fail(session: Any) -> None:
-        client.db.c.insert_one({}, session=session)
-        raise LookupError("mine")
-
-    client = connect(f"mongodb://{server.name}", timeoutMS=60)
-    server.fail("abortTransaction", *[silent] * 10)
-    with client.start_session() as session, pytest.raises(LookupError, match="mine"):
-        session.with_transaction(write_and_fail)
-    assert server.commands("abortTransaction")
 
 
 # Files

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo import MongoClient
-from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
+from gmongo.errors import ConfigurationError, OperationFailure
 from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import bucket, error, fail, in_turn, rejected, set_tokens
 from tests.support.clients import Client
-from tests.support.server import ScriptedServer, cursor_reply, cut
+from tests.support.server import ScriptedServer, cursor_reply
 
 
 def filled(tokens: float) -> TokenBucket:
@@ -37,32 +37,6 @@ def test_the_bucket_starts_full_and_holds_a_thousand_tokens() -> None:
     assert all(new.consume() for _ in range(1000))
     assert not new.consume()
     assert new.tokens == 0
-
-
-@pytest.mark.requirement("BP-59")
-def test_a_retry_takes_a_whole_token_or_none() -> None:
-    nearly, just = filled(0.9), filled(1)
-    assert not nearly.consume()
-    assert nearly.tokens == 0.9
-    assert just.consume()
-    assert just.tokens == 0
-
-
-@pytest.mark.requirement("BP-60")
-def test_the_bucket_never_holds_more_than_its_capacity() -> None:
-    new = filled(999.5)
-    new.deposit(11)
-    assert new.tokens == 1000
-
-
-@pytest.mark.requirement("BP-09", "BP-59")
-def test_ten_tenths_are_a_token() -> None:
-    new = filled(0)
-    for _ in range(9):
-        new.deposit(1)
-        assert not new.consume()
-    new.deposit(1)
-    assert new.consume()
 
 
 @pytest.mark.requirement("BP-58", "BP-59", "BP-60")
@@ -107,14 +81,6 @@ def test_a_success_of_a_retry_brings_the_token_back_and_a_tenth(
     assert client.retry_stats()["retries"] == len(sleeps) == 1
 
 
-@pytest.mark.requirement("BP-11", "BP-52")
-def test_a_success_after_two_retries_has_cost_one(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
-    set_tokens(client, 10)
-    fail(deployment, "insert", times=2)
-    client.db.c.insert_one({})
-    assert bucket(client) == pytest.approx(9.1)
-
-
 @pytest.mark.requirement("BP-12", "BP-53")
 def test_a_retry_that_fails_otherwise_brings_the_token_back(
     server: ScriptedServer, scripted: Client, sleeps: list[float]
@@ -124,28 +90,6 @@ def test_a_retry_that_fails_otherwise_brings_the_token_back(
     with pytest.raises(OperationFailure, match="scripted 2"):
         scripted.db.c.insert_one({})
     assert bucket(scripted) == 10
-
-
-@pytest.mark.requirement("BP-12", "BP-53")
-def test_a_first_try_that_fails_brings_nothing(client: Client) -> None:
-    client.db.c.insert_one({"_id": 1})
-    client.db.c.create_index("x", unique=True)
-    set_tokens(client, 10)
-    with pytest.raises(OperationFailure):
-        client.db.command("nothing")
-    assert bucket(client) == 10
-    with pytest.raises(DuplicateKeyError):
-        client.db.c.insert_one({"_id": 1})
-    assert bucket(client) == 10
-
-
-@pytest.mark.requirement("BP-31", "BP-52")
-def test_a_retry_after_a_network_error_costs_nothing(server: ScriptedServer, scripted: Client) -> None:
-    set_tokens(scripted, 10)
-    server.fail("find", cut(0))
-    scripted.db.c.find_one()
-    assert bucket(scripted) == pytest.approx(11.1)
-    assert scripted.retry_stats()["retries"] == 0
 
 
 @pytest.mark.requirement("BP-08")

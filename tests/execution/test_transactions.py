@@ -10,9 +10,9 @@ import pytest
 
 import gmongo
 from gmongo.client_session import ClientSession
-from gmongo.errors import AutoReconnect, ExecutionTimeout, NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, check_nothing_held, fail, idle, slow, spread
+from tests.execution.harness import BOTH, check_nothing_held, fail, slow
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -65,23 +65,6 @@ def test_a_kill_while_with_transaction_waits(
     check_nothing_held(client)
 
 
-def test_conflicts_are_settled_by_repeating(client: Client) -> None:
-    client.db.c.insert_one({"_id": 1, "x": 0})
-
-    def add(session: ClientSession) -> None:
-        value = client.db.c.find_one({"_id": 1}, session=session)["x"]
-        gevent.sleep(0.001)
-        client.db.c.update_one({"_id": 1}, {"$set": {"x": value + 1}}, session=session)
-
-    def work() -> None:
-        with client.start_session() as session:
-            session.with_transaction(add)
-
-    gevent.joinall([gevent.spawn(work) for _ in range(8)], timeout=10, raise_error=True)
-    assert client.db.c.find_one() == {"_id": 1, "x": 8}
-    check_nothing_held(client)
-
-
 def test_the_callback_runs_again_after_a_conflict(deployment: Deployment, client: Client) -> None:
     calls: list[int] = []
 
@@ -107,57 +90,6 @@ def test_overload_in_the_callback_is_answered_before_the_whole_is(
     assert sleeps == [0.1, 0.2, 0.4]
 
 
-def test_a_lost_connection_is_a_reason_to_repeat(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
-    with client.start_session() as session:
-        before = session.session_id
-        session.with_transaction(lambda s: client.db.c.insert_one({"_id": 1}, session=s))
-        assert session.session_id == before
-    assert client.db.c.count_documents({}) == 1
-    assert bytes(before["id"]) not in idle(client), "the session is dirty and not used again"
-
-
-def test_errors_that_the_callback_swallows(deployment: Deployment, client: Client) -> None:
-    """The server has aborted; the commit says so, and the whole is repeated."""
-    calls: list[int] = []
-
-    def callback(session: ClientSession) -> None:
-        calls.append(1)
-        try:
-            client.db.c.insert_one({"_id": 1 if len(calls) == 1 else 2}, session=session)
-        except PyMongoError:
-            pass
-
-    client.db.c.insert_one({"_id": 1})
-    with client.start_session() as session:
-        session.with_transaction(callback)
-    assert len(calls) == 2
-    assert sorted(document["_id"] for document in client.db.c.find()) == [1, 2]
-
-
-def test_the_commit_is_sent_again_to_another_mongos(connect: Callable[..., Client]) -> None:
-    with Deployment.sharded(2) as cluster:
-        client = connect(cluster, localThresholdMS=1000)
-        eventually(lambda: len(client.nodes) == 2)
-        with client.start_session() as session, session.start_transaction():
-            client.db.c.insert_one({"_id": 1}, session=session)
-            (pinned,) = [member for member in cluster.members if member.address == spread(cluster, "insert")[0]]
-            fail(
-                cluster,
-                "commitTransaction",
-                times=1,
-                code=None,
-                labels=["RetryableWriteError"],
-                writeConcernError={"code": 91, "errmsg": "shutting down"},
-                member=pinned,
-            )
-        first, *more = cluster.commands.named("commitTransaction")
-        assert more
-        assert all("recoveryToken" in command.body for command in (first, *more))
-        assert more[-1].member != pinned.address == first.member
-        assert more[-1].body["writeConcern"]["w"] == "majority"
-
-
 def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> None:
     with client.start_session() as session:
         with pytest.raises(ZeroDivisionError), session.start_transaction():
@@ -169,15 +101,6 @@ def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> N
             pass  # nothing to send
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
-
-
-def test_an_abort_that_fails_is_no_error(deployment: Deployment, client: Client) -> None:
-    fail(deployment, "abortTransaction", code=2, labels=None)
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        session.abort_transaction()
-        assert not session.in_transaction
 
 
 @pytest.mark.requirement("LB-56", "LB-57")
@@ -216,18 +139,6 @@ def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callab
             client.db.command("ping")
 
 
-def test_a_time_limit_around_with_transaction(
-    virtual_time: VirtualTime, deployment: Deployment, client: Client
-) -> None:
-    fail(deployment, "insert", code=112, labels=[TRANSIENT])
-    with client.start_session() as session, gmongo.timeout(0.1):
-        with pytest.raises(PyMongoError) as raised:
-            session.with_transaction(lambda s: client.db.c.insert_one({}, session=s))
-        assert raised.value.timeout
-        assert isinstance(raised.value.__cause__, OperationFailure)
-        assert len(deployment.commands.named("insert")) > 1
-
-
 @pytest.mark.parametrize(
     ("limit", "kind", "text"),
     [
@@ -258,21 +169,6 @@ def test_a_callback_that_uses_the_time_up_is_not_called_again(
     assert raised.value.__cause__ is failed
     assert raised.value.has_error_label(TRANSIENT)
     assert len(calls) == 1
-
-
-def test_unknown_results_are_labelled(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    client = connect(deployment, serverMonitoringMode="poll")
-    fail(deployment, "commitTransaction", times=2, code=None, labels=None, closeConnection=True)
-    with client.start_session() as session:
-        session.start_transaction()
-        client.db.c.insert_one({"_id": 1}, session=session)
-        with pytest.raises(AutoReconnect) as raised:
-            session.commit_transaction()
-        assert raised.value.has_error_label("UnknownTransactionCommitResult")
-        session.commit_transaction()
-    assert client.db.c.count_documents({}) == 1
-    concerns = [command.body.get("writeConcern") for command in deployment.commands.named("commitTransaction")]
-    assert [concern and concern["w"] for concern in concerns] == [None, "majority", "majority"]
 
 
 WRITES: dict[str, Any] = {
@@ -307,18 +203,6 @@ def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write:
         with pytest.raises(gmongo.errors.ConfigurationError, match="w=0"):
             client.db.c.insert_one({"_id": 2}, session=session)
         assert not client.db.c.insert_one({"_id": 3}).acknowledged
-
-
-def test_only_the_end_has_the_write_concern(deployment: Deployment, client: Client) -> None:
-    collection = client.db.get_collection("c", write_concern=gmongo.WriteConcern(1, j=True))
-    with client.start_session() as session, session.start_transaction(write_concern=gmongo.WriteConcern("majority")):
-        collection.insert_one({"_id": 1}, session=session)
-        collection.update_many({}, {"$set": {"a": 1}}, session=session)
-        collection.insert_many([{"_id": 2}], session=session)
-        collection.find_one_and_delete({"_id": 2}, session=session)
-    written = [each.body for each in deployment.commands.named("insert", "update", "findAndModify")]
-    assert [body.get("writeConcern") for body in written] == [None] * 4
-    assert deployment.commands.named("commitTransaction")[-1].body["writeConcern"] == {"w": "majority"}
 
 
 @pytest.mark.parametrize("how", ["commit_transaction", "abort_transaction"])
