@@ -15,7 +15,6 @@ from gmongo.events.pool import PoolEvents
 from gmongo.wire.connect import Address
 from gmongo.wire.message import encode_op_msg, next_request_id
 from tests.support.recorder import PoolRecorder
-from tests.support.server import ScriptedServer
 
 NO_UPKEEP = -1.0
 
@@ -98,8 +97,3 @@ def filled(pool: Pool, number: int) -> list[Connection]:
     for connection in connections:
         pool.check_in(connection)
     return connections
-
-
-def open_sockets(server: ScriptedServer) -> int:
-    """How many connections the server has open now."""
-    return len(server.peers)

@@ -29,16 +29,6 @@ def test_idle_connections_are_closed_without_a_check_out(new_pool: Any, server: 
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-172", "CMAP-173")
-def test_idle_connections_are_closed_in_time_though_the_interval_is_long(
-    new_pool: Any, server: Any, recorder: Any
-) -> None:
-    pool = new_pool(max_idle_time=0.05, upkeep_interval=3600)
-    filled(pool, 2)
-    recorder.wait_for("Closed", 2)
-    assert counts(pool) == (0, 0, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("max_idle_time", "interval", "pause"), [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)]
 )
@@ -76,21 +66,6 @@ def test_a_run_does_its_other_duties_while_handshakes_hang(new_pool: Any, server
     gate.set()
 
 
-@pytest.mark.requirement("CMAP-175")
-def test_runs_come_one_after_the_other(new_pool: Any, monkeypatch: Any) -> None:
-    pool = new_pool(upkeep_interval=0.005)
-    story: list[str] = []
-
-    def take_time(_pool: Any) -> None:
-        story.append("begin")
-        gevent.sleep(0.02)
-        story.append("end")
-
-    monkeypatch.setattr(type(pool), "remove_perished", take_time)
-    eventually(lambda: len(story) >= 6)
-    assert story[:6] == ["begin", "end"] * 3
-
-
 @pytest.mark.requirement("CMAP-172")
 def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
     pool = make_pool(server.address, recorder, upkeep_interval=3600)
@@ -101,15 +76,6 @@ def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any
     upkeep.join(timeout=5)
     assert upkeep.dead
     assert reference() is None
-
-
-@pytest.mark.requirement("CMAP-172")
-def test_the_background_ends_when_the_pool_is_closed(new_pool: Any) -> None:
-    pool = new_pool(upkeep_interval=3600)
-    gevent.sleep(0)
-    pool.close()
-    pool._upkeep.greenlet.join(timeout=5)
-    assert pool._upkeep.greenlet.dead
 
 
 FORK = """

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import counts, filled, make_pool
+from tests.cmap.harness import counts, filled
 from tests.support.pools import checked_out
 from tests.support.server import silent
 from tests.support.wait import eventually
@@ -25,18 +25,6 @@ def test_the_order_of_a_check_out_and_check_in(new_pool: Any, recorder: Any) -> 
     recorder.forget()
     pool.check_in(pool.check_out())
     assert recorder.story == ["Started", "CheckedOut 1", "CheckedIn 1"]
-
-
-@pytest.mark.parametrize("observed", [False, True])
-def test_when_a_connection_was_checked_out_last(server: Any, recorder: Any, virtual_time: Any, observed: bool) -> None:
-    """The first time it waits for a connection; then it takes one that is there."""
-    pool = make_pool(server.address, recorder if observed else None)
-    for _ in range(3):
-        gevent.sleep(7)
-        connection = pool.check_out()
-        assert connection.checked_out_at == virtual_time.monotonic()
-        pool.check_in(connection)
-    pool.close()
 
 
 @pytest.mark.requirement("CMAP-108", "CMAP-128")
@@ -62,17 +50,6 @@ def test_the_one_used_last_is_taken_first(new_pool: Any, max_idle_time: float | 
     assert [pool.check_out() for _ in range(3)] == [third, second, first]
 
 
-@pytest.mark.requirement("CMAP-108", "CMAP-107")
-def test_the_search_ends_with_a_good_one(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(max_idle_time=60)
-    old, good, tired = filled(pool, 3)
-    tired.idle_since -= 100
-    assert pool.check_out() is good
-    assert recorder.only("Closed") == ["Closed 3 idle"]
-    assert counts(pool) == (2, 0, 1, 1)
-    assert pool.check_out() is old
-
-
 @pytest.mark.requirement("CMAP-22", "CMAP-132", "CMAP-133")
 def test_a_connection_of_another_pool_is_not_checked_in(new_pool: Any, recorder: Any) -> None:
     first, second = new_pool(), new_pool()
@@ -95,29 +72,6 @@ def test_a_connection_is_checked_in_once(new_pool: Any, recorder: Any) -> None:
         pool.check_in(connection)
     assert not recorder.events
     assert counts(pool) == (1, 0, 1, 0)
-
-
-@pytest.mark.requirement("CMAP-134", "CMAP-137")
-def test_a_stale_connection_is_closed_at_its_check_in(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool()
-    connection = pool.check_out()
-    pool.clear()
-    pool.ready()
-    assert not recorder.of("Closed")
-    pool.check_in(connection)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
-    eventually(lambda: not server.peers)
-
-
-@pytest.mark.requirement("CMAP-137", "CMAP-39")
-def test_checked_in_comes_before_checked_out_by_the_next(new_pool: Any, recorder: Any, go: Any) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    asking = go(pool.check_out)
-    recorder.forget()
-    pool.check_in(connection)
-    assert asking.get(timeout=5) is connection
-    assert recorder.story == ["CheckedIn 1", "CheckedOut 1"]
 
 
 @pytest.mark.requirement("CMAP-178")

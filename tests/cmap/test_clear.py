@@ -7,16 +7,13 @@ from typing import Any
 import gevent
 import pytest
 from bson import ObjectId
-from gevent.event import Event
 
-from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.testing import VirtualTime
 from tests.cmap.harness import counts, filled, ping, settle
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
-from tests.support.server import held, silent
-from tests.support.streams import open_stream
+from tests.support.server import silent
 from tests.support.wait import eventually
 
 
@@ -79,23 +76,6 @@ def test_waiters_are_evicted_at_once(new_pool: Any, server: Any, recorder: Any, 
     assert pool.stats()["waiting"] == 0
 
 
-@pytest.mark.requirement("CMAP-52", "CMAP-146")
-def test_a_waiter_for_a_place_to_connect_is_evicted_and_a_greenlet_that_connects_is_not(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    gate = Event()
-    server.fail("handshake", held(gate))
-    pool = new_pool(max_connecting=1)
-    establishing, waiting = go(pool.check_out), go(pool.check_out)
-    server.wait_for("handshake")
-    pool.clear()
-    waiting.join(timeout=5)
-    assert isinstance(waiting.exception, PoolClearedError)
-    gate.set()
-    pool.check_in(establishing.get(timeout=5))
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
-
-
 @pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
 @pytest.mark.parametrize("is_ready_again", [False, True])
 def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
@@ -115,30 +95,6 @@ def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
     assert recorder.only("Closed") == ["Closed 1 stale"]
     if is_ready_again:
         assert pool.check_out().id == 2
-
-
-@pytest.mark.requirement("CMAP-28", "CMAP-112", "CMAP-146")
-def test_a_waiter_that_was_handed_a_connection_before_the_clear_is_not_overtaken_after_it(
-    new_pool: Any, recorder: Any, go: Any
-) -> None:
-    """The pool is ready again, and another greenlet has asked, before the waiter has had a turn of the loop."""
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    order: list[str] = []
-
-    def ask(name: str) -> None:
-        with checked_out(pool):
-            order.append(name)
-            gevent.sleep(0.001)
-
-    first = go(ask, "first")
-    newcomer = gevent.spawn(ask, "newcomer")  # has its turn before the waiter wakes
-    pool.check_in(connection)
-    pool.clear()
-    pool.ready()
-    gevent.joinall([first, newcomer], timeout=5)
-    assert order in (["first", "newcomer"], ["newcomer"])
-    assert "first" in order or isinstance(first.exception, PoolClearedError)
 
 
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
@@ -163,20 +119,6 @@ def test_an_operation_that_is_evicted_is_tried_again(
     task.get(timeout=5)
     assert recorder.only("Failed") == ["Failed connectionError"]
     assert changes.only("ServerDescriptionChanged") == ["ServerDescriptionChanged Mongos"]
-    assert recorder.only("PoolCleared") == ["PoolCleared"]
-
-
-@pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-55")
-def test_an_operation_that_meets_a_paused_pool_tries_again(new_client: Any, recorder: Any, go: Any) -> None:
-    changes = Recorder()
-    client = new_client(event_listeners=[recorder, changes])
-    client.db.c.find_one()
-    pool = client._topology.pools()[0]
-    pool.clear(AutoReconnect("gone"))
-    recorder.hooks["Failed"] = lambda _event: pool.ready()
-    assert client.db.c.find_one({"_id": 5}) == {"_id": 5}
-    assert recorder.only("Failed") == ["Failed connectionError"]
-    assert changes.only("ServerDescriptionChanged") == ["ServerDescriptionChanged Standalone"]
     assert recorder.only("PoolCleared") == ["PoolCleared"]
 
 
@@ -214,27 +156,6 @@ def test_an_interrupting_clear_ends_what_is_going_on(
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.requirement("CMAP-153", "CMAP-158", "CMAP-159")
-def test_a_connection_between_two_requests_is_interrupted_too(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool()
-    with pytest.raises(PoolClearedError, match="interrupted due to server monitor timeout"):  # noqa: SIM117
-        with checked_out(pool) as connection:
-            ping(connection)
-            pool.clear(interrupt=True)
-            ping(connection)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
-
-
-@pytest.mark.requirement("CMAP-153")
-def test_an_interrupted_connection_is_perished_though_nothing_was_going_on(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool()
-    connection = pool.check_out()
-    pool.clear(interrupt=True)
-    assert not recorder.of("Closed")
-    pool.check_in(connection)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
-
-
 @pytest.mark.requirement("CMAP-153", "CMAP-154")
 def test_establishing_is_interrupted_too(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool()
@@ -247,20 +168,6 @@ def test_establishing_is_interrupted_too(new_pool: Any, server: Any, recorder: A
     assert isinstance(asking.exception, PoolClearedError)
     assert recorder.story == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
     assert counts(pool) == (0, 0, 0, 0)
-
-
-@pytest.mark.requirement("CMAP-67", "CMAP-51")
-def test_a_plain_clear_interrupts_no_operation(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    gate = Event()
-    server.fail("ping", held(gate))
-    pool = new_pool()
-    connection = pool.check_out()
-    asking = go(ping, connection)
-    server.wait_for("ping")
-    pool.clear()
-    gate.set()
-    assert asking.get(timeout=5)["ok"] == 1
-    assert recorder.of("PoolCleared")[0].interrupt_connections is False
 
 
 @pytest.mark.requirement("CMAP-157")
@@ -282,17 +189,6 @@ def test_only_what_is_as_old_as_the_clear_is_interrupted(new_pool: Any, server: 
     assert [oldest.usable, old.usable, young[0].usable] == [False, False, True]
     assert [oldest.generation, old.generation, young[0].generation] == [0, 1, 2]
     assert ping(young[0])["ok"] == 1
-
-
-@pytest.mark.requirement("CMAP-145", "CMAP-152")
-def test_an_interrupting_clear_of_a_paused_pool_interrupts(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool()
-    connection = pool.check_out()
-    pool.clear()
-    pool.clear(interrupt=True)
-    assert not connection.usable
-    assert recorder.only("PoolCleared") == ["PoolCleared"]
-    assert pool.generation == 2
 
 
 @pytest.mark.requirement("CMAP-156", "CMAP-154")
@@ -322,17 +218,6 @@ def test_a_monitor_that_times_out_interrupts_and_the_operation_is_tried_again(
     assert [words for words in recorder.story if words.startswith("Closed")] == ["Closed 1 stale"]
 
 
-@pytest.mark.requirement("CMAP-160")
-def test_a_monitor_that_loses_its_connection_interrupts_no_operation(
-    new_client: Any, server: Any, recorder: Any
-) -> None:
-    client = new_client(heartbeatFrequencyMS=500)
-    client.db.c.find_one()
-    server.stop()
-    recorder.wait_for("PoolCleared")
-    assert recorder.of("PoolCleared")[0].interrupt_connections is False
-
-
 @pytest.mark.requirement("CMAP-143", "CMAP-146")
 def test_the_clear_is_announced_before_waiters_fail(new_pool: Any, recorder: Any, go: Any) -> None:
     """Even if a listener takes its time (CMAP-A07)."""
@@ -349,26 +234,3 @@ def test_the_clear_is_announced_before_waiters_fail(new_pool: Any, recorder: Any
     pool.clear()
     waiting.join(timeout=5)
     assert (ended, waiting.ready()) == ([False], True)
-
-
-@pytest.mark.requirement("CMAP-157")
-def test_an_interrupted_establishment_is_no_sign_of_overload(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    server.fail("handshake", held(Event()))
-    pool = new_pool()
-    establishing = go(pool.check_out)
-    server.wait_for("handshake")
-    pool.clear(AutoReconnect("gone"), interrupt=True)
-    establishing.join(timeout=5)
-    assert isinstance(establishing.exception, PoolClearedError)
-    assert establishing.exception._error_labels == set()
-
-
-@pytest.mark.requirement("CMAP-157")
-def test_an_interruption_comes_before_the_socket(server: Any) -> None:
-    """A name may be being resolved; it is not lost (CMAP-A09)."""
-    connection = Connection(server.address)
-    connection.interrupt(PoolClearedError("cleared"))
-    with pytest.raises(PoolClearedError):
-        open_stream(connection)

@@ -16,7 +16,6 @@ from gmongo.errors import (
     NetworkTimeout,
     OperationFailure,
     ProtocolError,
-    PyMongoError,
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
 from tests.cmap.harness import counts, filled, ping
@@ -35,18 +34,6 @@ def test_what_a_connection_knows(new_pool: Any, server: Any) -> None:
     pool.clear()
     pool.ready()
     assert pool.check_out().generation == 1
-
-
-@pytest.mark.requirement("CMAP-26")
-def test_failed_connections_have_numbers_too_and_each_pool_its_own(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool(clears=False)
-    server.fail("handshake", cut(0), cut(0))
-    for _ in range(2):
-        with pytest.raises(AutoReconnect):
-            pool.check_out()
-    pool.check_out()
-    assert recorder.only("Created") == ["Created 1", "Created 2", "Created 3"]
-    assert new_pool().check_out().id == 1
 
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
@@ -78,29 +65,6 @@ def test_a_closed_connection_is_never_used_again(new_pool: Any, server: Any, rec
     assert len(server.received) == arrived
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 stale"]
     assert counts(pool) == (0, 0, 0, 0)
-
-
-@pytest.mark.requirement("CMAP-23", "CMAP-24", "CMAP-43")
-def test_the_server_never_has_two_requests_of_one_connection(new_client: Any, server: Any, go: Any) -> None:
-    client = new_client(maxPoolSize=3)
-    busy: set[int] = set()
-    overlaps: list[int] = []
-    reply_to = server.reply_to
-
-    def slow_reply(name: str, command: Any) -> Any:
-        if name == "find":
-            number = server.received[-1].connection
-            (overlaps.append if number in busy else busy.add)(number)
-            gevent.sleep(0.001)
-            busy.discard(number)
-        return reply_to(name, command)
-
-    server.reply_to = slow_reply
-    tasks = [go(client.db.c.find_one, {"_id": number}) for number in range(30)]
-    assert [task.get(timeout=10)["_id"] for task in tasks] == list(range(30))
-    assert not overlaps
-    assert len(set(server.connections_of("find"))) <= 3
-    assert not set(server.connections_of("find")) & set(server.connections_of("hello"))
 
 
 @pytest.mark.requirement("CMAP-23", "CMAP-24")
@@ -137,17 +101,6 @@ def test_the_states_of_a_connection_in_the_counts(new_pool: Any, server: Any, re
     assert counts(pool) == (0, 0, 0, 0)
 
 
-@pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-191", "CMAP-221")
-def test_stale_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool()
-    filled(pool, 3)
-    pool.clear()
-    assert not recorder.of("Closed")
-    pool.ready()
-    assert pool.check_out().id == 4
-    assert sorted(recorder.only("Closed")) == ["Closed 1 stale", "Closed 2 stale", "Closed 3 stale"]
-
-
 @pytest.mark.requirement("CMAP-09", "CMAP-29", "CMAP-192")
 def test_idle_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02)
@@ -155,16 +108,6 @@ def test_idle_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> 
     gevent.sleep(0.03)
     assert pool.check_out().id == 3
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
-
-
-@pytest.mark.requirement("CMAP-09", "CMAP-29")
-def test_use_is_not_idleness(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(max_idle_time=0.05)
-    connection = pool.check_out()
-    gevent.sleep(0.06)
-    pool.check_in(connection)
-    assert pool.check_out() is connection
-    assert not recorder.of("Closed")
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134", "CMAP-193")
@@ -211,21 +154,6 @@ def test_a_request_without_its_reply_closes_the_connection(
     assert counts(pool) == (0, 0, 0, 0)
 
 
-@pytest.mark.requirement("CMAP-30", "CMAP-134")
-def test_a_connection_that_is_given_back_in_the_middle_is_closed_though_no_error_was_seen(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    pool = new_pool()
-    connection = pool.check_out()
-    server.fail("ping", silent)
-    asking = go(ping, connection, None)
-    server.wait_for("ping")
-    asking.kill()
-    assert (connection.mid_message, connection.error) == (True, None)
-    pool.check_in(connection)
-    assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
-
-
 @pytest.mark.requirement("CMAP-30")
 def test_a_connection_with_an_error_between_two_messages_is_closed(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
@@ -234,14 +162,6 @@ def test_a_connection_with_an_error_between_two_messages_is_closed(new_pool: Any
     assert not connection.mid_message
     pool.check_in(connection)
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
-
-
-@pytest.mark.requirement("CMAP-30", "CMAP-136")
-def test_an_error_in_a_reply_does_no_harm_to_the_connection(new_client: Any, server: Any, recorder: Any) -> None:
-    server.replies["find"] = {"ok": 0, "code": 2, "errmsg": "bad value"}
-    with pytest.raises(PyMongoError, match="bad value"):
-        new_client().db.c.find_one()
-    assert recorder.story[-1] == "CheckedIn 1"
 
 
 def test_a_request_is_no_answer_to_a_stream_but_one_that_allows_it(new_pool: Any, server: Any) -> None:

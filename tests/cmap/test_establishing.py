@@ -10,9 +10,9 @@ import pytest
 from gevent.event import Event
 
 from gmongo.cmap.handshake import establish
-from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PoolClearedError, PoolClosedError
+from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts, filled, owner_of, settle
+from tests.cmap.harness import counts, filled, owner_of
 from tests.support.pools import checked_out
 from tests.support.server import cut, held, silent
 from tests.support.wait import eventually
@@ -38,33 +38,6 @@ def test_the_counts_that_listeners_see(new_pool: Any, server: Any, recorder: Any
         ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # what it does waits for no listener
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]
-
-
-@pytest.mark.requirement("CMAP-88", "CMAP-89", "CMAP-125", "CMAP-126")
-@pytest.mark.parametrize("state", ["pending", "available", "in use"])
-def test_a_close_counts_once_whatever_the_state_was(new_pool: Any, server: Any, recorder: Any, state: str) -> None:
-    pool = new_pool(clears=False)
-    first, second = pool.check_out(), pool.check_out()
-    pool.check_in(second)
-    before = counts(pool)
-    assert before == (2, 0, 1, 1)
-    during: list[Any] = []
-    recorder.hooks["Closed"] = lambda _event: during.append((counts(pool), len(server.peers)))
-    if state == "pending":
-        pool.check_out()
-        server.fail("handshake", cut(0))
-        with pytest.raises(AutoReconnect):
-            pool.check_out()
-        assert during[0][0] == counts(pool) == (2, 0, 0, 2)
-    elif state == "available":
-        pool.clear()
-        pool.remove_perished()
-        assert during == [((1, 0, 0, 1), 2)]  # the socket is still open: it is closed afterwards
-    else:
-        first.error = ConnectionError("lost")
-        pool.check_in(first)
-        assert during == [((1, 0, 1, 0), 2)]
-    assert len(recorder.of("Closed")) == 1
 
 
 @pytest.mark.requirement("CMAP-85", "CMAP-86", "CMAP-117")
@@ -116,33 +89,6 @@ def test_a_server_that_closes_in_the_handshake(new_pool: Any, server: Any, recor
     assert recorder.story == ["Started", "Created 1", "PoolCleared", "Closed 1 error", "Failed connectionError"]
     assert counts(pool) == (0, 0, 0, 0)
     eventually(lambda: not server.peers)
-
-
-@pytest.mark.requirement("CMAP-87", "CMAP-125")
-def test_a_server_that_cannot_be_reached(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool()
-    server.stop()
-    with pytest.raises(AutoReconnect, match="refused"):
-        pool.check_out()
-    assert recorder.story[-2:] == ["Closed 1 error", "Failed connectionError"]
-
-
-@pytest.mark.requirement("CMAP-87", "CMAP-125")
-def test_a_server_that_does_not_answer(virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool(connect_timeout=0.03)
-    server.fail("handshake", silent)
-    with pytest.raises(NetworkTimeout):
-        pool.check_out()
-    assert recorder.story[-2:] == ["Closed 1 error", "Failed connectionError"]
-    assert recorder.events[-1].duration == pytest.approx(0.03)
-
-
-@pytest.mark.requirement("CMAP-87", "CMAP-125")
-def test_a_server_that_refuses(new_pool: Any, server: Any, recorder: Any) -> None:
-    server.hello_extra = {"ok": 0, "errmsg": "go away", "code": 18}
-    with pytest.raises(OperationFailure, match="go away"):
-        new_pool().check_out()
-    assert recorder.story[-2:] == ["Closed 1 error", "Failed connectionError"]
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-180")
@@ -216,22 +162,6 @@ def test_what_was_used_last_is_used_again(new_pool: Any, recorder: Any) -> None:
     assert counts(pool) == (2, 0, 1, 1)
 
 
-@pytest.mark.requirement("CMAP-44", "CMAP-126")
-def test_a_failure_whose_report_is_broken_off_gives_its_place_back(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    """The topology tells its listeners of the failure, and the greenlet is killed while one of them waits."""
-    pool = new_pool(max_connecting=1)
-    recorder.hooks["PoolCleared"] = lambda _event: gevent.sleep(60)
-    server.fail("handshake", cut(0))
-    asking = go(pool.check_out)
-    recorder.wait_for("PoolCleared")
-    asking.kill()
-    assert counts(pool) == (0, 0, 0, 0)
-    settle()
-    assert recorder.story[-2:] == ["Closed 1 error", "Failed connectionError"]
-
-
 @pytest.mark.requirement("CMAP-44", "CMAP-120")
 @pytest.mark.parametrize(
     "kind",
@@ -261,49 +191,6 @@ def test_a_listener_that_is_killed_leaves_nothing_behind(
     assert counts(pool) == (1, 0, 0, 1)
     eventually(lambda: len(server.peers) == 1)
     assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed"))
-
-
-@pytest.mark.requirement("CMAP-44", "CMAP-52")
-@pytest.mark.parametrize(
-    ("act", "error"), [("clear", PoolClearedError), ("close", PoolClosedError)], ids=["clear", "close"]
-)
-def test_a_clear_or_close_that_is_killed_forgets_no_connection(
-    new_pool: Any, recorder: Any, go: Any, act: str, error: type[Exception]
-) -> None:
-    pool = new_pool(max_pool_size=1)
-    pool.check_out()
-    waiting = go(pool.check_out)
-    recorder.hooks["PoolCleared"] = recorder.hooks["PoolClosed"] = lambda _event: gevent.sleep(60)
-    acting = go(getattr(pool, act))
-    acting.kill()
-    waiting.join(timeout=5)
-    assert isinstance(waiting.exception, error)
-
-
-@pytest.mark.requirement("CMAP-44", "CMAP-74")
-def test_a_close_that_is_killed_leaves_no_socket_open(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    pool = new_pool()
-    filled(pool, 1)
-    others = [pool.check_out(), pool.check_out(), pool.check_out()]
-    for connection in others:
-        pool.check_in(connection)
-    recorder.hooks["Closed"] = lambda _event: gevent.sleep(60)
-    closing = go(pool.close)
-    recorder.wait_for("Closed")
-    closing.kill()
-    eventually(lambda: not server.peers)
-
-
-@pytest.mark.requirement("CMAP-44", "CMAP-101")
-def test_a_populated_connection_that_is_interrupted_by_a_clear(new_pool: Any, recorder: Any) -> None:
-    """The clear comes while a listener is told that the connection is ready."""
-    pool = new_pool(ready=False, min_pool_size=1, upkeep_interval=0.001)
-    recorder.hooks["Ready"] = lambda _event: pool.clear(interrupt=True)
-    pool.ready()
-    recorder.wait_for("Ready")
-    gevent.sleep(0.01)
-    assert counts(pool) == (0, 0, 0, 0)
-    assert recorder.only("Closed") == ["Closed 1 stale"]
 
 
 def test_establish_is_what_the_pool_calls(monkeypatch: Any) -> None:

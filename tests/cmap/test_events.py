@@ -66,28 +66,6 @@ def test_listeners_can_be_registered_for_all_clients(new_client: Any, monkeypatc
     ]
 
 
-@pytest.mark.requirement("CMAP-06", "CMAP-180")
-def test_a_check_out_has_started_before_it_takes_a_connection(new_pool: Any, recorder: Any) -> None:
-    """Though one is there, so that it waits for nothing."""
-    pool = new_pool()
-    pool.check_in(pool.check_out())
-    seen: list[int] = []
-    recorder.hooks.update(dict.fromkeys(("Started", "CheckedOut"), lambda _event: seen.append(pool.stats()["in_use"])))
-    pool.check_in(pool.check_out())
-    assert seen == [0, 1]
-
-
-@pytest.mark.requirement("CMAP-06", "CMAP-180")
-def test_an_event_is_delivered_when_it_happens(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool()
-    told: list[int] = []
-    recorder.hooks["Started"] = lambda _event: told.append(len(recorder.events))
-    before = len(recorder.events)
-    pool.check_out()
-    assert told == [before + 1]
-    assert recorder.story[before] == "Started"
-
-
 @pytest.mark.requirement("CMAP-06", "CMAP-180", "CMAP-203", "CMAP-204", "CMAP-26", "CMAP-120")
 def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     """Listeners that yield do not put them out of order, either."""

@@ -13,8 +13,8 @@ import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
 from tests.cmap.harness import counts, filled, settle
-from tests.support.pools import checked_out, services
-from tests.support.server import ScriptedServer, held
+from tests.support.pools import services
+from tests.support.server import held
 from tests.support.wait import eventually
 
 
@@ -77,15 +77,6 @@ def test_ready_twice_is_ready_once(new_pool: Any, recorder: Any) -> None:
     assert pool.stats()["state"] == "ready"
 
 
-@pytest.mark.requirement("CMAP-80")
-def test_a_listener_hears_of_a_pool_that_is_ready(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(ready=False)
-    states: list[str] = []
-    recorder.hooks["PoolReady"] = lambda _event: states.append(pool.stats()["state"])
-    pool.ready()
-    assert states == ["ready"]
-
-
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
 def test_nothing_is_created_in_the_background_before_listeners_have_the_pool(new_pool: Any, recorder: Any) -> None:
     """Even if a listener is slow, and the background is woken meanwhile."""
@@ -102,18 +93,6 @@ def test_nothing_is_created_in_the_background_before_listeners_have_the_pool(new
     pool.ready()
     recorder.wait_for("Ready", 2)
     assert during == [[]]
-
-
-@pytest.mark.requirement("CMAP-81")
-def test_what_was_cleared_meanwhile_is_populated_no_more(new_pool: Any, recorder: Any) -> None:
-    """The pool is cleared by another greenlet while listeners hear that it is ready."""
-    pool = new_pool(ready=False, min_pool_size=1, upkeep_interval=0.001)
-    recorder.hooks["PoolReady"] = lambda _event: gevent.spawn(pool.clear).join(0.01)
-    pool.ready()
-    settle()
-    assert recorder.story == ["PoolCreated", "PoolReady", "PoolCleared"]
-    assert pool.stats()["state"] == "paused"
-    assert not pool.machine.is_short()
 
 
 @pytest.mark.requirement("SM-95")
@@ -207,22 +186,6 @@ def test_what_is_being_established_when_the_pool_is_closed_is_interrupted(
     assert not recorder.only("Ready") and counts(pool) == (0, 0, 0, 0)
 
 
-@pytest.mark.requirement("CMAP-69")
-def test_what_was_handed_over_before_the_close_is_not_checked_out_after_it(
-    new_pool: Any, recorder: Any, go: Any
-) -> None:
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    waiting = go(pool.check_out)
-    pool.check_in(connection)
-    pool.close()
-    waiting.join(timeout=5)
-    assert isinstance(waiting.exception, PoolClosedError)
-    assert recorder.story[-1] == "Failed poolClosed"
-    assert recorder.only("Closed") == ["Closed 1 poolClosed"]
-    assert counts(pool) == (0, 0, 0, 0)
-
-
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
 def test_what_a_pool_shows(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
@@ -243,26 +206,6 @@ def test_what_a_pool_shows(new_pool: Any, server: Any, go: Any) -> None:
 def test_the_signature_of_clear() -> None:
     parameters = inspect.signature(Pool.clear).parameters
     assert parameters["interrupt"].default is False
-
-
-@pytest.mark.requirement("CMAP-57")
-def test_never_more_sockets_than_the_maximum(new_pool: Any, server: ScriptedServer, go: Any) -> None:
-    pool = new_pool(max_pool_size=3, max_connecting=10)
-    most: list[int] = []
-
-    def use() -> None:
-        for turn in range(5):
-            with checked_out(pool) as connection:
-                most.append(len(server.peers))
-                gevent.sleep(0.001)
-                if turn % 2:
-                    connection.error = ConnectionError("lost")
-
-    gevent.joinall([go(use) for _ in range(20)], timeout=20)
-    assert len(most) == 100
-    # A socket that the pool has closed may live on at the server until it has read its end.
-    assert counts(pool)[0] <= 3
-    eventually(lambda: len(server.peers) <= 3)
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-110")

@@ -12,7 +12,6 @@ from gevent.event import Event
 
 from gmongo.events import delivery as delivery_module
 from gmongo.events.pool import PoolEvents
-from gmongo.monitoring import ConnectionCheckOutFailedEvent
 from tests.cmap.harness import counts, filled, settle
 from tests.support.faults import cut
 from tests.support.pools import checked_out
@@ -98,19 +97,6 @@ def test_the_effects_of_a_clear_wait_for_no_listener(new_pool: Any, recorder: An
     gate.set()
     gevent.joinall([clearing, giving_back, waiting], timeout=5)
     assert sorted(recorder.story[1:]) == ["CheckedIn 1", "Closed 1 stale", "Failed connectionError"]
-
-
-@pytest.mark.requirement("CMAP-111")
-def test_a_connection_is_given_back_before_listeners_hear_of_it(new_pool: Any, recorder: Any, go: Any) -> None:
-    """So a listener that dawdles keeps no connection from others."""
-    pool = new_pool(max_pool_size=1)
-    connection = pool.check_out()
-    gate = Event()
-    recorder.hooks["CheckedIn"] = lambda _event: gate.wait()
-    giving_back = go(pool.check_in, connection)
-    assert counts(pool) == (1, 0, 1, 0)
-    gate.set()
-    giving_back.get(timeout=5)
 
 
 def test_a_listener_uses_the_pool(new_pool: Any, recorder: Any) -> None:
@@ -214,20 +200,6 @@ def test_a_close_returns_after_its_events(new_pool: Any, recorder: Any, go: Any)
     gevent.joinall(crowd, timeout=5)
 
 
-@pytest.mark.requirement("CMAP-81")
-def test_no_server_sees_the_background_before_all_have_heard(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool, seen = new_pool(ready=False, min_pool_size=1, upkeep_interval=0.001), []
-
-    def dawdle(_event: Any) -> None:
-        gevent.sleep(0.03)
-        seen.append(server.connection_count)
-
-    recorder.hooks["PoolReady"] = dawdle
-    pool.ready()
-    recorder.wait_for("Ready")
-    assert seen == [0]
-
-
 def test_without_listeners_nothing_is_noted(new_pool: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     pool._events.wanted = lambda: False
@@ -236,13 +208,3 @@ def test_without_listeners_nothing_is_noted(new_pool: Any, monkeypatch: Any) -> 
     pool.check_in(pool.check_out())
     pool.check_in(pool.check_out())
     assert noted == []
-
-
-def test_a_failure_keeps_no_frames_alive(new_pool: Any, recorder: Any) -> None:
-    """What waited to be delivered refers to the error, and is gone once all have heard of it."""
-    pool = new_pool(ready=False)
-    with pytest.raises(Exception, match="was cleared"):
-        pool.check_out()
-    assert isinstance(recorder.events[-1], ConnectionCheckOutFailedEvent)
-    assert not pool._delivery.pending
-    assert not pool._delivery._turns

@@ -11,8 +11,8 @@ from gevent.event import Event
 
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
-from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, PoolClearedError, WaitQueueTimeoutError
-from tests.cmap.harness import counts, owner_of, ping
+from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
+from tests.cmap.harness import counts, ping
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
@@ -85,16 +85,6 @@ def test_only_that_service_is_cleared(pool: Pool, server: Any, recorder: Any) ->
     assert pool.check_out() is other
 
 
-@pytest.mark.requirement("CMAP-163")
-def test_every_clear_of_a_service_is_told(pool: Pool, server: Any, recorder: Any) -> None:
-    connect_to(ONE, server, pool)
-    pool.clear(service_id=ONE)
-    pool.clear(service_id=ONE)
-    pool.clear(service_id=OTHER)  # it has no connection, which makes no entry
-    assert [event.service_id for event in recorder.of("PoolCleared")] == [ONE, ONE, OTHER]
-    assert services(pool) == {ONE: (2, 1)}
-
-
 @pytest.mark.requirement("CMAP-165", "CMAP-164")
 def test_waiters_stay(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(load_balanced=True, max_pool_size=1)
@@ -122,31 +112,6 @@ def test_a_connection_belongs_to_the_generation_of_its_handshake(pool: Pool, ser
     assert counts(pool) == (2, 0, 1, 1)  # so it is not stale
 
 
-@pytest.mark.requirement("CMAP-167")
-def test_a_connection_that_was_interrupted_leaves_the_map(pool: Pool, server: Any, recorder: Any, go: Any) -> None:
-    connection = connect_to(ONE, server, pool)
-    server.fail("ping", silent)
-    asking = go(ping, connection, None)
-    server.wait_for("ping")
-    pool.clear(service_id=ONE, interrupt=True)
-    asking.join(timeout=5)
-    pool.check_in(connection)
-    assert recorder.only("Closed") == ["Closed 1 stale"]
-    assert services(pool) == {}
-
-
-@pytest.mark.requirement("CMAP-167", "CMAP-168")
-def test_failures_of_the_handshake_do_not_count(pool: Pool, server: Any) -> None:
-    server.fail("handshake", cut(0))
-    with pytest.raises(AutoReconnect):
-        connect_to(ONE, server, pool)
-    server.hello_extra = {}
-    with pytest.raises(ConfigurationError, match="load balancing mode"):
-        pool.check_out()
-    assert services(pool) == {}
-    assert len(owner_of(pool).failures) == 2
-
-
 @pytest.mark.requirement("CMAP-161", "CMAP-138")
 def test_a_client_clears_the_service_whose_connection_failed(new_client: Any, server: Any, recorder: Any) -> None:
     server.hello_extra = {"serviceId": ONE, "msg": "isdbgrid"}
@@ -159,14 +124,6 @@ def test_a_client_clears_the_service_whose_connection_failed(new_client: Any, se
     assert client.pool_stats()[0]["state"] == "ready"
     assert recorder.story[-3:] == ["PoolCleared", "CheckedIn 1", "Closed 1 error"]
     eventually(lambda: not server.peers)
-
-
-@pytest.mark.requirement("CMAP-236")
-def test_a_wait_behind_a_load_balancer_names_the_holders_of_connections(new_pool: Any, server: Any) -> None:
-    pool = new_pool(load_balanced=True, max_pool_size=1, wait_queue_timeout=0.01)
-    connect_to(ONE, server, pool)
-    with pytest.raises(WaitQueueTimeoutError, match="maxPoolSize: 1, connections in use by cursors: 0"):
-        pool.check_out()
 
 
 @pytest.mark.requirement("CMAP-157", "CMAP-161")

@@ -16,8 +16,6 @@ from gmongo.errors import (
     WaitQueueTimeoutError,
 )
 from gmongo.execution.retry import may_retry_read, may_retry_write
-from gmongo.sdam.application_errors import ErrorAction, error_action
-from tests.support.recorder import PoolRecorder
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-233")
@@ -39,22 +37,6 @@ def test_a_cleared_pool_is_worth_another_try() -> None:
     assert may_retry_write(error)
 
 
-@pytest.mark.requirement("CMAP-116", "CMAP-148")
-@pytest.mark.parametrize("during_handshake", [False, True])
-def test_a_cleared_pool_says_nothing_of_the_server(during_handshake: bool) -> None:
-    assert error_action(PoolClearedError("cleared"), during_handshake, 25) is ErrorAction.NOTHING
-
-
-@pytest.mark.requirement("CMAP-232", "CMAP-234")
-def test_closed(new_pool: Any, server: Any) -> None:
-    pool = new_pool()
-    pool.close()
-    with pytest.raises(PoolClosedError) as raised:
-        pool.check_out()
-    assert str(raised.value) == "Attempted to check out a Connection from closed connection pool"
-    assert raised.value.address == server.address
-
-
 @pytest.mark.requirement("CMAP-232", "CMAP-235")
 @pytest.mark.parametrize(("cause", "text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
 def test_cleared(new_pool: Any, server: Any, cause: Any, text: str) -> None:
@@ -68,30 +50,8 @@ def test_cleared(new_pool: Any, server: Any, cause: Any, text: str) -> None:
     assert raised.value.address == server.address
 
 
-@pytest.mark.requirement("CMAP-235")
-def test_the_cause_lasts_until_the_pool_is_ready(new_pool: Any) -> None:
-    pool = new_pool()
-    pool.clear(AutoReconnect("first"))
-    pool.clear()
-    with pytest.raises(PoolClearedError, match="first"):
-        pool.check_out()
-    pool.ready()
-    pool.clear()
-    with pytest.raises(PoolClearedError, match="failed with: None"):
-        pool.check_out()
-
-
-@pytest.mark.requirement("CMAP-235")
-def test_the_original_error_is_the_one_that_is_told(new_pool: Any) -> None:
-    pool = new_pool()
-    pool.clear(AutoReconnect("first"))
-    pool.clear(AutoReconnect("second"))
-    with pytest.raises(PoolClearedError, match="first"):
-        pool.check_out()
-
-
 @pytest.mark.requirement("CMAP-232", "CMAP-236")
-def test_timed_out(new_pool: Any, server: Any) -> None:
+def test_check_out_timeout_names_option_and_longest_holder(new_pool: Any, server: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=20.0)
     pool.check_out().last_command = "find"
     with pytest.raises(WaitQueueTimeoutError) as raised:
@@ -102,16 +62,6 @@ def test_timed_out(new_pool: Any, server: Any) -> None:
     assert "being established: 0 (maxConnecting: 2), waitQueueTimeoutMS: 20000 ms, longest held for 20" in text
     assert text.endswith(": find")
     assert (raised.value.address, raised.value.timeout) == (server.address, True)
-
-
-@pytest.mark.requirement("CMAP-123")
-def test_a_timeout_is_not_tried_again(new_client: Any, recorder: PoolRecorder) -> None:
-    client = new_client(maxPoolSize=1, waitQueueTimeoutMS=10)
-    client.db.c.find_one()
-    client._topology.pools()[0].check_out()
-    with pytest.raises(WaitQueueTimeoutError):
-        client.db.c.find_one()
-    assert recorder.only("Failed", "PoolCleared") == ["Failed timeout"]
 
 
 @pytest.mark.requirement("CMAP-232")

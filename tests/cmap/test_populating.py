@@ -10,9 +10,7 @@ import pytest
 from gevent.event import Event
 
 from gmongo import _clock
-from gmongo.cmap.upkeep import populate
-from gmongo.errors import PoolClearedError
-from tests.cmap.harness import counts, filled, owner_of
+from tests.cmap.harness import counts
 from tests.support.server import cut, held
 from tests.support.wait import eventually
 
@@ -26,20 +24,6 @@ def test_a_ready_pool_is_populated_by_itself(new_pool: Any, recorder: Any) -> No
     gevent.sleep(0.01)
     assert counts(pool) == (3, 0, 3, 0)
     assert recorder.story[2:] == ["Created 1", "Ready 1", "Created 2", "Ready 2", "Created 3", "Ready 3"]
-
-
-@pytest.mark.requirement("CMAP-97")
-def test_what_operations_have_made_counts_too(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(ready=False, min_pool_size=3)
-    pool.ready()
-    pool.machine._may_populate = False
-    filled(pool, 2)
-    pool.check_out()
-    pool.machine._allow_populating(pool.generation)
-    assert pool.machine.is_short()
-    populate(pool)
-    assert counts(pool)[0] == 3
-    assert not pool.machine.is_short()
 
 
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
@@ -56,31 +40,6 @@ def test_populating_holds_no_operation_up(new_pool: Any, server: Any, recorder: 
     assert recorder.only("Ready") == ["Ready 2"]
     gate.set()
     recorder.wait_for("Ready", 5)
-
-
-@pytest.mark.requirement("CMAP-238", "CMAP-115")
-def test_the_first_operation_after_a_clear_waits_for_its_own_connection_only(new_client: Any, server: Any) -> None:
-    client = new_client(minPoolSize=10, heartbeatFrequencyMS=500)
-    eventually(lambda: client.pool_stats()[0]["available"] == 10)
-    server.stop()
-    eventually(lambda: client.pool_stats()[0]["state"] == "paused")
-    server.start()
-    client.db.c.find_one()
-    assert client.pool_stats()[0]["available"] < 10
-    eventually(lambda: client.pool_stats()[0]["available"] == 10)
-
-
-@pytest.mark.requirement("CMAP-96")
-def test_a_failure_while_populating_goes_to_the_topology(new_pool: Any, server: Any, recorder: Any) -> None:
-    server.fail("handshake", cut(0))
-    pool = new_pool(min_pool_size=1, **SOON)
-    recorder.wait_for("Closed")
-    assert len(owner_of(pool).failures) == 1
-    assert recorder.story[2:] == ["Created 1", "PoolCleared", "Closed 1 error"]
-    gevent.sleep(0.02)
-    assert len(recorder.of("Created")) == 1
-    with pytest.raises(PoolClearedError):
-        pool.check_out()
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
@@ -140,50 +99,6 @@ def test_a_waiter_that_is_to_connect_gets_the_populated_connection(
     assert recorder.only("Created", "Ready", "CheckedOut") == ["Created 1", "Ready 1", "CheckedOut 1"]
 
 
-@pytest.mark.requirement("CMAP-08", "CMAP-97")
-def test_what_was_closed_is_replaced(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(min_pool_size=2, upkeep_interval=60)
-    recorder.wait_for("Ready", 2)
-    eventually(lambda: counts(pool) == (2, 0, 2, 0))
-    connection = pool.check_out()
-    connection.error = ConnectionError("lost")
-    pool.check_in(connection)
-    recorder.wait_for("Ready 3")
-    eventually(lambda: counts(pool) == (2, 0, 2, 0))
-
-
-@pytest.mark.requirement("CMAP-57", "CMAP-58", "CMAP-97")
-def test_populating_keeps_to_the_limits(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    gates = [Event() for _ in range(4)]
-    server.fail("handshake", *map(held, gates))
-    pool = new_pool(min_pool_size=3, max_pool_size=3, max_connecting=1, **SOON)
-    go(pool.check_out)
-    for gate in gates:
-        gevent.sleep(0.01)
-        assert counts(pool)[0] <= 3
-        assert counts(pool)[1] <= 1
-        gate.set()
-    recorder.wait_for("Ready", 3)
-    gevent.sleep(0.02)
-    assert len(recorder.of("Created")) == 3
-
-
-@pytest.mark.requirement("CMAP-97", "CMAP-98")
-def test_populating_goes_on_when_an_establishment_of_an_older_generation_has_failed(
-    new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gmongo.cmap.state._FIRST_BACKOFF", 0.01)
-    gate = Event()
-    server.fail("handshake", lambda peer, message: (gate.wait(), cut(0)(peer, message)))
-    pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
-    server.wait_for("handshake")
-    pool.clear()
-    pool.ready()
-    gate.set()
-    recorder.wait_for("Closed")
-    eventually(lambda: counts(pool) == (1, 0, 1, 0), 0.3)
-
-
 @pytest.mark.requirement("CMAP-175", "BP-72")
 def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
@@ -208,34 +123,6 @@ def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     assert max(rests) <= 0.1
     assert pool.machine.rest() == 0, "a success ends the rest"
     eventually(lambda: counts(pool) == (2, 0, 2, 0))
-
-
-@pytest.mark.requirement("CMAP-97", "BP-72")
-def test_the_backoff_ends_when_an_operation_has_connected(new_pool: Any, server: Any, recorder: Any) -> None:
-    server.fail("handshake", cut(0))
-    pool = new_pool(min_pool_size=3, upkeep_interval=60, clears=False)
-    recorder.wait_for("Closed")
-    assert counts(pool) == (0, 0, 0, 0)
-    pool.check_in(pool.check_out())
-    eventually(lambda: counts(pool) == (3, 0, 3, 0), 0.5)
-
-
-@pytest.mark.requirement("CMAP-81")
-def test_the_background_begins_when_all_have_heard_that_the_pool_is_ready(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(min_pool_size=1, **SOON)
-    recorder.wait_for("Ready 1")
-    pool.clear()
-    recorder.wait_for("Closed 1 stale")
-    seen: list[Any] = []
-
-    def dawdle(_event: Any) -> None:
-        gevent.sleep(0.03)  # several runs of the background
-        seen.append(counts(pool))
-
-    recorder.hooks["PoolReady"] = dawdle
-    pool.ready()
-    recorder.wait_for("Ready 2")
-    assert seen == [(0, 0, 0, 0)]
 
 
 @pytest.mark.requirement("CMAP-97")

@@ -169,26 +169,6 @@ def test_the_order_of_the_last_events(connect: Any, streaming: ScriptedServer, r
     ]
 
 
-@pytest.mark.requirement("SM-83")
-@pytest.mark.usefixtures("quick")
-def test_each_check_that_began_has_ended(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
-    """Whatever the moment at which a member is removed or the client closed."""
-    client = connect(replica_set.members[0], replicaSet="scripted", heartbeat=0.02)
-    eventually(lambda: len(client.nodes) == 3)
-    replica_set.reconfigure(replica_set.members[:2])
-    eventually(lambda: len(client.nodes) == 2)
-    settle()
-    client._topology.close()
-    settle()
-    for member in replica_set.members:
-        mine = [event for event in recorder.events if getattr(event, "connection_id", None) == member.address]
-        started = [event for event in mine if type(event).__name__ == "ServerHeartbeatStartedEvent"]
-        assert len(mine) == 2 * len(started) > 0
-        assert [event.awaited for event in mine[0::2]] == [event.awaited for event in mine[1::2]]
-    closed = [event.server_address for event in recorder.of("ServerClosed")]
-    assert sorted(closed) == sorted(member.address for member in replica_set.members)
-
-
 @pytest.mark.requirement("SM-91")
 def test_a_close_waits_for_no_server_where_none_is_known(
     connect: Any, polled: ScriptedServer, virtual_time: Any
@@ -205,18 +185,6 @@ def test_a_close_waits_for_no_server_where_none_is_known(
     began = virtual_time.monotonic()
     client.close()
     assert virtual_time.monotonic() == began
-
-
-def test_a_closed_client_stays_closed(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming)
-    eventually(lambda: awaitable(streaming))
-    client.close()
-    recorder.forget()
-    client.close()
-    with pytest.raises(InvalidOperation):
-        client.db.c.find_one()
-    settle()
-    assert recorder.story == []
 
 
 # The hub
@@ -291,29 +259,6 @@ def test_a_close_while_a_listener_is_busy(connect: Any, streaming: ScriptedServe
     assert not streaming.peers
     assert len(recorder.of("HeartbeatStarted")) == 1
     assert len(recorder.of("HeartbeatSucceeded")) + len(recorder.of("HeartbeatFailed")) == 1
-
-
-@pytest.mark.requirement("SM-83")
-def test_the_order_of_the_last_events_of_a_member(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
-    """As at the end of the client: the check that is cancelled ends before the server is closed."""
-    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
-    for member in replica_set.members:
-        eventually(lambda member=member: awaitable(member))
-    eventually(lambda: len(client.nodes) == 3)
-    gone = replica_set.members[2]
-    replica_set.hosts = replica_set.members[:2]
-    replica_set.version += 1
-    recorder.forget()
-    replica_set.members[0].changed()
-    recorder.wait_for("ServerClosed")
-    settle()
-    mine = [
-        line(event)
-        for event in recorder.events
-        if gone.address in [getattr(event, name, None) for name in ("connection_id", "server_address", "address")]
-    ]
-    assert sorted(mine) == ["HeartbeatFailed awaited", "PoolClosed", "ServerClosed"]
-    assert mine.index("HeartbeatFailed awaited") < mine.index("ServerClosed")
 
 
 @pytest.mark.requirement("SM-83")

@@ -12,11 +12,10 @@ from bson import ObjectId, Timestamp
 
 from gmongo.client_options import ClientOptions
 from gmongo.read_preferences import Nearest, Secondary
-from gmongo.sdam.selection import WRITABLE, with_tags
+from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
 from gmongo.sdam.transitions import updated
-from gmongo.server_type import SERVER_TYPE
 
 A = ("a", 27017)
 MEMBER = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "maxWireVersion": 25}
@@ -55,18 +54,6 @@ def test_the_kind_of_a_server(hello: dict[str, Any], kind: str) -> None:
     assert not server.retryable_writes_supported
     with_sessions = ServerDescription(A, {**hello, "logicalSessionTimeoutMinutes": 30})
     assert with_sessions.retryable_writes_supported == (kind in {"Mongos", "RSPrimary"})
-
-
-def test_a_kind_may_be_given() -> None:
-    server = ServerDescription(A, server_type=SERVER_TYPE.LoadBalancer)
-    assert server.server_type_name == "LoadBalancer"
-    assert server.is_server_type_known and server.is_writable and server.is_readable
-    assert server.retryable_reads_supported and server.retryable_writes_supported
-
-
-@pytest.mark.parametrize(("version", "supported"), [(5, False), (6, True), (7, True)])
-def test_reads_are_retried_from_3_6_on(version: int, supported: bool) -> None:
-    assert ServerDescription(A, {"ok": 1, "maxWireVersion": version}).retryable_reads_supported == supported
 
 
 # The field of a hello and of the description, a value, how it is shown, and what is shown without it.
@@ -210,40 +197,6 @@ def test_what_a_topology_shows() -> None:
     assert topology_of(mongos, uri="mongodb://a/").reset().topology_type_name == "Sharded"
 
 
-def test_topologies_are_equal_if_they_show_the_same() -> None:
-    topology = topology_of(PRIMARY, SECONDARY)
-    assert topology == topology_of(SECONDARY, PRIMARY)
-    assert topology != topology_of(PRIMARY) and topology != "rs"
-    assert topology.replaced(replica_set_name="other") != topology
-    assert topology.replaced(topology_type=0) != topology
-    assert topology.replaced(max_set_version=5) == topology
-    with pytest.raises(TypeError):
-        hash(topology)
-
-
-@pytest.mark.parametrize(
-    ("tag_sets", "expected"),
-    [
-        ([{"dc": "x"}], "a"),
-        ([{"dc": "none"}, {"dc": "y"}], "b"),
-        ([{"dc": "none"}, {}], "ab"),
-        ([{"dc": "none"}], ""),
-        ([{"dc": "x", "rack": "2"}, {"rack": "1"}], "ab"),
-    ],
-)
-def test_the_first_tag_set_that_a_member_matches_counts(tag_sets: Any, expected: str) -> None:
-    servers = [member("a", tags={"dc": "x", "rack": "1"}), member("b", tags={"dc": "y", "rack": "1"})]
-    assert [server.address[0] for server in with_tags(servers, tag_sets)] == list(expected)
-
-
-def test_only_a_mongos_suits_in_a_sharded_cluster() -> None:
-    ghost = ServerDescription(("a", 27017), {"ok": 1, "isreplicaset": True, "maxWireVersion": 21}, 0.001)
-    mongos = ServerDescription(("b", 27017), {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}, 0.001)
-    topology = topology_of(ghost, mongos, uri="mongodb://a,b/")
-    assert hosts(topology.known_servers) == ["a", "b"]
-    assert hosts(topology.apply_selector(Nearest(), None, None, frozenset())) == ["b"]
-
-
 def test_a_selector_is_applied() -> None:
     topology = topology_of(PRIMARY, SECONDARY)
     assert hosts(topology.apply_selector(WRITABLE)) == ["a"]
@@ -257,25 +210,6 @@ def test_a_selector_is_applied() -> None:
     assert topology_of().apply_selector(WRITABLE, None, asked.append) == [] and not asked
     assert hosts(topology.apply_selector(Nearest(), None, None, [A])) == ["b"]
     assert hosts(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("times", "near"),
-    [
-        ((0.100, 0.115), "ab"),
-        ((0.100, 0.1151), "a"),
-        ((0.200, 0.100), "b"),
-        ((0.0, 0.015), "ab"),
-        ((None, 0.015), "ab"),
-        ((None, 0.016), "a"),
-        ((0.016, None), "b"),
-        ((9.0,), "a"),
-        ((), ""),
-    ],
-)
-def test_the_latency_window(times: Any, near: str) -> None:
-    servers = [member(host, time, secondary=True) for host, time in zip("ab", times, strict=False)]
-    assert hosts(topology_of(*servers).apply_selector(Nearest())) == list(near)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from bson.errors import BSONError
 from gevent.event import Event
 
 import gmongo
-from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.wire.transport import TransportError
 from tests.sdam.harness import pool_of
 from tests.support.clients import Client
-from tests.support.middlemen import Middleman, Socks5
+from tests.support.middlemen import Socks5
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cut, garbled, held, silent
+from tests.support.server import ScriptedServer, cut, garbled, silent
 from tests.support.wait import eventually
 
 BOTH = {"SystemOverloadedError", "RetryableError"}
@@ -154,19 +154,6 @@ def test_a_limit_of_the_application_says_nothing(
 @pytest.mark.requirement("CMAP-96", "SM-31")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
-def test_time_out_ms_says_nothing(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
-    client = known_client(connect, server, recorder, timeoutMS=60, retryReads=True)
-    server.fail(stage, silent)
-    with pytest.raises(PyMongoError) as raised:
-        client.db.c.find_one()
-    assert raised.value.timeout
-    assert verdicts(recorder) == []
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-
-
-@pytest.mark.requirement("CMAP-96", "SM-31")
-@pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 def test_a_kill_while_connecting_leaves_the_server_known(
     connect: Any, server: Any, recorder: Recorder, stage: str
 ) -> None:
@@ -180,28 +167,6 @@ def test_a_kill_while_connecting_leaves_the_server_known(
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-@pytest.mark.requirement("CMAP-96")
-def test_a_limit_takes_no_connection_from_others(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Ten greenlets whose limit is too short for a slow server, and one that has a connection."""
-    client = known_client(connect, server, recorder)
-    client.db.c.find_one()
-    gate = Event()
-    server.fail("find", held(gate))
-    busy = gevent.spawn(client.db.c.find_one, {"_id": 1})
-    eventually(lambda: len(server.commands("find")) == 2)
-    server.fail("handshake", *[silent] * 20)
-
-    def hurried() -> None:
-        with pytest.raises(PyMongoError), gmongo.timeout(0.05):
-            client.db.c.find_one()
-
-    gevent.joinall([gevent.spawn(hurried) for _ in range(10)], raise_error=True)
-    gate.set()
-    assert busy.get(timeout=5) == {"_id": 1}
-    assert recorder.of("PoolCleared") == []
-    assert pool_of(client, server)["available"] == 1
-
-
 @pytest.mark.requirement("BP-05")
 @pytest.mark.usefixtures("no_pauses")
 def test_a_proxy_that_refuses_is_no_sign_of_overload(connect: Any, server: Any, recorder: Recorder) -> None:
@@ -212,18 +177,6 @@ def test_a_proxy_that_refuses_is_no_sign_of_overload(connect: Any, server: Any, 
             client.db.c.find_one()
     assert not raised.value._error_labels & BOTH
     assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
-
-
-@pytest.mark.requirement("BP-05")
-@pytest.mark.usefixtures("no_pauses")
-def test_a_proxy_that_is_not_there_may_be_one(connect: Any, server: Any, recorder: Recorder) -> None:
-    with Socks5() as proxy:
-        client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
-    assert isinstance(proxy, Middleman)
-    with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
-        client.db.c.find_one()
-    assert raised.value._error_labels >= BOTH
-    assert verdicts(recorder) == []
 
 
 @pytest.mark.requirement("CMAP-85")

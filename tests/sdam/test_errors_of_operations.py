@@ -166,15 +166,6 @@ def test_an_error_of_an_older_generation_says_nothing(topology: Topology, error:
     assert consequences(topology, error, behind=1) == NOTHING
 
 
-@pytest.mark.requirement("SM-129")
-def test_ten_errors_of_one_generation_clear_once(topology: Topology) -> None:
-    pool = topology.servers[ADDRESS].pool
-    connections = [connection_of(topology) for _ in range(10)]
-    for connection in connections:
-        topology.handle_error(connection, AutoReconnect("closed"))
-    assert pool.generation == 1
-
-
 @pytest.mark.parametrize(
     ("newer", "believed"),
     [
@@ -191,12 +182,6 @@ def test_an_error_may_be_older_than_what_is_known(topology: Topology, newer: Any
     assert consequences(topology, reply_error(10107, **more))[0] is believed
     if believed and newer is not None:
         assert topology.description.server_descriptions()[ADDRESS].topology_version == newer
-
-
-@pytest.mark.parametrize(("counter", "believed"), [(0, False), (1, True), (2, True)], ids=["older", "same", "newer"])
-def test_a_check_may_be_older_than_what_is_known(topology: Topology, counter: int, believed: bool) -> None:
-    topology.server_checked(primary(counter, setVersion=9))
-    assert (topology.description.max_set_version == 9) is believed
 
 
 @pytest.mark.requirement("SM-30")
@@ -222,18 +207,6 @@ def test_choices_are_forgotten_when_dns_names_other_hosts() -> None:
     topology.close()
 
 
-def test_choices_are_forgotten_when_a_server_changes() -> None:
-    topology = QuietTopology(ClientOptions("mongodb://a,b/", None, {}).topology())
-    topology.open()
-    mongos = {"ok": 1, "msg": "isdbgrid", "isWritablePrimary": True, "maxWireVersion": WIRE_8_0}
-    for host in ("a", "b"):
-        topology.server_checked(ServerDescription((host, 27017), mongos, 0.001))
-    topology.select_server(WRITABLE, "test")
-    topology.server_checked(ServerDescription(("a", 27017), error=AutoReconnect("gone")))
-    assert {topology.select_server(WRITABLE, "test").address for _ in range(20)} == {("b", 27017)}
-    topology.close()
-
-
 def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
     topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
@@ -243,17 +216,6 @@ def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
     topology.server_checked(primary())
     assert pool.stats()["state"] == "ready"
     topology.close()
-
-
-def test_descriptions_are_the_same_until_something_in_them_differs() -> None:
-    """Times do not make a difference; what went wrong does."""
-    assert primary() == primary()
-    assert primary() != primary(2)
-    assert primary() != primary(tags={"dc": "east"})
-    failed = [ServerDescription(ADDRESS, error=error) for error in (AutoReconnect("a"), AutoReconnect("b"))]
-    assert failed[0] == ServerDescription(ADDRESS, error=AutoReconnect("a"))
-    assert failed[0] != failed[1]
-    assert failed[0] != ServerDescription(ADDRESS, error=NetworkTimeout("a"))
 
 
 # All kinds of errors, while a connection is established and after that

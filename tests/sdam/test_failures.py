@@ -6,11 +6,10 @@ from typing import Any
 
 import gevent
 import pytest
-from gevent.event import Event
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from tests.sdam.harness import awaitable, connection_that_streams, description_of, pool_of, settle
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
+from tests.support.server import ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
@@ -71,20 +70,6 @@ def test_a_time_out_ends_operations_in_progress(connect: Any, polled: ScriptedSe
     assert recorder.only("PoolCleared") == ["PoolCleared interrupting"]
 
 
-@pytest.mark.requirement("SM-99", "SM-130")
-@pytest.mark.usefixtures("quick")
-def test_other_errors_leave_operations_in_progress_alone(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    gate = Event()
-    polled.fail("find", held(gate))
-    client = connect(polled, heartbeat=0.05, retryReads=False)
-    reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-    polled.wait_for("find")
-    polled.hello_edit = lambda command, reply: SHUTTING_DOWN
-    recorder.wait_for("PoolCleared")
-    gate.set()
-    assert reader.get(timeout=5) == {"_id": 1}
-
-
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
 @pytest.mark.usefixtures("no_pauses")
 def test_a_known_server_that_is_lost_is_tried_again_at_once(
@@ -105,18 +90,6 @@ def test_a_known_server_that_is_lost_is_tried_again_at_once(
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-@pytest.mark.requirement("SM-103")
-@pytest.mark.usefixtures("no_pauses")
-def test_a_server_that_was_restarted_is_back_at_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable(streaming))
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    streaming.stop()
-    streaming.start()
-    recorder.wait_for("PoolReady", 2)
-    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
-
-
 @pytest.mark.requirement("SM-104", "SM-105", "SM-111")
 @pytest.mark.usefixtures("quick")
 def test_after_a_command_error_it_waits(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
@@ -127,20 +100,6 @@ def test_after_a_command_error_it_waits(connect: Any, streaming: ScriptedServer,
     recorder.wait_for("HeartbeatFailed")
     settle(0.1)
     assert recorder.only("Heartbeat")[-1] == "HeartbeatFailed awaited"
-
-
-@pytest.mark.requirement("SM-104", "SM-105", "SM-111")
-@pytest.mark.usefixtures("quick")
-def test_after_a_second_failure_it_waits(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable(streaming))
-    streaming.stop()
-    recorder.wait_for("HeartbeatFailed", 2)
-    settle(0.1)
-    assert recorder.only("HeartbeatFailed") == ["HeartbeatFailed awaited", "HeartbeatFailed"]
-    assert len(recorder.of("PoolCleared")) == 1, "a pool that is paused already has nothing to tell"
-    streaming.start()
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
@@ -168,17 +127,6 @@ def test_a_greenlet_that_sees_the_server_can_use_it(connect: Any, server: Script
 
 
 # Handshakes of the application's connections
-
-
-@pytest.mark.requirement("SM-30")
-def test_the_handshake_of_an_operation_tells_of_the_server(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    client = connect(polled, heartbeatFrequencyMS=60_000)
-    recorder.wait_for("PoolReady")
-    polled.hello_extra = {"logicalSessionTimeoutMinutes": 7}
-    client.db.c.find_one()
-    assert client.topology_description.logical_session_timeout_minutes == 7
-    assert polled.commands("hello") == []
-    assert len(recorder.of("HeartbeatSucceeded")) == 1
 
 
 @pytest.mark.requirement("SM-31", "SM-106")
@@ -216,37 +164,6 @@ def test_an_operation_that_loses_its_connection_cancels_the_check(
     settle()
     assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"], "no new check before its time"
     assert recorder.only("ServerDescription", "PoolCleared") == ["ServerDescriptionChanged Unknown", "PoolCleared"]
-
-
-@pytest.mark.requirement("SM-91", "SM-109", "SM-120")
-@pytest.mark.usefixtures("quick")
-def test_the_next_operation_has_the_server_checked(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
-    eventually(lambda: awaitable(streaming))
-    old = connection_that_streams(streaming)
-    streaming.fail("find", cut(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    eventually(lambda: connection_that_streams(streaming) != old)
-
-
-@pytest.mark.requirement("SM-93")
-@pytest.mark.usefixtures("no_pauses")
-def test_an_operation_that_times_out_cancels_nothing(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False, socketTimeoutMS=50)
-    eventually(lambda: awaitable(streaming))
-    monitoring = connection_that_streams(streaming)
-    client.db.c.find_one()
-    recorder.forget()
-    streaming.fail("find", silent)
-    with pytest.raises(NetworkTimeout):
-        client.db.c.find_one()
-    settle()
-    assert monitoring in streaming.peers
-    assert not recorder.only("Heartbeat", "ServerDescription", "PoolCleared")
-    streaming.changed()
-    recorder.wait_for("HeartbeatSucceeded awaited")
 
 
 @pytest.mark.requirement("SM-129")
@@ -287,53 +204,3 @@ def test_a_server_that_closes_the_connections_of_applications(
     for number in set(streaming.peers) - monitoring:
         streaming.peers[number].close()
     assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]
-
-
-@pytest.mark.requirement("SM-111")
-@pytest.mark.usefixtures("quick")
-def test_a_failure_of_one_member_concerns_no_other(
-    connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
-) -> None:
-    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
-    for member in replica_set.members:
-        eventually(lambda member=member: awaitable(member))
-    recorder.forget()
-    lost = replica_set.members[2]
-    lost.stop()
-    recorder.wait_for("HeartbeatFailed", 2)
-    assert {event.connection_id for event in recorder.of("HeartbeatFailed")} == {lost.address}
-    assert client.primary == replica_set.members[0].address
-    assert [event.address for event in recorder.of("PoolCleared")] == [lost.address]
-
-
-@pytest.mark.requirement("SM-92", "SM-107")
-@pytest.mark.usefixtures("quick")
-def test_a_cancelled_monitor_knows_nothing_of_the_next_server(connect: Any, polled: ScriptedServer) -> None:
-    """Its connection is closed while it sleeps; the server that it finds then has no ``hello`` any more."""
-    client = connect(polled, heartbeat=0.1, retryReads=False)
-    polled.wait_for("hello")
-    (monitoring,) = polled.peers
-    polled.hello_extra = {"helloOk": None}
-    client.db.c.find_one()
-    polled.fail("find", cut(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    eventually(lambda: monitoring not in polled.peers)
-    seen = len(polled.commands("hello"))
-    polled.wait_for("hello", seen + 2)
-    assert {next(iter(command)) for command in polled.commands("hello")[seen:]} == {"ismaster"}
-
-
-@pytest.mark.requirement("SM-111", "SM-119")
-def test_a_server_that_closes_the_connections_of_monitors_is_checked_at_intervals(
-    connect: Any, streaming: ScriptedServer, recorder: Any
-) -> None:
-    """Each time a known server is lost, so a check follows at once; but once in the minimum between checks."""
-    streaming.exhausts = False
-    streaming.fail("hello", *[cut(0)] * 1000)
-
-    # It answers what is awaited at once.
-    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
-    connect(streaming, heartbeatFrequencyMS=60_000)
-    gevent.sleep(0.4)
-    assert 2 <= len(streaming.commands("handshake")) <= 4

@@ -107,17 +107,6 @@ def test_the_legacy_hello_is_used_elsewhere(connect: Any, polled: ScriptedServer
     assert all(command["helloOk"] is True for command in polled.commands("hello"))
 
 
-@pytest.mark.requirement("SM-107")
-@pytest.mark.usefixtures("quick")
-def test_a_new_connection_begins_with_the_legacy_hello_again(connect: Any, polled: ScriptedServer) -> None:
-    connect(polled, heartbeat=0.02)
-    polled.wait_for("hello", 2)
-    polled.fail("hello", cut(0))
-    handshake = polled.wait_for("handshake", 2)
-    assert next(iter(handshake)) == "ismaster"
-    assert handshake["helloOk"] is True
-
-
 @pytest.mark.requirement("SM-06", "SM-107")
 @pytest.mark.usefixtures("quick")
 def test_a_server_api_rules_the_legacy_hello_out(connect: Any, server: ScriptedServer) -> None:
@@ -201,14 +190,6 @@ def test_members_are_watched_while_they_are_members(connect: Any, replica_set: S
     eventually(lambda: monitors() == before + 3)
 
 
-@pytest.mark.requirement("SM-14")
-def test_members_are_found_without_a_primary(connect: Any, replica_set: ScriptedReplicaSet) -> None:
-    replica_set.elect(None)
-    client = connect(replica_set.members[1], replicaSet="scripted")
-    eventually(lambda: len(client.nodes) == 3)
-    assert client.topology_description.topology_type_name == "ReplicaSetNoPrimary"
-
-
 @pytest.mark.requirement("SM-15")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
@@ -241,25 +222,6 @@ def test_a_server_streams_if_it_can(connect: Any, server: ScriptedServer) -> Non
     server.wait_for("hello", 4)
     assert bool(awaitable(server)) == server.streams
     assert bool(plain(server)), "either polls, or measurements of the round trip time"
-
-
-@pytest.mark.requirement("SM-04", "SM-47")
-@pytest.mark.usefixtures("quick")
-def test_the_newest_reply_decides_on_the_protocol(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """A server that loses its topologyVersion is polled, and streams again when it has one again."""
-    streaming.streams = False
-    connect(streaming, heartbeat=0.02)
-    recorder.wait_for("HeartbeatSucceeded", 3)
-    assert not awaitable(streaming)
-    streaming.streams = True
-    recorder.wait_for("HeartbeatSucceeded awaited", 2)
-    streaming.streams = False
-    recorder.wait_for("HeartbeatSucceeded", 8)
-    asked = len(awaitable(streaming))
-    seen = len(recorder.of("HeartbeatSucceeded"))
-    recorder.wait_for("HeartbeatSucceeded", seen + 3)
-    assert len(awaitable(streaming)) == asked
-    assert recorder.only("HeartbeatSucceeded")[-1] == "HeartbeatSucceeded"
 
 
 @pytest.mark.requirement("SM-83")
@@ -301,29 +263,3 @@ def test_the_duration_of_a_heartbeat_is_that_of_the_check(connect: Any, polled: 
     recorder.wait_for("HeartbeatFailed")
     slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
     assert [event.duration for event in slow] == pytest.approx([0.05] * 3, rel=0.1)
-
-
-@pytest.mark.usefixtures("quick")
-def test_checks_that_find_nothing_new_are_not_told_as_changes(
-    connect: Any, polled: ScriptedServer, recorder: Any
-) -> None:
-    connect(polled, heartbeat=0.02)
-    recorder.wait_for("HeartbeatSucceeded", 5)
-    assert recorder.only("ServerDescriptionChanged", "TopologyDescriptionChanged") == [
-        "TopologyDescriptionChanged Unknown",
-        "ServerDescriptionChanged Standalone",
-        "TopologyDescriptionChanged Single",
-    ]
-
-
-@pytest.mark.requirement("SM-02", "SM-116")
-@pytest.mark.usefixtures("quick")
-def test_what_was_agreed_with_a_server_is_forgotten_with_its_connection(connect: Any, polled: ScriptedServer) -> None:
-    """After a restart it may be an older one."""
-    connect(polled, heartbeat=0.02)
-    assert "hello" in polled.wait_for("hello")
-    polled.hello_extra = {"helloOk": False}
-    polled.fail("hello", cut(0))
-    polled.wait_for("handshake", 2)
-    before = len(polled.commands("hello"))
-    assert "ismaster" in polled.wait_for("hello", before + 1)

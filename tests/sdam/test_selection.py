@@ -88,30 +88,6 @@ def test_the_first_waiter_goes_on_first_also_if_it_has_just_looked_in_vain(
     assert served == [1, 0, 2, 3, 4]  # the second one was awake when the server came
 
 
-@pytest.mark.requirement("SM-28")
-@pytest.mark.usefixtures("quick")
-def test_all_waiters_go_on_when_a_server_is_there(connect: Any, replica_set: ScriptedReplicaSet) -> None:
-    replica_set.elect(None)
-    client = connect(replica_set.members[0], replicaSet="scripted")
-    eventually(lambda: len(client.nodes) == 3)
-    writers = [gevent.spawn(client.db.c.insert_one, {"_id": number}) for number in range(20)]
-    settle()
-    assert not any(writer.ready() for writer in writers)
-    replica_set.elect(replica_set.members[1])
-    assert [writer.get(timeout=5).inserted_id for writer in writers] == list(range(20))
-
-
-@pytest.mark.requirement("SM-28")
-def test_only_those_go_on_whose_server_is_there(connect: Any, replica_set: ScriptedReplicaSet) -> None:
-    replica_set.elect(None)
-    client = connect(replica_set.members[0], replicaSet="scripted")
-    writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
-    secondaries = client.db.get_collection("c", read_preference=Secondary())
-    assert secondaries.find_one({"_id": 2}) == {"_id": 2}
-    assert not writer.ready()
-    writer.kill()
-
-
 def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -> None:
     """Waiting is one timer, which a waiter that leaves takes along."""
     client = connect(streaming, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
@@ -123,13 +99,6 @@ def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -
     gc.collect()
     eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # one is of eventually() itself
     assert client._topology.selector.waiting == 0
-
-
-def test_a_wait_has_an_end(connect: Any, replica_set: ScriptedReplicaSet) -> None:
-    replica_set.elect(None)
-    client = connect(replica_set.members[0], replicaSet="scripted", serverSelectionTimeoutMS=50)
-    with pytest.raises(ServerSelectionTimeoutError, match="No primary available for writes"):
-        client.db.c.insert_one({})
 
 
 # The server selector of the application

@@ -9,7 +9,6 @@ import gevent
 import pytest
 from bson import Int64, ObjectId
 
-from gmongo.client_options import ClientOptions
 from gmongo.errors import PyMongoError
 from gmongo.read_preferences import Secondary
 from gmongo.sdam.monitor import streaming_wanted
@@ -62,16 +61,6 @@ def test_what_the_topology_does_not_believe_is_streamed_all_the_same(connect: An
         assert description_of(client, server).server_type_name == "Unknown"
         assert len(awaitable(server)) == 1
         assert len(server.received) < 10
-
-
-@pytest.mark.requirement("SM-48", "SM-126")
-@pytest.mark.usefixtures("quick")
-def test_both_fields_or_none(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    connect(server, heartbeat=0.02)
-    recorder.wait_for("HeartbeatSucceeded", 5)
-    server.wait_for("hello", 5)
-    for command in (each.command for each in server.received):
-        assert ("topologyVersion" in command) == ("maxAwaitTimeMS" in command)
 
 
 @pytest.mark.requirement("SM-50", "SM-65", "SM-81", "SM-84", "SM-86", "SM-87")
@@ -162,29 +151,6 @@ def test_after_a_failure_it_begins_anew(connect: Any, streaming: ScriptedServer,
     assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
 
 
-@pytest.mark.requirement("SM-64")
-@pytest.mark.usefixtures("quick")
-def test_a_silent_server_is_left(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    connect(streaming, heartbeat=0.05, connectTimeoutMS=50)
-    recorder.wait_for("HeartbeatSucceeded awaited")
-    old = connection_that_streams(streaming)
-    streaming.answering.clear()
-    recorder.wait_for("HeartbeatFailed awaited")
-    eventually(lambda: old not in streaming.peers)
-    streaming.answering.set()
-    recorder.wait_for("PoolReady", 2)
-
-
-@pytest.mark.requirement("SM-53")
-def test_an_election_is_known_at_once(connect: Any, replica_set: Any, recorder: Any) -> None:
-    """No check is requested, and no heartbeat comes due."""
-    client = connect(replica_set.members[0], replicaSet="scripted", heartbeatFrequencyMS=60_000)
-    for member in replica_set.members:
-        eventually(lambda member=member: awaitable(member))
-    replica_set.elect(replica_set.members[1])
-    eventually(lambda: client.primary == replica_set.members[1].address)
-
-
 # The mode
 
 
@@ -204,10 +170,6 @@ def test_functions_that_are_frozen_between_calls_are_polled_for(monkeypatch: pyt
     assert streaming_wanted("stream", lambda_function)
     assert streaming_wanted("auto", {})
     assert not streaming_wanted("poll", {})
-
-
-def test_the_default_mode() -> None:
-    assert ClientOptions("mongodb://h", None, {}).topology().monitoring_mode == "auto"
 
 
 # Round trip times of servers that stream

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -13,7 +12,7 @@ from gmongo import MongoClient, _clock
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
-from tests.sdam.harness import description_of, settle
+from tests.sdam.harness import settle
 from tests.support.listeners import HearsHeartbeats
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, held, silent
@@ -88,18 +87,6 @@ def test_the_interval_begins_with_the_end_of_a_check(connect: Any, polled: Scrip
     assert min(clock.pauses(3)) >= 0.055
 
 
-@pytest.mark.requirement("SM-86", "SM-87")
-def test_streaming_knows_no_pause(connect: Any, streaming: ScriptedServer, recorder: Any, monkeypatch: Any) -> None:
-    """A single pause between checks would take longer than the test may."""
-    monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
-    connect(streaming, heartbeatFrequencyMS=60_000)
-    for number in range(1, 11):
-        recorder.wait_for("HeartbeatStarted awaited", number)
-        streaming.changed()
-        recorder.wait_for("HeartbeatSucceeded awaited", number)
-    recorder.wait_for("HeartbeatStarted awaited", 11)
-
-
 # Checks that are asked for
 
 
@@ -140,30 +127,6 @@ def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServe
     polled.wait_for("hello", 2)
 
 
-@pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
-def test_checks_that_are_asked_for_are_half_a_second_apart(connect: Any, polled: ScriptedServer) -> None:
-    clock = Clock()
-    client = connect(polled, event_listeners=[clock])
-    eventually(lambda: clock.ended)
-    while len(clock.begun) < 3:
-        client._topology.request_checks()
-        gevent.sleep(0.005)
-    assert min(clock.pauses(2)) >= MIN_HEARTBEAT_FREQUENCY
-
-
-@pytest.mark.requirement("SM-104", "SM-105", "SM-119")
-def test_a_server_that_is_down_is_not_pestered(connect: Any, recorder: Any) -> None:
-    """Not even if operations wait for it."""
-    with ScriptedServer() as server:
-        server.stop()
-        clock = Clock()
-        client = connect(server, event_listeners=[clock])
-        waiting = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
-        assert min(clock.pauses(1)) >= MIN_HEARTBEAT_FREQUENCY
-        server.start()
-        gevent.joinall(waiting, timeout=5, raise_error=True)
-
-
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick")
 def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> None:
@@ -192,14 +155,6 @@ def fails_after(seconds: float, recorder: Any, count: int = 1) -> None:
 def test_a_handshake_has_the_time_of_a_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     server.fail("handshake", silent)
     connect(server, connectTimeoutMS=100)
-    fails_after(0.1, recorder)
-
-
-@pytest.mark.requirement("SM-11")
-@pytest.mark.usefixtures("quick")
-def test_a_poll_has_the_time_of_a_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    polled.fail("hello", silent)
-    connect(polled, heartbeat=0.02, connectTimeoutMS=100, socketTimeoutMS=60_000)
     fails_after(0.1, recorder)
 
 
@@ -244,18 +199,6 @@ def test_no_limit_is_no_limit(connect: Any, server: ScriptedServer, recorder: An
     recorder.wait_for("HeartbeatSucceeded", seen + 2)
 
 
-@pytest.mark.requirement("SM-68")
-def test_no_limit_for_handshakes_either(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    gate = Event()
-    server.fail("handshake", held(gate))
-    connect(server, connectTimeoutMS=0)
-    server.wait_for("handshake")
-    settle(0.1)
-    gate.set()
-    recorder.wait_for("HeartbeatSucceeded")
-    assert recorder.of("HeartbeatFailed") == []
-
-
 # Options that do not exist here
 
 
@@ -265,16 +208,3 @@ def test_selection_is_tried_until_its_time_is_up() -> None:
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):
         MongoClient("mongodb://h/?serverSelectionTryOnce=true", connect=False)
-
-
-@pytest.mark.requirement("SM-27", "SM-28")
-@pytest.mark.usefixtures("quick")
-def test_selection_is_tried_again_and_again(connect: Callable[..., Any], recorder: Any) -> None:
-    with ScriptedServer() as server:
-        server.stop()
-        client = connect(server)
-        waiting = gevent.spawn(client.db.c.find_one, {"_id": 1})
-        recorder.wait_for("HeartbeatFailed", 4)
-        server.start()
-        assert waiting.get(timeout=5) == {"_id": 1}
-        assert description_of(client, server).server_type_name == "Standalone"

@@ -21,7 +21,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
 from gmongo.events.selection import Named
-from gmongo.read_preferences import Nearest, Primary, Secondary
+from gmongo.read_preferences import Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.selection import WRITABLE
@@ -238,23 +238,6 @@ def test_what_is_missing_is_said_in_words(found: Any, selector: Any, complaint: 
     topology.close()
 
 
-def test_servers_are_opened_and_closed_in_the_order_of_their_names() -> None:
-    recorder = Recorder()
-    topology = opened(REPLICA_SET, event_listeners=[recorder])
-    recorder.forget()
-    topology.server_checked(ServerDescription(A, {**PRIMARY, "hosts": ["a", *OTHERS]}, 0.1))
-    names = ("ServerOpening", "ServerClosed")
-    told = [(short_name(each), each.server_address[0]) for each in recorder.events if short_name(each) in names]
-    assert told == [
-        ("ServerClosed", "b"),
-        ("ServerClosed", "c"),
-        ("ServerOpening", "d"),
-        ("ServerOpening", "e"),
-        ("ServerOpening", "f"),
-    ]
-    topology.close()
-
-
 @pytest.mark.parametrize("news", ["of a check", "of DNS"])
 def test_what_is_found_waits_for_no_listener_of_others(news: str, virtual_time: VirtualTime) -> None:
     recorder, gate = Recorder(), Event()
@@ -295,25 +278,6 @@ def test_each_selection_is_logged_though_the_choice_is_remembered(caplog: pytest
         with caplog.at_level(level, "gmongo.serverSelection"):
             topology.select_server(WRITABLE, "find")
         assert len(caplog.records) == lines
-    topology.close()
-
-
-def test_few_choices_are_remembered() -> None:
-    """Of selectors that are made anew for each operation, too."""
-    topology = opened("mongodb://a/")
-    topology.server_checked(ServerDescription(A, {"ok": 1, "maxWireVersion": 21}, 0.1))
-    for _ in range(200):
-        assert topology.selector._suitable(topology, Nearest(), frozenset()) == [topology.servers[A]]
-        assert 0 < len(topology.selector._choices) <= 64
-    topology.close()
-
-
-def test_the_complaint_about_a_configuration_is_its_own() -> None:
-    topology = opened("mongodb://a,b/?replicaSet=rs")
-    hello = {"ok": 1, "setName": "rs", "hosts": ["a", "b"], "secondary": True, "maxWireVersion": 21}
-    topology.server_checked(ServerDescription(("b", 27017), hello, 0.1))
-    topology.server_checked(ServerDescription(A, error=ConfigurationError("no such option")))
-    assert _complaint(topology.description, WRITABLE) == "no such option"
     topology.close()
 
 
