@@ -3,13 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import bson
 import pytest
 
 from gmongo import DeleteMany, DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateMany, UpdateOne, WriteConcern
-from gmongo.collection import Collection
-from gmongo.errors import BulkWriteError, InvalidOperation
-from gmongo.results import BulkWriteResult
+from gmongo.errors import BulkWriteError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
@@ -33,31 +30,6 @@ def recorded(database: str) -> Iterator[Recorded]:
         recorded.collection.insert_many([{"_id": n, "kind": n % 2} for n in range(6)])
         recorded.recorder.forget()
         yield recorded
-
-
-def ids(collection: Collection[Any]) -> list[Any]:
-    return sorted((each["_id"] for each in collection.find()), key=str)
-
-
-def test_every_kind_of_write_is_counted(recorded: Recorded) -> None:
-    collection, _ = recorded
-    result = collection.bulk_write(
-        [
-            InsertOne({"_id": "a"}),
-            UpdateOne({"_id": "a"}, {"$set": {"x": 1}}),
-            UpdateMany({"kind": 1}, {"$set": {"x": 2}}),
-            UpdateOne({"_id": "b"}, {"$set": {"x": 3}}, upsert=True),
-            ReplaceOne({"_id": 0}, {"x": 4}),
-            DeleteOne({"_id": 2}),
-            DeleteMany({"x": 2}),
-        ]
-    )
-    assert isinstance(result, BulkWriteResult)
-    assert result.acknowledged
-    assert (result.inserted_count, result.matched_count, result.modified_count) == (1, 5, 5)
-    assert (result.deleted_count, result.upserted_count, result.upserted_ids) == (4, 1, {3: "b"})
-    assert ids(collection) == [0, 4, "a", "b"]
-    assert set(result.bulk_api_result) == set(EMPTY)
 
 
 def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None:
@@ -102,12 +74,6 @@ def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) 
     assert (result.inserted_count, result.deleted_count) == (2, 2)
 
 
-def test_an_insert_gets_an_id_when_it_is_sent(recorded: Recorded) -> None:
-    document: dict[str, Any] = {"x": 1}
-    recorded.collection.bulk_write([InsertOne(document)])
-    assert isinstance(document["_id"], bson.ObjectId)
-
-
 def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
     collection, recorder = recorded
     common: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": [("_id", 1)]}
@@ -132,65 +98,6 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
         {"q": {"a": 1}, "limit": 1, **sent},
         {"q": {"a": 1}, "limit": 0, **sent},
     ]
-
-
-def test_an_ordered_bulk_stops_at_the_first_error_and_says_where(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with pytest.raises(BulkWriteError, match="batch op errors occurred") as caught:
-        collection.bulk_write([DeleteOne({"_id": 5}), InsertOne({"_id": 1}), InsertOne({"_id": 8}), DeleteMany({})])
-    details = caught.value.details
-    assert caught.value.code == 65
-    assert set(details) == set(EMPTY)
-    (error,) = details["writeErrors"]
-    assert (error["index"], error["code"], error["op"]) == (1, 11000, {"_id": 1})
-    assert "errmsg" in error
-    assert (details["nRemoved"], details["nInserted"]) == (1, 0)
-    assert recorder.commands == ["delete", "insert"]
-    assert ids(collection) == [0, 1, 2, 3, 4]
-
-
-def test_an_unordered_bulk_goes_on_and_lists_errors_in_the_order_of_the_request(recorded: Recorded) -> None:
-    collection, _ = recorded
-    with pytest.raises(BulkWriteError) as caught:
-        collection.bulk_write(
-            [
-                UpdateOne({"_id": 1}, {"$nonsense": {"a": 1}}),
-                InsertOne({"_id": 1}),
-                DeleteOne({"_id": 2}),
-                InsertOne({"_id": 9}),
-                InsertOne({"_id": 3}),
-            ],
-            ordered=False,
-        )
-    details = caught.value.details
-    assert [error["index"] for error in details["writeErrors"]] == [0, 1, 4]
-    assert details["writeErrors"][0]["op"]["u"] == {"$nonsense": {"a": 1}}
-    assert (details["nInserted"], details["nRemoved"]) == (1, 1)
-    assert ids(collection) == [0, 1, 3, 4, 5, 9]
-
-
-@pytest.mark.parametrize("requests", [[], iter(())])
-def test_a_bulk_of_nothing_is_refused(recorded: Recorded, requests: Any) -> None:
-    with pytest.raises((InvalidOperation, TypeError)):
-        recorded.collection.bulk_write(requests)
-    assert recorded.recorder.commands == []
-
-
-@pytest.mark.parametrize("requests", [{"a": 1}, "text", 5, [{"insertOne": 1}], [InsertOne({}), None]])
-def test_a_bulk_of_anything_but_models_is_refused_and_nothing_sent(recorded: Recorded, requests: Any) -> None:
-    with pytest.raises(TypeError, match="request"):
-        recorded.collection.bulk_write(requests)
-    assert recorded.recorder.commands == []
-
-
-def test_counts_of_an_unacknowledged_bulk_are_not_known(database: str) -> None:
-    client: MongoClient[Any]
-    with MongoClient(database) as client:  # its own, because this server replies all the same
-        collection = client.gmongo_tests.get_collection("unacknowledged", write_concern=WriteConcern(w=0))
-        result = collection.bulk_write([InsertOne({})])
-        assert not result.acknowledged
-        with pytest.raises(InvalidOperation, match="not acknowledged"):
-            _ = result.inserted_count
 
 
 # What only a scripted server does

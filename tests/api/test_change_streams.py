@@ -13,16 +13,13 @@ from bson.raw_bson import RawBSONDocument
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.change_stream import ClusterChangeStream, CollectionChangeStream, DatabaseChangeStream
 from gmongo.errors import (
     AutoReconnect,
     ConfigurationError,
-    InvalidOperation,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
 )
-from gmongo.read_preferences import SecondaryPreferred
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import cut, forged, silent
@@ -54,37 +51,6 @@ def collection(client):
 
 
 # What is watched
-
-
-def test_changes_of_a_collection(collection):
-    with collection.watch(max_await_time_ms=50) as stream:
-        assert isinstance(stream, CollectionChangeStream)
-        assert stream.try_next() is None
-        collection.insert_one({"_id": 1, "x": 1})
-        collection.update_one({"_id": 1}, {"$set": {"x": 2}})
-        collection.database.other.insert_one({})
-        collection.delete_one({"_id": 1})
-        changes = [next(stream) for _ in range(3)]
-    assert [change["operationType"] for change in changes] == ["insert", "update", "delete"]
-    assert changes[0]["fullDocument"] == {"_id": 1, "x": 1}
-    assert changes[1]["updateDescription"]["updatedFields"] == {"x": 2}
-    assert not stream.alive
-    with pytest.raises(StopIteration):
-        next(stream)
-    assert stream.try_next() is None
-
-
-def test_changes_of_a_database_and_of_the_deployment(client, recorder):
-    with client.watched.watch() as of_database, client.watch() as of_all:
-        assert (type(of_database), type(of_all)) == (DatabaseChangeStream, ClusterChangeStream)
-        client.watched.a.insert_one({"_id": 1})
-        client.elsewhere.b.insert_one({"_id": 2})
-        client.watched.c.insert_one({"_id": 3})
-        assert [change["documentKey"]["_id"] for change in (next(of_database), next(of_database))] == [1, 3]
-        assert [next(of_all)["ns"]["db"] for _ in range(3)] == ["watched", "elsewhere", "watched"]
-    one, two = recorder.sent("aggregate")
-    assert (one["aggregate"], one["$db"], one["pipeline"]) == (1, "watched", [{"$changeStream": {}}])
-    assert (two["$db"], two["pipeline"]) == ("admin", [{"$changeStream": {"allChangesForCluster": True}}])
 
 
 def test_options_are_sent(collection, recorder):
@@ -139,11 +105,6 @@ def test_mistakes_of_the_caller(collection, recorder, options, kind):
     assert recorder.commands == []
 
 
-def test_errors_of_the_server_are_raised_at_once(collection):
-    with pytest.raises(OperationFailure):
-        collection.watch([{"$unsupported": {}}])
-
-
 @pytest.mark.parametrize("wait", [200, 300])
 def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, wait):
     recorder = Recorder()
@@ -153,48 +114,7 @@ def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, 
         assert recorder.commands == []
 
 
-def test_a_standalone_has_none():
-    with Deployment.standalone() as alone, MongoClient(alone.uri) as client, pytest.raises(OperationFailure):
-        client.watched.c.watch()
-
-
-def test_invalidation_ends_the_stream(collection):
-    with collection.watch() as stream:
-        collection.drop()
-        assert [change["operationType"] for change in stream] == ["drop", "invalidate"]
-        assert not stream.alive
-        token = stream.resume_token
-    with collection.watch(start_after=token) as again:
-        collection.insert_one({"_id": 1})
-        assert next(again)["documentKey"] == {"_id": 1}
-
-
 # Sessions
-
-
-def test_one_session_is_used_throughout(collection, recorder):
-    with collection.watch(max_await_time_ms=20) as stream:
-        stream.try_next()
-        fail(collection.database.client, "getMore", errorCode=43)
-        recorder.forget()
-        stream.try_next()
-        assert recorder.commands == ["getMore", "aggregate"]
-        lsids = {bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}
-        assert len(lsids) == 1
-        collection.find_one()
-        assert bytes(recorder.command("find")["lsid"]["id"]) not in lsids
-    recorder.forget()
-    collection.find_one()
-    assert {bytes(recorder.command("find")["lsid"]["id"])} == lsids
-
-
-def test_a_session_of_the_application_is_used(collection, recorder):
-    with collection.database.client.start_session() as session:
-        with collection.watch(session=session) as stream:
-            collection.insert_one({})
-            next(stream)
-        assert recorder.command("aggregate")["lsid"] == recorder.command("getMore")["lsid"] == session.session_id
-        assert not session.has_ended
 
 
 def test_a_dropped_stream_gives_everything_back(collection, recorder):
@@ -244,17 +164,6 @@ def test_resumes_and_loses_nothing(collection, recorder, failure):
         [aggregate] = recorder.sent("aggregate")
         assert "resumeAfter" in aggregate["pipeline"][0]["$changeStream"]
         assert first["_id"] != stream.resume_token
-
-
-def test_survives_an_election(deployment, collection):
-    with collection.watch(max_await_time_ms=100) as stream:
-        collection.insert_one({"_id": 1})
-        assert next(stream)["documentKey"] == {"_id": 1}
-        old = deployment.members.primary
-        collection.database.client.admin.command("replSetStepDown", 5, force=True)
-        eventually(lambda: deployment.members.primary not in (None, old))
-        collection.insert_one({"_id": 2})
-        assert next(stream)["documentKey"] == {"_id": 2}
 
 
 @pytest.mark.parametrize("failure", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
@@ -319,22 +228,6 @@ def watching(server, **options):
     return MongoClient(f"mongodb://{server.name}/?replicaSet=rs", **options)
 
 
-def test_the_token_with_a_token_of_the_batch():
-    with Stream([event(1), event(2)], []) as server, watching(server) as client, client.db.c.watch() as stream:
-        assert stream.resume_token is None
-        next(stream)
-        assert stream.resume_token == {"_data": "1"}
-        next(stream)
-        assert stream.resume_token == {"_data": "batch 1"}
-        assert stream.try_next() is None
-        assert stream.resume_token == {"_data": "batch 2"}
-
-
-def test_the_token_of_an_empty_first_batch():
-    with Stream([]) as server, watching(server) as client, client.db.c.watch() as stream:
-        assert stream.resume_token == {"_data": "batch 1"}
-
-
 @pytest.mark.parametrize("option", ["resume_after", "start_after"])
 def test_the_token_of_the_application_until_there_is_another(option):
     with (
@@ -351,34 +244,12 @@ def test_the_token_of_the_application_until_there_is_another(option):
         assert stream.resume_token == {"_data": "2"}
 
 
-def test_no_token_at_all():
-    with Stream([], token=False) as server, watching(server) as client, client.db.c.watch() as stream:
-        assert stream.try_next() is None
-        assert stream.resume_token is None
-
-
-def test_a_change_without_a_token_ends_the_stream():
-    with Stream([{"number": 1}]) as server, watching(server) as client, client.db.c.watch() as stream:
-        with pytest.raises(InvalidOperation, match="resume token is missing"):
-            next(stream)
-        assert not stream.alive
-        assert server.wait_for("killCursors")["cursors"] == [1]
-
-
 def test_resumes_from_the_time_of_the_first_reply():
     with Stream([], RESUMABLE, [], RESUMABLE, token=False) as server, watching(server) as client:
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
         assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
-
-
-def test_resumes_from_the_time_of_the_application():
-    time = Timestamp(9, 9)
-    with Stream([], RESUMABLE, token=False) as server, watching(server) as client:
-        with client.db.c.watch(start_at_operation_time=time) as stream:
-            stream.try_next()
-        assert server.stages() == [{"startAtOperationTime": time}] * 2
 
 
 def test_start_after_stays_until_the_first_change():
@@ -411,35 +282,12 @@ def test_codes_count_only_where_there_are_no_labels(wire_version, resumes):
                 stream.try_next()
 
 
-def test_the_old_cursor_is_killed_and_that_may_fail():
-    with Stream([], RESUMABLE, [event(1)]) as server, watching(server) as client:
-        server.replies["killCursors"] = {"ok": 0, "code": 8, "errmsg": "no"}
-        with client.db.c.watch() as stream:
-            assert next(stream) == event(1)
-            assert server.wait_for("killCursors")["cursors"] == [1]
-
-
-def test_the_first_aggregate_is_not_resumed():
-    with Stream(RESUMABLE) as server, watching(server, retryReads=False) as client:
-        with pytest.raises(AutoReconnect):
-            client.db.c.watch()
-        assert len(server.commands("aggregate")) == 1
-
-
 def test_resumes_once_for_each_error():
     with Stream([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server, watching(server) as client:
         with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
             next(stream)
         assert not stream.alive
         assert len(server.commands("aggregate")) == 2
-
-
-def test_selects_a_server_by_the_read_preference_of_the_start():
-    with Stream([], RESUMABLE) as server, watching(server) as client:
-        with client.db.get_collection("c", read_preference=SecondaryPreferred()).watch() as stream:
-            stream.try_next()
-        preferences = [command["$readPreference"]["mode"] for command in server.commands("aggregate")]
-        assert preferences == ["secondaryPreferred"] * 2
 
 
 def test_a_timeout_of_the_application_loses_nothing(virtual_time):
@@ -512,15 +360,6 @@ def test_a_lost_connection_is_resumed(fault):
         server.fail("getMore", fault)
         assert next(stream) == event(2)
         assert len(server.commands("aggregate")) == 2
-
-
-def test_fragments_of_large_events_are_delivered_one_by_one():
-    stage = {"$changeStreamSplitLargeEvent": {}}
-    fragments = [{"_id": {"_data": f"{n}"}, "splitEvent": {"fragment": n, "of": 2}} for n in (1, 2)]
-    with Stream([], fragments[:1], RESUMABLE, fragments[1:]) as server, watching(server) as client:
-        with client.db.c.watch([stage], full_document_before_change="required") as stream:
-            assert [next(stream)["splitEvent"]["fragment"] for _ in range(2)] == [1, 2]
-        assert all(command["pipeline"][1] == stage for command in server.commands("aggregate"))
 
 
 # Types

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import bson
 import pytest
 from bson.codec_options import CodecOptions
-from bson.timestamp import Timestamp
 
 from gmongo import MongoClient, ReadPreference, WriteConcern
-from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
-from gmongo.database import Database
 from gmongo.errors import (
-    CollectionInvalid,
-    ConfigurationError,
-    InvalidName,
     InvalidOperation,
     OperationFailure,
 )
 from gmongo.read_concern import ReadConcern
 
-from .recording import Recorded, recorded_collection, refused_before
+from .recording import Recorded, recorded_collection
 
-_NO_REPLICATION = 20
 """The code of IllegalOperation: a standalone has no cluster time."""
 
 
@@ -36,77 +28,6 @@ def recorded(database: str) -> Iterator[Recorded]:
 
 
 # Objects
-
-
-def test_databases_and_collections_by_attribute_and_item(client: MongoClient[Any]) -> None:
-    assert isinstance(client.shop, Database)
-    assert isinstance(client.shop.orders, Collection)
-    assert client.shop == client["shop"] == client.get_database("shop")
-    assert client.shop.orders == client["shop"]["orders"] == client.shop.get_collection("orders")
-    assert client.shop.orders.full_name == "shop.orders"
-    assert client.shop.orders.archive["2024"].full_name == "shop.orders.archive.2024"
-    assert client.shop.orders.database is not None
-    assert client.shop.client is client
-    assert client.shop.name == "shop"
-
-
-def test_equal_objects_hash_alike_and_others_differ(client: MongoClient[Any]) -> None:
-    assert {client.shop: 1}[client["shop"]] == 1
-    assert {client.shop.orders: 1}[client["shop"]["orders"]] == 1
-    assert client.shop != client.store
-    assert client.shop.orders != client.shop.clients
-    assert client.shop != "shop"
-
-
-def test_clients_of_the_same_deployment_are_equal(database: str) -> None:
-    one: MongoClient[Any] = MongoClient(database, connect=False)
-    two: MongoClient[Any] = MongoClient(database, connect=False)
-    third: MongoClient[Any] = MongoClient(database, connect=False, maxPoolSize=7)
-    other: MongoClient[Any] = MongoClient("other.example.com", connect=False)
-    assert one == two == third
-    assert hash(one) == hash(two) == hash(third)
-    assert one != other
-    for client in (one, two, third, other):
-        client.close()
-
-
-def test_a_client_is_true_so_that_an_application_may_ask_whether_it_has_one(client: MongoClient[Any]) -> None:
-    assert client
-
-
-def test_none_of_them_is_callable_or_iterable_and_no_collection_is_true(client: MongoClient[Any]) -> None:
-    for thing in (client.shop, client.shop.orders):
-        with pytest.raises(NotImplementedError):
-            bool(thing)
-    for thing in (client, client.shop, client.shop.orders):
-        with pytest.raises(TypeError):
-            iter(thing)  # type: ignore[call-overload]
-        with pytest.raises(TypeError):
-            next(thing)
-    with pytest.raises(TypeError, match="save"):
-        client.shop.orders.save({})
-    with pytest.raises(TypeError, match="'Database' object is not callable"):
-        client.shutdown()
-
-
-def test_names_that_begin_with_an_underscore_need_an_item(client: MongoClient[Any]) -> None:
-    with pytest.raises(AttributeError, match="_shop"):
-        _ = client._shop
-    with pytest.raises(AttributeError, match="_orders"):
-        _ = client.shop._orders
-    assert client["_shop"]["_orders"].full_name == "_shop._orders"
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a.b", "a$b", "a/b", "a\\b", "a\x00b", 'a"b'])
-def test_names_that_no_database_can_have(client: MongoClient[Any], name: str) -> None:
-    with pytest.raises(InvalidName, match="database"):
-        client[name]
-
-
-@pytest.mark.parametrize("name", ["", "a..b", "a$b", ".a", "a.", "a\x00b"])
-def test_names_that_no_collection_can_have(client: MongoClient[Any], name: str) -> None:
-    with pytest.raises(InvalidName, match="collection"):
-        client.shop[name]
 
 
 def test_reprs_tell_what_they_are(client: MongoClient[Any]) -> None:
@@ -134,34 +55,7 @@ def test_options_go_down_from_client_to_collection_and_can_be_replaced(database:
         assert client.shop.with_options(write_concern=WriteConcern(w=0)).orders.write_concern == WriteConcern(w=0)
 
 
-def test_the_default_database(database: str) -> None:
-    start, _, options = database.rpartition("/")
-    with MongoClient[Any](f"{start}/stock{options}", connect=False) as client:
-        assert client.get_default_database().name == "stock"
-        assert client.get_database().name == "stock"
-        assert client.get_default_database("other", write_concern=WriteConcern(w=0)).write_concern.document == {"w": 0}
-    with MongoClient[Any](database, connect=False) as client:
-        assert client.get_default_database("other").name == "other"
-        with pytest.raises(ConfigurationError, match="default database"):
-            client.get_default_database()
-
-
 # Databases and collections on the server
-
-
-def test_collections_are_created_listed_and_dropped(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    database, name = collection.database, collection.name
-    created = database.create_collection(name)
-    assert created == collection
-    assert name in database.list_collection_names()
-    assert [each["name"] for each in database.list_collections() if each["name"] == name] == [name]
-    with pytest.raises(CollectionInvalid, match=f"collection {name} already exists"):
-        database.create_collection(name)
-    collection.insert_one({})
-    collection.drop()
-    assert name not in database.list_collection_names()
-    assert recorder.commands.count("create") == 1
 
 
 def test_create_collection_sends_its_options(recorded: Recorded) -> None:
@@ -227,38 +121,6 @@ def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
     new.drop()
 
 
-def test_collection_options_are_a_mapping(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    assert collection.options(comment="why") == {}
-    command = recorder.command("listCollections")
-    assert (command["filter"], command["comment"]) == ({"name": collection.name}, "why")
-
-
-def test_databases_are_listed_and_dropped(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    client = collection.database.client
-    client[collection.name].things.insert_one({})
-    assert collection.name in client.list_database_names()
-    assert collection.name in [each["name"] for each in client.list_databases(filter={}, comment="why")]
-    names_only, described = recorder.sent("listDatabases")
-    assert names_only["nameOnly"] is True
-    assert (described["filter"], described["comment"]) == ({}, "why")
-    client.drop_database(collection.name, comment="why")
-    assert collection.name not in client.list_database_names()
-    assert recorder.command("dropDatabase")["comment"] == "why"
-    client.drop_database(client[collection.name])
-
-
-def test_dereference(collection: Collection[Any]) -> None:
-    collection.insert_one({"_id": 1, "a": 2})
-    database = collection.database
-    assert database.dereference(bson.DBRef(collection.name, 1)) == {"_id": 1, "a": 2}
-    assert database.dereference(bson.DBRef(collection.name, 1, database.name)) == {"_id": 1, "a": 2}
-    assert database.dereference(bson.DBRef(collection.name, 7)) is None
-    with pytest.raises(ValueError, match="other"):
-        database.dereference(bson.DBRef(collection.name, 1, "other"))
-
-
 # Commands
 
 
@@ -304,19 +166,6 @@ def test_commands_ignore_the_read_preference_of_the_database(recorded: Recorded)
     assert database.command("ping", read_preference=ReadPreference.NEAREST)["ok"] == 1
 
 
-def test_command_decodes_by_the_given_options(collection: Collection[Any]) -> None:
-    reply = collection.database.command("ping", codec_options=CodecOptions(document_class=bson.SON))
-    assert isinstance(reply, bson.SON)
-
-
-def test_cursor_command_iterates_over_all_batches(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    collection.insert_many([{"_id": n} for n in range(5)])
-    cursor = collection.database.cursor_command("find", collection.name, batchSize=2, comment="why")
-    assert [each["_id"] for each in cursor] == [0, 1, 2, 3, 4]
-    assert recorder.sent("getMore")[0]["collection"] == collection.name
-
-
 def test_validate_collection_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({})
@@ -344,12 +193,6 @@ def test_the_client_knows_its_server(client: MongoClient[Any]) -> None:
     assert client.server_info()["ok"] == 1
 
 
-def test_pool_stats_count_connections(client: MongoClient[Any]) -> None:
-    client.admin.command("ping")
-    (stats,) = client.pool_stats()
-    assert (stats["address"], stats["total"], stats["available"], stats["in_use"]) == (client.address, 1, 1, 0)
-
-
 def test_a_closed_client_cannot_be_used(database: str) -> None:
     client = MongoClient[Any](database)
     client.admin.command("ping")
@@ -360,89 +203,3 @@ def test_a_closed_client_cannot_be_used(database: str) -> None:
 
 
 # Sessions
-
-
-def test_operations_of_a_session_carry_its_id(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with collection.database.client.start_session() as session:
-        assert isinstance(session, ClientSession)
-        assert session.client is collection.database.client
-        assert session.options.causal_consistency
-        assert not session.has_ended
-        assert not session.in_transaction
-        session_id = dict(session.session_id)
-        collection.insert_one({"_id": 1}, session=session)
-        collection.insert_many([{"_id": 2}, {"_id": 3}], session=session)
-        collection.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
-        assert [each["_id"] for each in collection.find(session=session, batch_size=2)] == [1, 2, 3]
-        collection.find_one({}, session=session)
-        collection.count_documents({}, session=session)
-        collection.distinct("a", session=session)
-        collection.create_index("a", session=session)
-        collection.index_information(session=session)
-        collection.find_one_and_delete({"_id": 3}, session=session)
-        collection.delete_many({}, session=session)
-        collection.database.list_collection_names(session=session)
-        collection.database.command("ping", session=session)
-        collection.drop(session=session)
-    assert len(recorder.of("CommandStarted")) == 15
-    assert all(event.command["lsid"] == session_id for event in recorder.of("CommandStarted"))
-    assert session.has_ended
-
-
-def test_an_ended_session_cannot_be_used(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    session = collection.database.client.start_session()
-    session.end_session()
-    session.end_session()
-    for use in (
-        lambda: collection.find_one(session=session),
-        lambda: collection.insert_one({}, session=session),
-        lambda: session.session_id,
-    ):
-        with pytest.raises(InvalidOperation, match="ended session"):
-            use()
-    assert recorder.commands == []
-
-
-def test_a_session_that_has_ended_is_used_again(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with collection.database.client.start_session() as session:
-        collection.find_one(session=session)
-    collection.find_one()
-    first, second = recorder.sent("find")
-    assert first["lsid"] == second["lsid"]
-
-
-def test_a_session_of_another_client_is_refused(collection: Collection[Any], database: str) -> None:
-    with (
-        MongoClient[Any](database) as other,
-        other.start_session() as session,
-        pytest.raises(InvalidOperation, match="the MongoClient that started it"),
-    ):
-        collection.find_one(session=session)
-
-
-def test_sessions_advance_their_times_only_forward(client: MongoClient[Any]) -> None:
-    with client.start_session(causal_consistency=False) as session:
-        assert not session.options.causal_consistency
-        assert session.operation_time is None
-        session.advance_operation_time(Timestamp(5, 1))
-        session.advance_operation_time(Timestamp(4, 1))
-        assert session.operation_time == Timestamp(5, 1)
-        session.advance_cluster_time({"clusterTime": Timestamp(5, 1)})
-        session.advance_cluster_time({"clusterTime": Timestamp(4, 1)})
-        assert session.cluster_time == {"clusterTime": Timestamp(5, 1)}
-        with pytest.raises(TypeError):
-            session.advance_operation_time(5)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="clusterTime"):
-            session.advance_cluster_time({})
-
-
-def test_reads_of_a_causal_session_come_after_what_it_has_seen(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    with collection.database.client.start_session() as session:
-        session.advance_operation_time(Timestamp(5, 1))
-        with refused_before(collection, "99.0", _NO_REPLICATION):
-            collection.find_one(session=session)
-    assert recorder.command("find")["readConcern"] == {"afterClusterTime": Timestamp(5, 1)}

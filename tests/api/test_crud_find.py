@@ -8,11 +8,9 @@ from bson.code import Code
 
 from gmongo import ASCENDING, DESCENDING, CursorType, MongoClient
 from gmongo.collation import Collation
-from gmongo.collection import Collection
-from gmongo.read_concern import ReadConcern
 from tests.support.server import ScriptedServer, cursor_reply
 
-from .recording import Recorded, recorded_collection, refused_before
+from .recording import Recorded, recorded_collection
 
 _EXECUTOR_ADDS = ("lsid", "$db", "$clusterTime")
 
@@ -23,39 +21,8 @@ def recorded(database: str) -> Iterator[Recorded]:
         yield recorded
 
 
-@pytest.fixture
-def pens(collection: Collection[Any]) -> Collection[Any]:
-    """Nine documents: the inks take turns, the stock falls."""
-    inks = ("blue", "red", "green")
-    collection.insert_many([{"_id": n, "ink": inks[n % 3], "stock": 9 - n} for n in range(9)])
-    return collection
-
-
 def fields_of(command: Any) -> dict[str, Any]:
     return {name: value for name, value in command.items() if name not in _EXECUTOR_ADDS}
-
-
-def test_find_returns_what_matches(pens: Collection[Any]) -> None:
-    found = list(pens.find({"ink": "red"}))
-    assert found == [
-        {"_id": 1, "ink": "red", "stock": 8},
-        {"_id": 4, "ink": "red", "stock": 5},
-        {"_id": 7, "ink": "red", "stock": 2},
-    ]
-    assert list(pens.find({"ink": "gold"})) == []
-
-
-def test_find_takes_a_projection_as_a_mapping_or_a_list(pens: Collection[Any]) -> None:
-    assert list(pens.find({"_id": 1}, {"ink": 1, "_id": 0})) == [{"ink": "red"}]
-    assert list(pens.find({"_id": 1}, ["ink"])) == [{"_id": 1, "ink": "red"}]
-    assert list(pens.find({"_id": 1}, projection={"stock": 0})) == [{"_id": 1, "ink": "red"}]
-
-
-def test_find_sorts_skips_and_limits(pens: Collection[Any]) -> None:
-    cursor = pens.find(sort=[("ink", ASCENDING), ("stock", DESCENDING)], skip=1, limit=3)
-    assert [(each["ink"], each["stock"]) for each in cursor] == [("blue", 6), ("blue", 3), ("green", 7)]
-    chained = pens.find().sort("stock").skip(2).limit(2)
-    assert [each["stock"] for each in chained] == [3, 4]
 
 
 def test_a_negative_limit_asks_for_a_single_batch(recorded: Recorded) -> None:
@@ -78,12 +45,6 @@ def test_a_single_batch_is_the_last_on_a_server_that_leaves_its_cursor_open() ->
         assert list(client.db.c.find(limit=-3)) == [{"_id": 1}]
         server.wait_for("killCursors")
         assert server.commands("getMore") == []
-
-
-def test_a_plain_find_sends_nothing_that_was_not_asked_for(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    list(collection.find())
-    assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}}
 
 
 def test_every_parameter_of_find_is_sent(recorded: Recorded) -> None:
@@ -195,29 +156,6 @@ def test_the_type_of_the_cursor_is_sent_as_flags(recorded: Recorded, cursor_type
     assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}, **flags}
 
 
-def test_the_filter_is_sent_in_its_order(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    list(collection.find({"z": 1, "a": {"$gt": 1, "$lt": 5}}))
-    command = recorder.command("find")
-    assert list(command)[:2] == ["find", "filter"]
-    assert list(command["filter"]) == ["z", "a"]
-    assert list(command["filter"]["a"]) == ["$gt", "$lt"]
-
-
-def test_the_read_concern_is_sent(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    collection.with_options(read_concern=ReadConcern("majority")).find_one()
-    assert recorder.command("find")["readConcern"] == {"level": "majority"}
-
-
-def test_find_one_returns_a_document_or_none(pens: Collection[Any]) -> None:
-    assert pens.find_one({"ink": "red"}, sort=[("stock", 1)]) == {"_id": 7, "ink": "red", "stock": 2}
-    assert pens.find_one(4, {"ink": 1}) == {"_id": 4, "ink": "red"}
-    assert pens.find_one({"ink": "red"}, skip=2) == {"_id": 7, "ink": "red", "stock": 2}
-    assert pens.find_one({"ink": "gold"}) is None
-    assert pens.find_one("no such id") is None
-
-
 def test_find_one_asks_for_one_document_in_one_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.find_one({"a": 1}, ["b"], comment="why", max_time_ms=900)
@@ -235,14 +173,6 @@ def test_find_one_asks_for_one_document_in_one_batch(recorded: Recorded) -> None
 # Counting and collecting
 
 
-def test_count_documents(pens: Collection[Any]) -> None:
-    assert pens.count_documents({}) == 9
-    assert pens.count_documents({"ink": "red"}) == 3
-    assert pens.count_documents({"ink": "gold"}) == 0
-    assert pens.count_documents({}, skip=2, limit=4) == 4
-    assert pens.count_documents({}, skip=7, limit=4) == 2
-
-
 def test_count_documents_is_an_aggregation(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.create_index("a")
@@ -257,37 +187,6 @@ def test_count_documents_is_an_aggregation(recorded: Recorded) -> None:
     ]
     assert command["hint"] == {"a": 1}
     assert (command["collation"], command["maxTimeMS"], command["comment"]) == ({"locale": "fr"}, 900, "why")
-
-
-def test_estimated_document_count(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    assert collection.estimated_document_count() == 0
-    collection.insert_many([{}, {}])
-    assert collection.estimated_document_count(maxTimeMS=900, comment="why") == 2
-    assert fields_of(recorder.sent("count")[1]) == {"count": collection.name, "maxTimeMS": 900, "comment": "why"}
-
-
-def test_distinct(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    collection.insert_many([{"ink": "blue", "n": 1}, {"ink": "red", "n": 1}, {"ink": "red", "n": 2}])
-    assert sorted(collection.distinct("ink")) == ["blue", "red"]
-    with refused_before(collection, "7.1"):
-        found = collection.distinct("ink", {"n": 2}, hint="_id_", comment="why", collation={"locale": "fr"})
-        assert found == ["red"]
-    assert collection.find({"n": 2}).distinct("ink") == ["red"]
-    assert fields_of(recorder.sent("distinct")[1]) == {
-        "distinct": collection.name,
-        "key": "ink",
-        "query": {"n": 2},
-        "hint": "_id_",
-        "comment": "why",
-        "collation": {"locale": "fr"},
-    }
-
-
-def test_aggregate_groups(pens: Collection[Any]) -> None:
-    pipeline: list[dict[str, Any]] = [{"$match": {"stock": {"$gt": 3}}}, {"$group": {"_id": "$ink", "n": {"$sum": 1}}}]
-    assert {each["_id"]: each["n"] for each in pens.aggregate(pipeline)} == {"blue": 2, "red": 2, "green": 2}
 
 
 def test_aggregate_sends_its_options(recorded: Recorded) -> None:
@@ -327,7 +226,3 @@ def test_an_aggregation_that_writes_has_no_first_batch_size_but_a_write_concern(
         assert recorder.of("CommandFailed"), error
     assert recorder.command("aggregate")["cursor"] == {}
     collection.database.drop_collection(f"{collection.name}_out")
-
-
-def test_explain_returns_the_plan(pens: Collection[Any]) -> None:
-    assert "queryPlanner" in pens.find({"ink": "red"}).explain()

@@ -8,10 +8,8 @@ import bson
 import pytest
 from bson.raw_bson import RawBSONDocument
 
-from gmongo import MongoClient, WriteConcern
+from gmongo import WriteConcern
 from gmongo.collection import Collection
-from gmongo.errors import BulkWriteError, DuplicateKeyError, InvalidOperation
-from gmongo.results import InsertManyResult, InsertOneResult
 
 from .recording import Recorded, recorded_collection
 
@@ -20,21 +18,6 @@ from .recording import Recorded, recorded_collection
 def recorded(database: str) -> Iterator[Recorded]:
     with recorded_collection(database) as recorded:
         yield recorded
-
-
-def test_insert_one_generates_an_id_and_puts_it_into_the_document(collection: Collection[Any]) -> None:
-    document: dict[str, Any] = {"name": "pen"}
-    result = collection.insert_one(document)
-    assert isinstance(result, InsertOneResult)
-    assert result.acknowledged
-    assert isinstance(result.inserted_id, bson.ObjectId)
-    assert document["_id"] == result.inserted_id
-    assert collection.find_one(result.inserted_id) == document
-
-
-def test_insert_one_keeps_a_given_id(collection: Collection[Any]) -> None:
-    assert collection.insert_one({"_id": "pen", "price": 3}).inserted_id == "pen"
-    assert collection.find_one({"_id": "pen"}) == {"_id": "pen", "price": 3}
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, bson.SON])
@@ -64,29 +47,6 @@ def test_insert_one_sends_its_options(recorded: Recorded) -> None:
     assert "id" in command["lsid"]
 
 
-def test_a_second_document_with_the_same_id_is_refused(collection: Collection[Any]) -> None:
-    collection.insert_one({"_id": 1, "n": 1})
-    with pytest.raises(DuplicateKeyError) as caught:
-        collection.insert_one({"_id": 1, "n": 2})
-    assert caught.value.code == 11000
-    assert caught.value.details is not None
-    assert caught.value.details["index"] == 0
-    assert collection.find_one(1) == {"_id": 1, "n": 1}
-
-
-def test_insert_many_returns_the_ids_in_order(collection: Collection[Any]) -> None:
-    documents: list[dict[str, Any]] = [{"_id": "b"}, {"n": 1}, {"_id": "a"}]
-    result = collection.insert_many(documents)
-    assert isinstance(result, InsertManyResult)
-    assert result.acknowledged
-    assert result.inserted_ids == ["b", documents[1]["_id"], "a"]
-    assert collection.count_documents({}) == 3
-
-
-def test_insert_many_takes_an_iterator(collection: Collection[Any]) -> None:
-    assert collection.insert_many({"_id": number} for number in range(5)).inserted_ids == [0, 1, 2, 3, 4]
-
-
 def test_insert_many_sends_one_command_with_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     documents = [{"_id": number} for number in range(100)]
@@ -96,26 +56,6 @@ def test_insert_many_sends_one_command_with_its_options(recorded: Recorded) -> N
     assert command["ordered"] is False
     assert command["bypassDocumentValidation"] is True
     assert command["comment"] == "why"
-
-
-def test_ordered_insert_many_stops_at_the_first_error(collection: Collection[Any]) -> None:
-    collection.insert_one({"_id": 1})
-    with pytest.raises(BulkWriteError) as caught:
-        collection.insert_many([{"_id": 0}, {"_id": 1}, {"_id": 2}])
-    assert caught.value.details["nInserted"] == 1
-    assert [(error["index"], error["code"], error["op"]) for error in caught.value.details["writeErrors"]] == [
-        (1, 11000, {"_id": 1})
-    ]
-    assert sorted(each["_id"] for each in collection.find()) == [0, 1]
-
-
-def test_unordered_insert_many_goes_on_after_errors(collection: Collection[Any]) -> None:
-    collection.insert_many([{"_id": 1}, {"_id": 3}])
-    with pytest.raises(BulkWriteError) as caught:
-        collection.insert_many([{"_id": number} for number in range(5)], ordered=False)
-    assert caught.value.details["nInserted"] == 3
-    assert [error["index"] for error in caught.value.details["writeErrors"]] == [1, 3]
-    assert sorted(each["_id"] for each in collection.find()) == [0, 1, 2, 3, 4]
 
 
 def test_nothing_is_sent_if_one_of_the_documents_is_none(recorded: Recorded) -> None:
@@ -133,15 +73,6 @@ def test_nothing_is_sent_if_one_of_the_documents_cannot_be_encoded(recorded: Rec
     assert collection.find_one() is None
 
 
-def test_an_unacknowledged_insert_says_so(database: str) -> None:
-    client: MongoClient[Any]
-    with MongoClient(database) as client:  # its own, because this server replies all the same
-        collection = client.gmongo_tests.get_collection("unacknowledged", write_concern=WriteConcern(w=0))
-        result = collection.insert_one({"_id": bson.ObjectId()})
-        assert not result.acknowledged
-        assert isinstance(result.inserted_id, bson.ObjectId)
-
-
 def test_the_write_concern_is_sent_and_its_absence_is_not(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({})
@@ -149,13 +80,3 @@ def test_the_write_concern_is_sent_and_its_absence_is_not(recorded: Recorded) ->
     first, second = recorder.sent("insert")
     assert "writeConcern" not in first
     assert second["writeConcern"] == {"w": 1, "j": True, "wtimeout": 500}
-
-
-def test_counts_of_an_unacknowledged_write_are_not_known(database: str) -> None:
-    client: MongoClient[Any]
-    with MongoClient(database) as client:
-        collection = client.gmongo_tests.get_collection("unacknowledged", write_concern=WriteConcern(w=0))
-        result = collection.delete_many({})
-        assert not result.acknowledged
-        with pytest.raises(InvalidOperation, match="not acknowledged"):
-            _ = result.deleted_count

@@ -13,9 +13,8 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
-from gmongo.command_cursor import CommandCursor
-from gmongo.cursor import Cursor, CursorType, RawBatchCursor
-from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation, ProtocolError
+from gmongo.cursor import CursorType
+from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
@@ -48,15 +47,6 @@ def ids(documents: Any) -> list[Any]:
 # Batches
 
 
-def test_a_cursor_sends_nothing_until_its_first_document_is_asked_for(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find()
-    assert isinstance(cursor, Cursor)
-    assert (cursor.alive, cursor.retrieved, cursor.cursor_id, cursor.address) == (True, 0, None, None)
-    assert cursor.collection is collection
-    assert recorder.commands == []
-
-
 def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=4, comment="why")
@@ -73,18 +63,6 @@ def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
     assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
 
 
-def test_all_batches_of_a_cursor_belong_to_one_session(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    list(collection.find(batch_size=4))
-    assert len({bytes(event.command["lsid"]["id"]) for event in recorder.of("CommandStarted")}) == 1
-
-
-def test_the_last_batch_of_a_limit_is_as_small_as_needed(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    assert ids(collection.find(batch_size=4, limit=6)) == [0, 1, 2, 3, 4, 5]
-    assert [command["batchSize"] for command in recorder.sent("getMore")] == [2]
-
-
 def test_next_after_the_end_stops_again_and_asks_no_server(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find({"_id": 1})
@@ -93,41 +71,6 @@ def test_next_after_the_end_stops_again_and_asks_no_server(recorded: Recorded) -
         with pytest.raises(StopIteration):
             next(cursor)
     assert recorder.commands == ["find"]
-
-
-def test_a_cursor_of_a_command_fetches_its_batches(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.aggregate([{"$match": {}}], batchSize=3)
-    assert isinstance(cursor, CommandCursor)
-    assert cursor.alive
-    assert cursor.cursor_id
-    assert cursor.address == collection.database.client.address
-    cursor.batch_size(5)
-    assert ids(cursor) == list(range(10))
-    assert recorder.sent("getMore")[0]["batchSize"] == 5
-    assert (cursor.alive, cursor.cursor_id) == (False, 0)
-    assert cursor.try_next() is None
-
-
-def test_try_next_returns_documents_and_then_none(recorded: Recorded) -> None:
-    cursor = recorded.collection.aggregate([{"$match": {"_id": {"$lt": 2}}}])
-    assert cursor.try_next() == {"_id": 0, "name": "n0"}
-    assert cursor.try_next() == {"_id": 1, "name": "n1"}
-    assert cursor.try_next() is None
-
-
-@pytest.mark.parametrize("length", [1, 3, 4, 5])
-def test_to_list_takes_at_most_so_many_and_goes_on_from_there(recorded: Recorded, length: int) -> None:
-    cursor = recorded.collection.find(batch_size=4)
-    assert ids(cursor.to_list(length)) == list(range(length))
-    assert ids(cursor.to_list()) == list(range(length, 10))
-    assert cursor.to_list() == []
-
-
-@pytest.mark.parametrize("length", [0, -1])
-def test_to_list_refuses_a_length_that_is_not_positive(recorded: Recorded, length: int) -> None:
-    with pytest.raises(ValueError, match="greater than 0"):
-        recorded.collection.find().to_list(length)
 
 
 # Closing
@@ -148,14 +91,6 @@ def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
     assert list(cursor) == []
 
 
-def test_close_of_an_unsent_or_finished_cursor_sends_nothing(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    collection.find().close()
-    with collection.find() as cursor:
-        list(cursor)
-    assert recorder.commands == ["find"]
-
-
 def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
     collection, recorder = recorded
     with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
@@ -164,12 +99,6 @@ def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
     with collection.aggregate([{"$match": {}}], batchSize=2):
         pass
     assert recorder.commands == ["find", "killCursors", "aggregate", "killCursors"]
-
-
-def test_reaching_the_limit_leaves_no_cursor_behind(recorded: Recorded) -> None:
-    cursor = recorded.collection.find(limit=4, batch_size=3)
-    assert len(list(cursor)) == 4
-    assert (cursor.alive, cursor.cursor_id) == (False, 0)
 
 
 @pytest.mark.parametrize(
@@ -220,35 +149,6 @@ def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, data
 # Copies, indexes, slices
 
 
-def test_a_clone_is_unsent_and_has_the_same_options(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find({"_id": {"$gt": 3}}, sort=[("name", -1)], limit=3, batch_size=2)
-    next(cursor)
-    clone = cursor.clone()
-    assert (clone.cursor_id, clone.retrieved, clone.alive) == (None, 0, True)
-    assert ids(clone) == [9, 8, 7]
-    assert ids(cursor) == [8, 7]
-    first, second = recorder.sent("find")
-    assert {**first, "lsid": 0} == {**second, "lsid": 0}
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy], ids=["copy", "deepcopy"])
-def test_copies_are_independent(recorded: Recorded, copied: Any) -> None:
-    cursor = recorded.collection.find({"_id": {"$lt": 3}})
-    other = copied(cursor).sort("name", -1).limit(2)
-    assert ids(other) == [2, 1]
-    assert ids(cursor) == [0, 1, 2]
-
-
-def test_a_deep_copy_does_not_share_its_filter(recorded: Recorded) -> None:
-    condition = {"$lt": 3}
-    cursor = recorded.collection.find({"_id": condition})
-    other = copy.deepcopy(cursor)
-    condition["$lt"] = 1
-    assert ids(cursor) == [0]
-    assert ids(other) == [0, 1, 2]
-
-
 def test_deep_copy_of_a_filter_that_refers_to_itself(recorded: Recorded) -> None:
     query: dict[str, Any] = {"a": []}
     query["a"].append(query)
@@ -266,16 +166,6 @@ def test_index_into_a_tailable_cursor_is_an_ordinary_query(recorded: Recorded) -
     cursor = recorded.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
     assert cursor[2]["_id"] == 2
     assert not {"tailable", "awaitData"} & recorded.recorder.command("find").keys()
-
-
-def test_rewind_starts_again(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(batch_size=3)
-    assert ids([next(cursor), next(cursor)]) == [0, 1]
-    assert cursor.rewind() is cursor
-    assert cursor.retrieved == 0
-    assert ids(cursor.limit(2)) == [0, 1]
-    assert recorder.commands[:3] == ["find", "killCursors", "find"]
 
 
 CURSORS = {
@@ -308,10 +198,6 @@ def test_what_has_come_can_be_taken_after_a_close(cursor: Any) -> None:
     assert not cursor.alive
 
 
-def test_a_cursor_is_alive_until_its_last_document_is_taken(cursor: Any) -> None:
-    assert [cursor.alive for _document in cursor] == [True] * 9 + [False]
-
-
 def test_a_rewind_holds_for_an_iteration_that_goes_on(recorded: Recorded) -> None:
     cursor = recorded.collection.find(batch_size=4)
     iterator = iter(cursor)
@@ -341,78 +227,7 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
     assert list(cursor) == []
 
 
-def test_options_cannot_change_after_the_query(recorded: Recorded) -> None:
-    cursor = recorded.collection.find(batch_size=2)
-    next(cursor)
-    for change in (
-        lambda: cursor.limit(1),
-        lambda: cursor.skip(1),
-        lambda: cursor.sort("a"),
-        lambda: cursor.batch_size(1),
-        lambda: cursor.hint("a"),
-        lambda: cursor.comment("a"),
-        lambda: cursor.max_time_ms(1),
-        lambda: cursor[0],
-        lambda: cursor.where("a"),
-    ):
-        with pytest.raises(InvalidOperation, match="cannot set options after executing query"):
-            change()
-    cursor.close()
-
-
-def test_an_index_is_a_query_of_its_own(recorded: Recorded) -> None:
-    collection, recorder = recorded
-    cursor = collection.find(sort=[("name", 1)], skip=2)
-    assert cursor[3] == {"_id": 5, "name": "n5"}
-    assert (recorder.command("find")["skip"], recorder.command("find")["limit"]) == (5, 1)
-    assert ids(cursor) == [2, 3, 4, 5, 6, 7, 8, 9]
-    with pytest.raises(IndexError, match="no such item"):
-        cursor.clone()[50]
-
-
-@pytest.mark.parametrize(
-    ("part", "expected"),
-    [
-        (slice(2, 5), [2, 3, 4]),
-        (slice(7, None), [7, 8, 9]),
-        (slice(None, 2), [0, 1]),
-        (slice(4, 4), []),
-        (slice(None, None), list(range(10))),
-        (slice(8, 50), [8, 9]),
-    ],
-)
-def test_slices(recorded: Recorded, part: slice, expected: list[int]) -> None:
-    assert ids(recorded.collection.find(sort=[("name", 1)])[part]) == expected
-
-
-def test_a_later_slice_replaces_an_earlier_one(recorded: Recorded) -> None:
-    assert ids(recorded.collection.find()[2:2][3:5]) == [3, 4]
-
-
-def test_the_clone_of_an_empty_slice_is_empty(recorded: Recorded) -> None:
-    assert recorded.collection.find()[2:2].clone().to_list() == []
-
-
 # Raw and large batches
-
-
-def test_raw_batches_hold_the_encoded_documents(recorded: Recorded) -> None:
-    cursor = recorded.collection.find_raw_batches({}, batch_size=4)
-    assert isinstance(cursor, RawBatchCursor)
-    batches = list(cursor)
-    assert [len(bson.decode_all(batch)) for batch in batches] == [4, 4, 2]
-    assert bson.decode_all(b"".join(batches)) == list(recorded.collection.find())
-
-
-def test_raw_batches_of_an_aggregation(recorded: Recorded) -> None:
-    batches = list(recorded.collection.aggregate_raw_batches([{"$match": {"_id": {"$lt": 5}}}], batchSize=3))
-    assert [ids(bson.decode_all(batch)) for batch in batches] == [[0, 1, 2], [3, 4]]
-
-
-def test_raw_batches_of_nothing(recorded: Recorded) -> None:
-    assert list(recorded.collection.find_raw_batches({"_id": "none"})) == []
-    with pytest.raises(InvalidOperation):
-        recorded.collection.find_raw_batches()[0]
 
 
 def test_a_batch_of_several_megabytes_comes_out_whole(large: Recorded) -> None:
@@ -435,11 +250,6 @@ def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:
     assert cursor.retrieved == 700
 
 
-def test_large_raw_batches(large: Recorded) -> None:
-    batches = list(large.collection.find_raw_batches(batch_size=400))
-    assert ids(bson.decode_all(b"".join(batches))) == list(range(1000))
-
-
 @pytest.mark.parametrize(
     "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
 )
@@ -447,11 +257,6 @@ def test_retrieved_counts_the_documents_of_large_batches(large: Recorded, codec_
     cursor = large.collection.with_options(codec_options=codec_options).find()
     documents = list(cursor)
     assert len(documents) == cursor.retrieved == 1000
-
-
-def test_retrieved_counts_raw_batches(recorded: Recorded) -> None:
-    cursor = recorded.collection.find_raw_batches(batch_size=4)
-    assert len(list(cursor)) == cursor.retrieved == 3
 
 
 @pytest.mark.parametrize("wanted", ["large", "typed"])

@@ -17,39 +17,12 @@ from gmongo.errors import (
     DocumentTooLarge,
     DuplicateKeyError,
     ExecutionTimeout,
-    InvalidOperation,
     OperationFailure,
-    PyMongoError,
     ServerSelectionTimeoutError,
     WriteConcernError,
-    WriteError,
     WTimeoutError,
 )
 from tests.support.server import ScriptedServer
-
-from .recording import recorded_collection
-
-
-def test_a_duplicate_key_is_a_write_error_with_code_and_details(collection: Collection[Any]) -> None:
-    collection.insert_one({"_id": 1})
-    with pytest.raises(DuplicateKeyError) as caught:
-        collection.insert_one({"_id": 1})
-    error = caught.value
-    assert isinstance(error, WriteError)
-    assert isinstance(error, OperationFailure)
-    assert isinstance(error, PyMongoError)
-    assert error.code == 11000
-    assert error.details is not None
-    assert {"index", "code", "errmsg"} <= set(error.details)
-    assert error.details["errmsg"] in str(error)
-    assert not error.timeout
-
-
-def test_a_refused_command_has_the_whole_reply(collection: Collection[Any]) -> None:
-    with pytest.raises(OperationFailure, match="nonsense") as caught:
-        collection.aggregate([{"$nonsense": 1}])
-    assert caught.value.details is not None
-    assert not caught.value.details["ok"]
 
 
 def test_errors_survive_pickling(collection: Collection[Any]) -> None:
@@ -59,16 +32,6 @@ def test_errors_survive_pickling(collection: Collection[Any]) -> None:
     copied = pickle.loads(pickle.dumps(bulk.value))
     assert type(copied) is BulkWriteError
     assert copied.details == bulk.value.details
-
-
-def test_a_failed_command_is_an_event(database: str) -> None:
-    with recorded_collection(database) as (collection, recorder):
-        with pytest.raises(OperationFailure):
-            collection.aggregate([{"$nonsense": 1}])
-        (failure,) = recorder.of("CommandFailed")
-        assert failure.command_name == "aggregate"
-        assert failure.request_id == recorder.of("CommandStarted")[0].request_id
-        assert "nonsense" in failure.failure["errmsg"]
 
 
 def test_a_failed_operation_gives_its_connection_and_session_back(collection: Collection[Any]) -> None:
@@ -178,13 +141,6 @@ def test_an_unreachable_server_is_named_with_the_topology() -> None:
         assert "Topology Description" in str(caught.value)
 
 
-def test_a_client_that_is_closed_says_so(database: str) -> None:
-    client: MongoClient[Any] = MongoClient(database)
-    client.close()
-    with pytest.raises(InvalidOperation, match="after close"):
-        client.shop.orders.find_one()
-
-
 # What only a scripted server replies
 
 
@@ -271,11 +227,3 @@ def test_options_that_need_a_reply_are_refused_for_unacknowledged_writes(write: 
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
         with pytest.raises((ConfigurationError, OperationFailure)):
             write(collection)
-
-
-def test_an_explicit_session_is_refused_for_an_unacknowledged_write() -> None:
-    with ScriptedServer() as server, MongoClient[Any](server.name) as client:
-        collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
-        with client.start_session() as session, pytest.raises(ConfigurationError, match="Explicit sessions"):
-            collection.insert_one({}, session=session)
-        assert server.commands("insert") == []

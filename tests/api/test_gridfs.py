@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import errno
 import inspect
 import io
 import os
@@ -18,7 +16,6 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import MongoClient
 from gmongo.errors import (
-    ConfigurationError,
     DuplicateKeyError,
     ExecutionTimeout,
     InvalidOperation,
@@ -26,10 +23,9 @@ from gmongo.errors import (
     PyMongoError,
     WriteConcernError,
 )
-from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, GridOutCursor, grid_in
+from gmongo.gridfs import DEFAULT_CHUNK_SIZE, GridFS, GridFSBucket, GridIn, GridOut, grid_in
 from gmongo.gridfs.errors import CorruptGridFile, FileExists, NoFile
 from gmongo.testing import Deployment
-from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
 from tests.support.faults import silent
 from tests.support.recorder import Recorder
@@ -108,12 +104,6 @@ def test_indexes_are_looked_for_once_per_bucket(database):
         client.drop_database(name)
 
 
-def test_an_empty_file_has_no_chunks(bucket, files_database):
-    file_id = bucket.upload_from_stream("empty", b"")
-    assert chunks_of(files_database, file_id) == []
-    assert bucket.open_download_stream(file_id).read() == b""
-
-
 def test_many_chunks_travel_together(database):
     recorder = Recorder()
     with MongoClient(database, event_listeners=[recorder]) as client:
@@ -126,60 +116,6 @@ def test_many_chunks_travel_together(database):
         client.drop_database(name)
 
 
-def test_upload_stream_takes_bytes_text_and_files(files):
-    with files.new_file(encoding="utf-8", chunk_size=5) as file:
-        file.write(b"bytes ")
-        file.write("téxt ")
-        file.write(io.BytesIO(b"file"))
-        file.writelines([bytearray(b" a"), memoryview(b" b")])
-    assert files.get(file._id).read().decode() == "bytes téxt file a b"
-
-
-def test_text_needs_an_encoding(files):
-    with files.new_file() as file, pytest.raises(TypeError, match="must specify an encoding"):
-        file.write("text")
-
-
-@pytest.mark.parametrize("data", [5, None, ["x"]])
-def test_other_data_is_refused(files, data):
-    with files.new_file() as file, pytest.raises(TypeError, match="can only write"):
-        file.write(data)
-
-
-def test_fields_of_a_file_are_attributes(files):
-    with files.new_file(filename="a", content_type="text/plain", color="red") as file:
-        file.write(b"12345")
-        file.size = "large"
-        with pytest.raises(AttributeError, match="closed file"):
-            file.length  # noqa: B018
-    assert (file.length, file.name, file.content_type, file.color, file.size) == (5, "a", "text/plain", "red", "large")
-    file.color = "blue"
-    file.set("content_type", "text/html")
-    stored = files.get(file._id)
-    assert (stored.color, stored.size, stored.content_type) == ("blue", "large", "text/html")
-    with pytest.raises(AttributeError, match="cannot be set"):
-        file.length = 7
-    with pytest.raises(AttributeError):
-        file.weight  # noqa: B018
-
-
-def test_a_closed_file_cannot_be_written(files):
-    file = files.new_file()
-    file.close()
-    file.close()
-    assert file.closed
-    with pytest.raises(ValueError, match="closed"):
-        file.write(b"x")
-
-
-def test_a_grid_in_is_for_writing_only(files):
-    file = files.new_file()
-    assert (file.readable(), file.seekable(), file.writeable()) == (False, False, True)
-    with pytest.raises(io.UnsupportedOperation, match=r"^read$"):
-        file.read()
-    file.abort()
-
-
 def test_an_id_is_taken_once(files, bucket):
     files.put(b"first", _id=1)
     with pytest.raises(FileExists):
@@ -187,15 +123,6 @@ def test_an_id_is_taken_once(files, bucket):
     with pytest.raises(FileExists):
         bucket.upload_from_stream_with_id(1, "x", b"third")
     assert files.get(1).read() == b"first"
-
-
-def test_an_id_may_be_anything(bucket, files_database):
-    for file_id in (None, {"a": 1}, "x", 5):
-        bucket.upload_from_stream_with_id(file_id, "f", repr(file_id).encode())
-    assert bucket.open_download_stream(None).read() == b"None"
-    bucket.delete("x")
-    bucket.delete(5)
-    assert files_database.fs.files.count_documents({}) == 2
 
 
 def test_an_id_is_no_query(bucket):
@@ -206,12 +133,6 @@ def test_an_id_is_no_query(bucket):
         with pytest.raises(NoFile):
             bucket.delete(query)
     assert bucket.open_download_stream("x").read() == b"x"
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_chunk_has_at_least_one_byte(bucket, size):
-    with pytest.raises(ValueError, match="chunk_size"):
-        bucket.open_upload_stream("f", chunk_size_bytes=size)
 
 
 @pytest.mark.parametrize("size", ["4", 4.0, True, [4]])
@@ -251,34 +172,6 @@ def test_an_error_of_the_write_concern_while_storing_is_one(client):
             file.close()
 
 
-def test_what_a_written_file_tells(bucket):
-    before = datetime.datetime.now(tz=datetime.timezone.utc) - datetime.timedelta(seconds=1)
-    file = bucket.open_upload_stream("f", metadata={"a": 1})
-    for name in ("length", "upload_date", "md5"):
-        with pytest.raises(AttributeError, match="closed file"):
-            getattr(file, name)
-    file.write(b"12345")
-    file.close()
-    assert (file.length, file.md5, file.chunk_size, file.filename, file.name) == (5, None, 4, "f", "f")
-    assert before <= file.upload_date <= before + datetime.timedelta(minutes=5)
-    found = bucket.open_download_stream(file._id)
-    assert (found.length, found.chunk_size, found.filename, found.name) == (5, 4, "f", "f")
-    assert (found.metadata, found.aliases, found.md5, found.content_type) == ({"a": 1}, None, None, None)
-    assert abs(found.upload_date.replace(tzinfo=datetime.timezone.utc) - file.upload_date) < datetime.timedelta(
-        seconds=1
-    )
-
-
-def test_what_others_have_written_is_told(files_database, bucket):
-    told = {"aliases": ["b"], "md5": "x", "contentType": "text/plain", "metadata": {}, "color": "red"}
-    files_database.fs.files.insert_one({"_id": 1, "length": 0, "chunkSize": 4, **told})
-    found = bucket.open_download_stream(1)
-    assert (found.aliases, found.md5, found.content_type, found.metadata) == (["b"], "x", "text/plain", {})
-    assert (found.color, found.upload_date, found.filename) == ("red", None, None)
-    with pytest.raises(AttributeError, match=r"^GridOut object has no attribute 'size'$"):
-        found.size  # noqa: B018
-
-
 @pytest.mark.parametrize("kind", ["bucket", "older"])
 def test_no_transaction_has_files(client, files_database, kind):
     refused = pytest.raises(InvalidOperation, match=r"^GridFS does not support multi-document transactions$")
@@ -304,22 +197,6 @@ class Broken:
         if self.reads > 1:
             raise OSError("disk")
         return b"x" * 5_000_000
-
-
-def test_a_failing_source_aborts_the_upload(bucket, files_database):
-    with pytest.raises(OSError, match="disk"):
-        bucket.upload_from_stream("f", Broken(), chunk_size_bytes=1_000_000)
-    assert files_database.fs.chunks.count_documents({}) == 0
-    assert files_database.fs.files.count_documents({}) == 0
-
-
-def test_an_exception_in_the_block_aborts_the_upload(bucket, files_database):
-    with pytest.raises(ZeroDivisionError), bucket.open_upload_stream("f", chunk_size_bytes=1_000_000) as file:
-        file.write(b"x" * 5_000_000)
-        assert files_database.fs.chunks.count_documents({}) == 5
-        raise ZeroDivisionError
-    assert file.closed
-    assert files_database.fs.chunks.count_documents({}) == 0
 
 
 def test_an_upload_that_fails_before_its_first_chunk_sends_nothing(database):
@@ -512,81 +389,9 @@ def lines(files):
 CONTENT = b"one\ntwo and more\n\nthree"
 
 
-def test_read_in_pieces(files, lines):
-    file = files.get(lines)
-    assert [file.read(3), file.read(0), file.read(7), file.tell()] == [b"one", b"", b"\ntwo an", 10]
-    assert file.read() == b"d more\n\nthree"
-    assert file.read() == b""
-
-
-def test_readchunk(files, lines):
-    file = files.get(lines)
-    assert [file.readchunk(), file.read(1), file.readchunk()] == [b"one\n", b"t", b"wo "]
-
-
-def test_readline(files, lines):
-    file = files.get(lines)
-    assert [file.readline(), file.readline(3), file.readline(), file.readline(), file.readline()] == [
-        b"one\n",
-        b"two",
-        b" and more\n",
-        b"\n",
-        b"three",
-    ]
-    assert file.readline() == b""
-
-
-def test_iteration_yields_lines(files, lines):
-    assert list(files.get(lines)) == [b"one\n", b"two and more\n", b"\n", b"three"]
-
-
 @pytest.mark.parametrize("hint", [-1, 0, 1, 3, 4, 5, 17, 18, 100, None])
 def test_lines_up_to_a_hint_are_those_of_a_file_of_python(files, lines, hint):
     assert files.get(lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
-
-
-@pytest.mark.parametrize("description", [None, {}])
-def test_a_file_without_a_description_is_not_there(files_database, description):
-    with pytest.raises(NoFile):
-        _ = GridOut(files_database.fs, file_document=description).name
-
-
-def test_text_wrapper_reads_a_file(files, lines):
-    assert io.TextIOWrapper(io.BufferedReader(_Raw(files.get(lines)))).read().startswith("one\ntwo")
-
-
-class _Raw(io.RawIOBase):
-    """A GridOut as the raw file of a buffered reader."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def test_seek(files, lines):
-    file = files.get(lines)
-    assert file.seek(9) == 9
-    assert file.read(3) == b"nd "
-    assert file.seek(-5, os.SEEK_END) == 18
-    assert file.read() == b"three"
-    assert file.seek(-4, os.SEEK_CUR) == 19
-    assert file.read(2) == b"hr"
-    file.seek(0)
-    assert file.read(2) == b"on"
-    for arguments, text in (
-        ((-1,), "the position must not be negative, was -1"),
-        ((0, 7), "whence must be 0, 1 or 2, not 7"),
-    ):
-        with pytest.raises(OSError, match=text) as raised:
-            file.seek(*arguments)
-        assert (raised.value.errno, raised.value.strerror, file.tell()) == (errno.EINVAL, text, 2)
 
 
 def test_seek_ahead_fetches_only_what_is_read(database):
@@ -600,12 +405,6 @@ def test_seek_ahead_fetches_only_what_is_read(database):
         assert file.read() == b"789"
         assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
         client.drop_database(name)
-
-
-def test_a_file_that_was_never_made_has_no_fields():
-    """Such as one whose constructor failed, when it is looked at in a debugger."""
-    with pytest.raises(AttributeError, match="GridIn object has no attribute 'x'"):
-        _ = GridIn.__new__(GridIn).x
 
 
 def test_whether_there_are_files_is_asked_for_without_their_content(database):
@@ -629,17 +428,6 @@ def test_chunks_that_are_not_read_any_more_are_ended_on_the_server_first():
         file.read(5)
         file.close()
         assert recorder.commands == ["find", "killCursors", "find", "killCursors"]
-
-
-def test_a_grid_out_is_for_reading_only(files, lines):
-    file = files.get(lines)
-    assert (file.readable(), file.writable(), file.seekable(), file.isatty()) == (True, False, True, False)
-    for name, arguments in (("write", (b"",)), ("writelines", ([],)), ("truncate", ()), ("fileno", ())):
-        with pytest.raises(io.UnsupportedOperation, match=f"^{name}$"):
-            getattr(file, name)(*arguments)
-    with file:
-        assert not file.closed
-    assert file.closed
 
 
 @pytest.mark.parametrize(
@@ -766,96 +554,10 @@ def test_a_missing_file(bucket, files, files_database, attempt, text):
 # Names
 
 
-def test_revisions(bucket):
-    for content in (b"first", b"second", b"third"):
-        bucket.upload_from_stream("f", content)
-        gevent.sleep(0.002)  # dates have milliseconds
-    read = {revision: bucket.open_download_stream_by_name("f", revision).read() for revision in (0, 1, 2, -1, -2, -3)}
-    assert read == {0: b"first", 1: b"second", 2: b"third", -1: b"third", -2: b"second", -3: b"first"}
-    with pytest.raises(NoFile, match="no version 3 for filename 'f'"):
-        bucket.open_download_stream_by_name("f", 3)
-    with pytest.raises(NoFile, match="no file with the name 'g'"):
-        bucket.open_download_stream_by_name("g")
-    with pytest.raises(TypeError, match="revision"):
-        bucket.open_download_stream_by_name("f", "last")
-
-
-def test_rename_and_delete(bucket, files_database):
-    file_id = bucket.upload_from_stream("f", b"x")
-    bucket.rename(file_id, "g")
-    target = io.BytesIO()
-    bucket.download_to_stream_by_name("g", target)
-    assert target.getvalue() == b"x"
-    bucket.delete(file_id)
-    assert files_database.fs.chunks.count_documents({}) == 0
-
-
-def test_rename_and_delete_all_revisions(bucket, files_database):
-    for name in ("f", "f", "other"):
-        bucket.upload_from_stream(name, b"x")
-    bucket.rename_by_name("f", "g")
-    assert sorted(file.filename for file in bucket.find()) == ["g", "g", "other"]
-    bucket.delete_by_name("g")
-    assert [file.filename for file in bucket.find()] == ["other"]
-    assert files_database.fs.chunks.count_documents({}) == 1
-
-
 # Finding
 
 
-def test_find_yields_files(bucket):
-    for name in ("a", "b", "c"):
-        bucket.upload_from_stream(name, name.encode(), metadata={"vowel": name == "a"})
-    found = bucket.find({"metadata.vowel": False}, sort=[("filename", -1)])
-    assert [(file.filename, file.read()) for file in found] == [("c", b"c"), ("b", b"b")]
-    assert [file.name for file in bucket.find(limit=1, skip=1, sort=[("filename", 1)])] == ["b"]
-    clone = found.clone()
-    assert [type(file) for file in clone.to_list()] == [GridOut, GridOut]
-    with pytest.raises(NotImplementedError):
-        found.add_option(2)
-    with pytest.raises(NotImplementedError):
-        found.remove_option(2)
-
-
-def test_the_older_interface(files):
-    one = files.put(b"1", filename="f", color="red")
-    gevent.sleep(0.002)
-    files.put(b"2", filename="f", color="blue")
-    files.put(b"nameless")
-    assert files.list() == ["f"]
-    assert files.get_version("f", 0).read() == b"1"
-    assert files.get_last_version("f").read() == b"2"
-    assert files.get_version("f", None).read() == b"2"
-    assert files.get_last_version("f", color="red").read() == b"1"
-    assert files.exists(one)
-    assert files.exists({"color": "blue"})
-    assert not files.exists(color="green")
-    assert files.find_one(one).read() == b"1"
-    assert files.find_one({"color": "green"}) is None
-    assert sum(1 for _ in files.find({"filename": "f"})) == 2
-    files.delete(one)
-    files.delete(one)
-    assert not files.exists(one)
-
-
 # Options
-
-
-def test_defaults(files_database):
-    file_id = GridFSBucket(files_database, "images").upload_from_stream("f", b"x")
-    assert GridFS(files_database, "images").get(file_id).chunk_size == DEFAULT_CHUNK_SIZE == 255 * 1024
-
-
-def test_writes_must_be_acknowledged(client):
-    unacknowledged = client.get_database("gmongo_tests", write_concern=WriteConcern(w=0))
-    for attempt in (
-        lambda: GridFS(unacknowledged),
-        lambda: GridFSBucket(unacknowledged),
-        lambda: GridFSBucket(client.gmongo_tests, write_concern=WriteConcern(w=0)),
-        lambda: GridIn(unacknowledged.fs),
-    ):
-        with pytest.raises(ConfigurationError, match="acknowledged"):
-            attempt()
 
 
 def test_types_of_arguments(client, bucket):
@@ -941,15 +643,3 @@ def test_all_that_takes_a_session_is_here():
         public = {name: method for name, method in vars(kind).items() if not name.startswith("_") and callable(method)}
         takes = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}
         assert takes | {"new_file", "put"} & public.keys() == here.keys()
-
-
-def test_an_empty_description_is_none(files_database):
-    with pytest.raises(NoFile):
-        assert GridOut(files_database.fs, file_document={}).name
-
-
-def test_a_cursor_over_files_that_is_told_nothing_has_all_of_them(bucket, files_database):
-    for name in "abc":
-        bucket.upload_from_stream(name, name.encode())
-    with GridOutCursor(files_database.fs) as cursor:
-        assert sorted(file.filename for file in cursor) == ["a", "b", "c"]

@@ -6,7 +6,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect, NotPrimaryError, OperationFailure, ServerSelectionTimeoutError
+from gmongo.errors import AutoReconnect, NotPrimaryError
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
@@ -84,13 +84,6 @@ def test_seed_that_is_down_does_not_matter(streaming_set):
         eventually(lambda: client.nodes == addresses(streaming_set.hosts))
 
 
-def test_members_of_another_set_are_left_out(streaming_set):
-    with MongoClient(streaming_set.members[0].name, replicaSet="other", serverSelectionTimeoutMS=100) as client:
-        with pytest.raises(ServerSelectionTimeoutError):
-            client.db.c.insert_one({})
-        assert client.nodes == frozenset()
-
-
 # Where operations go
 
 
@@ -113,13 +106,6 @@ def test_reads_go_where_their_preference_says(streaming_set, preference, to_seco
         assert asked == (streaming_set.secondaries if to_secondary else [streaming_set.primary])
         sent = asked[0].commands("find")[0]
         assert sent.get("$readPreference") == (None if preference.mode == 0 else preference.document)
-
-
-def test_writes_go_to_the_primary(streaming_set):
-    with connected(streaming_set, readPreference="secondary") as client:
-        for _ in range(5):
-            client.db.c.insert_one({})
-        assert [len(member.commands("insert")) for member in streaming_set.members] == [5, 0, 0]
 
 
 def test_further_batches_go_where_the_cursor_is(streaming_set):
@@ -155,18 +141,6 @@ def test_step_down_is_followed_by_a_second_try_on_the_new_primary(replica_set):
         assert first["documents"] == second["documents"] == [{"_id": 1}]
         assert client.primary == new.address
         check_whole(client)
-
-
-def test_step_down_with_retries_off_is_an_error_and_then_over(replica_set):
-    with connected(replica_set, retryWrites=False) as client:
-        new = replica_set.members[1]
-        step_down(replica_set, new)
-        with pytest.raises(NotPrimaryError) as caught:
-            client.db.c.insert_one({})
-        assert caught.value.code == 10107
-        client.db.c.insert_one({})
-        assert len(new.commands("insert")) == 1
-        assert "txnNumber" not in new.commands("insert")[0]
 
 
 def test_step_down_keeps_the_connections_of_a_new_server(streaming_set):
@@ -302,43 +276,7 @@ def test_frozen_member_does_not_delay_the_others():
             assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
 
 
-@pytest.mark.requirement("SM-15")
-def test_frozen_seed_does_not_delay_discovery():
-    with gevent.Timeout(5), ScriptedReplicaSet() as replica_set:
-        frozen = replica_set.members[2]
-        frozen.answering.clear()
-        seeds = [frozen.name, replica_set.members[0].name]
-        with MongoClient(seeds, replicaSet="scripted") as client:
-            client.db.c.insert_one({})
-            assert client.primary == replica_set.members[0].address
-
-
 # Second tries
-
-
-def test_read_is_tried_again_on_another_member(streaming_set):
-    """Whichever it was on: it loses the connection, and then no member does."""
-    asked = []
-
-    def lose_the_first(member):
-        def fault(peer, message):
-            asked.append(member)
-            for each in streaming_set.members:
-                each.faults.clear()
-            peer.close()
-
-        return fault
-
-    with connected(streaming_set, readPreference="secondaryPreferred", localThresholdMS=1000) as client:
-        for _ in range(8):
-            before = {member: len(member.commands("find")) for member in streaming_set.members}
-            for member in streaming_set.members:
-                member.fail("find", lose_the_first(member))
-            assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-            took = [member for member, count in before.items() if len(member.commands("find")) > count]
-            assert len(took) == 2
-        assert len(asked) == 8
-        check_whole(client)
 
 
 def test_lost_reply_to_a_write_is_asked_for_again_with_the_same_number(replica_set):
@@ -352,44 +290,6 @@ def test_lost_reply_to_a_write_is_asked_for_again_with_the_same_number(replica_s
         third = primary.commands("insert")[2]
         assert third["lsid"] != first["lsid"]  # the session was dirty
         check_whole(client)
-
-
-def test_transaction_numbers_of_a_session_grow(streaming_set):
-    with connected(streaming_set) as client:
-        for _ in range(3):
-            client.db.c.insert_one({})
-        sent = streaming_set.primary.commands("insert")
-        assert [each["txnNumber"] for each in sent] == [1, 2, 3]
-        assert len({bytes(each["lsid"]["id"]) for each in sent}) == 1
-
-
-def test_write_is_tried_twice_at_most(streaming_set):
-    def refuse(_command):
-        gevent.spawn_later(0.02, streaming_set.announce)
-        return NOT_PRIMARY
-
-    with connected(streaming_set) as client:
-        streaming_set.primary.replies["insert"] = refuse
-        with pytest.raises(NotPrimaryError):
-            client.db.c.insert_one({})
-        assert len(streaming_set.primary.commands("insert")) == 2
-
-
-def test_write_of_many_documents_is_not_tried_again(streaming_set):
-    with connected(streaming_set) as client:
-        streaming_set.primary.replies["update"] = NOT_PRIMARY
-        with pytest.raises(NotPrimaryError):
-            client.db.c.update_many({}, {"$set": {"a": 1}})
-        (sent,) = streaming_set.primary.commands("update")
-        assert "txnNumber" not in sent
-
-
-def test_error_without_label_is_not_tried_again(streaming_set):
-    with connected(streaming_set) as client:
-        streaming_set.primary.replies["insert"] = {"ok": 0, "code": 10334, "errmsg": "no"}
-        with pytest.raises(OperationFailure):
-            client.db.c.insert_one({})
-        assert len(streaming_set.primary.commands("insert")) == 1
 
 
 def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):

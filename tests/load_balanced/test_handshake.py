@@ -12,8 +12,7 @@ from gmongo.errors import AutoReconnect, ConfigurationError, NetworkTimeout, Ope
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from gmongo.wire.message import OP_MSG
-from tests.load_balanced.harness import SERVICE, balanced, held, services_of
-from tests.support import single
+from tests.load_balanced.harness import SERVICE, balanced, services_of
 from tests.support.fail_points import block, break_off, fail, refuse
 from tests.support.faults import held as until
 from tests.support.pools import checked_out, services
@@ -95,18 +94,6 @@ def test_errors_of_the_network_before_the_hello_is_complete(
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-@pytest.mark.requirement("LB-61")
-def test_a_refused_connection(service: ScriptedServer, connect: Any, recorder: Any) -> None:
-    client = connect(balanced(service), retryReads=False)
-    service.stop()
-    with pytest.raises(AutoReconnect, match="refused"):
-        client.db.c.find_one()
-    assert not recorder.of("PoolCleared")
-    service.start()
-    client.db.c.find_one()
-    assert client.pool_stats()[0]["generation"] == 0
-
-
 @pytest.mark.requirement("LB-62")
 @pytest.mark.parametrize("code", [91, 11600, 18])
 def test_a_hello_that_is_refused(code: int, service: ScriptedServer, connect: Any, recorder: Any) -> None:
@@ -119,38 +106,6 @@ def test_a_hello_that_is_refused(code: int, service: ScriptedServer, connect: An
     assert len(recorder.of("ServerDescriptionChanged")) == 1
     service.hello_edit = None
     client.db.c.find_one()
-
-
-@pytest.mark.requirement("LB-61", "LB-62")
-def test_others_are_not_disturbed_by_a_failed_hello(service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service), retryReads=False)
-    service.replies["find"] = lambda command: single.cursor_reply([{"_id": 1}], cursor_id=5)
-    cursor = client.db.c.find()
-    next(cursor)
-    service.fail("handshake", cut(0))
-    with pytest.raises(AutoReconnect):
-        client.db.c.find_one()
-    assert held(client) == {"cursors": 1}
-    cursor.close()
-    assert client.pool_stats()[0]["available"] == 1  # it is not stale
-
-
-@pytest.mark.requirement("LB-63")
-def test_the_generation_is_that_of_the_service(client: Any, deployment: Any) -> None:
-    client.db.c.find_one()
-    pool = client._topology.pools()[0]
-    first = deployment.commands.named("find")[0].member
-    (member,) = [each for each in deployment.members if each.address == first]
-    pool.clear(service_id=member.service_id)
-    cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
-    for cursor in cursors:
-        next(cursor)
-    expected = {each.service_id: pool.generations.of(each.service_id) for each in deployment.members}
-    assert len(pool.machine.in_use) == 4
-    for connection in pool.machine.in_use:
-        assert connection.generation == expected[connection.service_id]
-    for cursor in cursors:
-        cursor.close()
 
 
 @pytest.mark.requirement("LB-64", "LB-65", "LB-66")
@@ -260,19 +215,6 @@ def test_events_name_the_service(service: ScriptedServer, connect: Any, recorder
         client.db.c.find_one()
     for kind, number in (("CommandStarted", 2), ("CommandSucceeded", 1), ("CommandFailed", 1), ("PoolCleared", 1)):
         assert [event.service_id for event in recorder.of(kind)] == [SERVICE] * number
-
-
-@pytest.mark.requirement("LB-71")
-def test_elsewhere_they_name_none(connect: Any, recorder: Any) -> None:
-    with ScriptedServer() as server:
-        server.hello_extra = {"serviceId": SERVICE}
-        client = connect(f"mongodb://{server.name}", retryReads=False)
-        client.db.c.find_one()
-        server.fail("find", cut(0))
-        with pytest.raises(AutoReconnect):
-            client.db.c.find_one()
-    kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed", "PoolCleared")
-    assert {event.service_id for kind in kinds for event in recorder.of(kind)} == {None}
 
 
 @pytest.mark.requirement("LB-63")

@@ -86,13 +86,6 @@ def test_load_balanced_excludes_other_topologies(option: str, value: str) -> Non
         MongoClient("mongodb://a.test/?loadBalanced=true", connect=False, **{option: keyword})
 
 
-@pytest.mark.requirement("LB-06")
-def test_direct_connection_may_be_false(service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service, directConnection="false"))
-    client.db.c.find_one()
-    assert kind_of(client) == "LoadBalanced"
-
-
 @pytest.mark.requirement("LB-07")
 def test_the_number_of_hosts_may_not_be_limited(named: Network, connect: Any) -> None:
     with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with loadBalanced=true"):
@@ -127,14 +120,6 @@ def test_what_a_txt_record_says_is_validated(option: str, named: Network, connec
     named.names.texts[NAME] = [["loadBalanced=true"]]
     with pytest.raises(ConfigurationError, match=option):
         connect(f"mongodb+srv://{NAME}/?tls=false&{option}={CONTRADICTIONS[option]}")
-
-
-@pytest.mark.requirement("LB-11")
-def test_a_txt_record_of_several_hosts(named: Network, connect: Any) -> None:
-    named.names.texts[NAME] = [["loadBalanced=true"]]
-    named.names.hosts[SRV].append(Host("other.example.test", 27017))
-    with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
-        connect(f"mongodb+srv://{NAME}/?tls=false")
 
 
 @pytest.mark.requirement("LB-12")

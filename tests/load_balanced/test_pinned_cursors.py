@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
-from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, held, services_of
+from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, held
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cursor_reply
@@ -61,17 +61,6 @@ def test_one_connection_from_the_first_command_to_the_last(
     assert held(client) == {}
 
 
-@pytest.mark.requirement("LB-43", "LB-46")
-def test_a_change_stream_keeps_its_connection(deployment: Any, client: Any) -> None:
-    with client.db.c.watch(max_await_time_ms=20) as stream:
-        assert held(client) == {"cursors": 1}
-        assert stream.try_next() is None
-        client.db.c.insert_one({})
-        assert stream.next()["operationType"] == "insert"
-        assert len(set(connections(deployment, "aggregate", "getMore"))) == 1
-    assert held(client) == {}
-
-
 @pytest.mark.requirement("LB-46")
 @pytest.mark.parametrize("opener", ["small", "failed", "one"])
 def test_nothing_is_kept_without_a_cursor(opener: str, deployment: Any, client: Any, recorder: Any) -> None:
@@ -95,19 +84,6 @@ def test_a_kill_while_the_cursor_is_opened(deployment: Any, client: Any, go: Any
     assert client.pool_stats()[0]["total"] == 0
 
 
-@pytest.mark.requirement("LB-90", "LB-47")
-def test_cursors_do_not_mix_services(deployment: Any, client: Any, recorder: Any) -> None:
-    cursors = [client.db.c.find(batch_size=2) for _ in range(6)]
-    for row in zip(*cursors, strict=True):
-        assert len({document["_id"] for document in row}) == 1
-    by_connection: dict[int, set[str]] = {}
-    for command in deployment.commands.named("find", "getMore"):
-        by_connection.setdefault(command.connection, set()).add(command.member)
-    assert len(by_connection) == 6
-    assert all(len(members) == 1 for members in by_connection.values())
-    assert services_of(recorder, "getMore") == {member.service_id for member in deployment.members}
-
-
 # Letting go
 
 
@@ -119,14 +95,6 @@ def test_closing_kills_on_the_same_connection(deployment: Any, client: Any, curs
     cursor.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert client.pool_stats()[0]["available"] == 1
-
-
-@pytest.mark.requirement("LB-49", "LB-50")
-def test_so_does_the_end_of_a_with(deployment: Any, client: Any) -> None:
-    with client.db.c.find(batch_size=2) as cursor:
-        next(cursor)
-    assert len(set(connections(deployment, "find", "killCursors"))) == 1
-    assert held(client) == {}
 
 
 @pytest.mark.requirement("LB-50")
@@ -174,13 +142,6 @@ def test_the_finaliser_may_run_in_another_thread(deployment: Any, client: Any, r
     assert len(deployment.commands.named("killCursors")) == 1
 
 
-@pytest.mark.requirement("LB-50")
-def test_what_is_left_when_the_client_is_closed(deployment: Any, client: Any, cursor: Any) -> None:
-    client.close()
-    cursor.close()
-    eventually(lambda: not any(member.connections for member in deployment.members))
-
-
 @pytest.mark.requirement("LB-89", "LB-46")
 def test_an_idle_cursor_is_left_alone(deployment: Any, connect: Any) -> None:
     client = connect(deployment, maxIdleTimeMS=10, minPoolSize=1)
@@ -194,15 +155,6 @@ def test_an_idle_cursor_is_left_alone(deployment: Any, connect: Any) -> None:
 
 
 # Concurrent use
-
-
-@pytest.mark.requirement("LB-51")
-def test_next_during_next_waits_for_the_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
-    block(deployment, "getMore")
-    first = go(next, cursor)
-    assert next(cursor) == {"_id": 3}
-    assert first.get(timeout=5) == {"_id": 2}
-    assert [document["_id"] for document in cursor] == list(range(4, 10))
 
 
 @pytest.mark.requirement("LB-51")
@@ -239,61 +191,6 @@ def test_an_error_of_the_network(how: str, deployment: Any, connect: Any, record
     cursor.close()
     assert recorder.story == ["ConnectionCheckedIn", "ConnectionClosed"]
     assert deployment.commands.named("killCursors") == []
-
-
-@pytest.mark.requirement("LB-54", "LB-47")
-def test_an_error_of_the_server(deployment: Any, client: Any, cursor: Any, recorder: Any) -> None:
-    refuse(deployment, "getMore", 2)
-    with pytest.raises(OperationFailure):
-        next(cursor)
-    assert held(client) == {"cursors": 1}
-    cursor.close()
-    assert len(set(connections(deployment, "find", "killCursors"))) == 1
-    assert recorder.only(*PINNING) == PAIR
-    assert client.pool_stats()[0]["available"] == 1
-
-
-@pytest.mark.requirement("LB-52", "LB-54")
-def test_a_killed_get_more(deployment: Any, client: Any, cursor: Any, recorder: Any, go: Any) -> None:
-    block(deployment, "getMore")
-    fetching = go(next, cursor)
-    fetching.kill()
-    eventually(lambda: held(client) == {})  # a greenlet that is killed may never close the cursor
-    cursor.close()
-    assert recorder.only("ConnectionCheckedIn", "ConnectionClosed") == ["ConnectionCheckedIn", "ConnectionClosed"]
-    assert deployment.commands.named("killCursors") == []
-    assert not recorder.of("PoolCleared")
-
-
-@pytest.mark.requirement("LB-52", "LB-54")
-def test_a_timed_out_get_more(deployment: Any, client: Any, cursor: Any) -> None:
-    block(deployment, "getMore")
-    with gevent.Timeout(0.05, False) as limit:
-        next(cursor)
-    assert not limit.pending
-    eventually(lambda: client.pool_stats()[0]["total"] == 0)
-    cursor.close()
-
-
-@pytest.mark.requirement("LB-54")
-@pytest.mark.parametrize("how", ["network", "kill"])
-def test_a_cursor_that_failed_and_is_dropped_leaks_nothing(how: str, deployment: Any, client: Any) -> None:
-    def iterate() -> None:
-        for _ in client.db.c.find(batch_size=2):
-            pass
-
-    if how == "network":
-        break_off(deployment, "getMore")
-        with pytest.raises(AutoReconnect):
-            iterate()
-    else:
-        block(deployment, "getMore")
-        iterating = gevent.spawn(iterate)
-        eventually(lambda: deployment.commands.named("getMore"))
-        iterating.kill()
-        del iterating
-    eventually(lambda: (collect(), held(client) == {})[1])
-    assert client.pool_stats()[0]["total"] == 0
 
 
 @pytest.mark.requirement("LB-80", "LB-52")
@@ -350,20 +247,6 @@ def test_the_results_of_a_bulk_are_read_on_its_connection(ending: str, service: 
     assert len({each.connection for each in service.received}) == 1
     assert held(client) == {}
     assert client.pool_stats()[0]["available"] == 1
-
-
-def test_a_closed_client_goes_no_further(client: Any, cursor: Any) -> None:
-    client.close()
-    with pytest.raises(InvalidOperation, match="after close"):
-        cursor.to_list()
-
-
-def test_a_cursor_dropped_after_its_client_was_closed(deployment: Any, client: Any) -> None:
-    cursor = client.db.c.find(batch_size=2)
-    next(cursor)
-    client.close()
-    del cursor
-    eventually(lambda: (collect(), not any(member.connections for member in deployment.members))[1])
 
 
 def test_a_cursor_belongs_to_its_thread(deployment: Any, client: Any, cursor: Any) -> None:

@@ -8,7 +8,7 @@ import gevent
 import pytest
 
 from gmongo.engines import transaction
-from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
+from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import Deployment
 from tests.load_balanced.harness import PINNING, collect, connections, held
 from tests.support.fail_points import block, break_off, refuse
@@ -96,18 +96,6 @@ def test_concurrent_transactions_have_different_connections(deployment: Any, cli
     assert connections(deployment, "commitTransaction") == used
 
 
-@pytest.mark.requirement("LB-56")
-def test_one_greenlet_at_a_time(deployment: Any, client: Any, session: Any, go: Any) -> None:
-    block(deployment, "find")
-    finding = go(client.db.c.find_one, session=session)
-    with pytest.raises(InvalidOperation, match="another greenlet"):
-        client.db.c.insert_one({}, session=session)
-    assert finding.get(timeout=5) is not None
-    session.commit_transaction()
-    session.end_session()
-    assert held(client) == {}
-
-
 # When to let go
 
 
@@ -127,17 +115,6 @@ def test_what_follows_a_commit_lets_go(what: str, client: Any, session: Any) -> 
 
 
 @pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("result", ["success", "error", "network"])
-def test_after_an_abort_with_any_result(result: str, deployment: Any, client: Any, session: Any) -> None:
-    if result == "error":
-        refuse(deployment, "abortTransaction", 2)
-    elif result == "network":
-        break_off(deployment, "abortTransaction")
-    session.abort_transaction()
-    assert held(client) == {}
-
-
-@pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("error", ["network", "labelled"])
 def test_after_a_transient_error(error: str, deployment: Any, client: Any, session: Any) -> None:
     if error == "network":
@@ -149,47 +126,6 @@ def test_after_a_transient_error(error: str, deployment: Any, client: Any, sessi
     assert caught.value.has_error_label(TRANSIENT)
     assert held(client) == {}
     session.end_session()
-    assert held(client) == {}
-
-
-@pytest.mark.requirement("LB-57")
-def test_a_transaction_keeps_its_connection_after_another_error(deployment: Any, client: Any, session: Any) -> None:
-    refuse(deployment, "find", 2)
-    with pytest.raises(OperationFailure):
-        client.db.c.find_one(session=session)
-    assert held(client) == {"transactions": 1}
-    refuse(deployment, "commitTransaction", 2)
-    with pytest.raises(OperationFailure):
-        session.commit_transaction()
-    assert held(client) == {"transactions": 1}
-    session.end_session()
-    assert held(client) == {}
-
-
-@pytest.mark.requirement("LB-56", "LB-57")
-def test_a_commit_is_tried_again_on_any_connection(deployment: Any, client: Any, session: Any, recorder: Any) -> None:
-    recorder.forget()
-    refuse(deployment, "commitTransaction", 10107, "RetryableWriteError")
-    session.commit_transaction()
-    assert recorder.only(*PINNING) == ["ConnectionCheckedIn", *PAIR]
-    (_first, second) = deployment.commands.named("commitTransaction")
-    assert second.body["writeConcern"]["w"] == "majority"
-    assert held(client) == {}
-    session.end_session()
-    assert held(client) == {}
-
-
-@pytest.mark.requirement("LB-57")
-def test_a_transaction_whose_first_command_fails(deployment: Any, client: Any) -> None:
-    break_off(deployment, "insert")
-    with client.start_session() as session:
-        session.start_transaction()
-        with pytest.raises(AutoReconnect):
-            client.db.c.insert_one({}, session=session)
-        assert held(client) == {}
-        deployment.set_fail_point("failCommand", "off")
-        with pytest.raises(OperationFailure):  # NoSuchTransaction: it is aborted, not begun again
-            client.db.c.insert_one({}, session=session)
     assert held(client) == {}
 
 
@@ -236,28 +172,6 @@ def test_a_dropped_session_gives_the_connection_back(client: Any, recorder: Any)
     assert recorder.events == []
     eventually(lambda: (collect(), held(client) == {})[1])
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
-
-
-@pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("how", ["network", "kill"])
-def test_a_session_that_failed_and_is_dropped_leaks_nothing(how: str, deployment: Any, client: Any) -> None:
-    def work() -> None:
-        session = client.start_session()
-        session.start_transaction()
-        client.db.c.insert_one({}, session=session)
-        client.db.c.find_one(session=session)
-
-    if how == "network":
-        break_off(deployment, "find")
-        with pytest.raises(AutoReconnect):
-            work()
-    else:
-        block(deployment, "find", 0.3)
-        working = gevent.spawn(work)
-        eventually(lambda: deployment.commands.named("find"))
-        working.kill()
-        del working
-    eventually(lambda: (collect(), held(client) == {})[1])
 
 
 @pytest.mark.requirement("LB-83")

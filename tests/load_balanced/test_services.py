@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gevent
 import pytest
 from bson import ObjectId
 
-from gmongo.errors import AutoReconnect, PyMongoError, ServerSelectionTimeoutError
+from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import balanced, held
+from tests.load_balanced.harness import held
 from tests.support.clients import Client
-from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
 
@@ -79,23 +76,3 @@ def test_a_transaction_ends_with_its_connection(deployment: Deployment, client: 
     session.end_session()
     assert held(client) == {}
     assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}
-
-
-@pytest.mark.requirement("CMAP-175", "BP-72")
-@pytest.mark.parametrize("stage", ["hello", "authentication", "authentication: closed"])
-def test_no_storm_of_connections_that_fail(
-    service: ScriptedServer, connect: Callable[..., Client], recorder: Recorder, stage: str
-) -> None:
-    """A clear of a service does not pause the pool, so nothing but the background's rest holds connections back."""
-    service.replies["saslStart"] = {"ok": 0, "code": 18, "errmsg": "wrong"}
-    if stage == "hello":
-        service.fail("handshake", *[cut(0)] * 1000)
-    elif stage.endswith("closed"):
-        service.fail("saslStart", *[cut(0)] * 1000)
-    login = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
-    client = connect(balanced(service), minPoolSize=3, **login)
-    with pytest.raises(PyMongoError):
-        client.admin.command("ping")
-    recorder.forget()
-    gevent.sleep(0.3)
-    assert len(recorder.of("ConnectionCreated")) <= 1

@@ -11,8 +11,7 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo.errors import AutoReconnect, NotPrimaryError
-from gmongo.monitoring import ConnectionPoolListener
+from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from tests.load_balanced.harness import balanced
 from tests.support.clients import make_client
@@ -91,15 +90,6 @@ def test_no_connection_is_made_before_the_first_operation(service: ScriptedServe
     client._topology.close()
 
 
-@pytest.mark.requirement("LB-18")
-def test_the_pool_may_be_populated(service: ScriptedServer, connect: Any) -> None:
-    client = connect(balanced(service), minPoolSize=2)
-    service.wait_for("handshake", 2)
-    gevent.sleep(0.02)
-    assert client.pool_stats()[0]["total"] == 2
-    assert service.connection_count == 2
-
-
 # Events and logs
 
 
@@ -120,15 +110,6 @@ def test_the_series_of_events(service: ScriptedServer, connect: Any, recorder: A
     recorder.forget()
     client.close()
     assert recorder.only(*SDAM) == CLOSE
-
-
-@pytest.mark.requirement("LB-23")
-def test_the_pool_is_ready_when_the_server_is_there(service: ScriptedServer, connect: Any, recorder: Any) -> None:
-    connect(balanced(service)).db.c.find_one()
-    story = recorder.story
-    assert story.index("ServerDescriptionChanged LoadBalancer") < story.index("PoolReady")
-    assert story.count("PoolReady") == 1
-    assert isinstance(recorder, ConnectionPoolListener)
 
 
 @pytest.mark.requirement("LB-27", "LB-28", "LB-29", "LB-30", "LB-31")
@@ -190,19 +171,6 @@ def test_sessions_do_not_expire(
     assert first == second
 
 
-@pytest.mark.requirement("LB-34")
-def test_sessions_given_back_late_are_kept(service: ScriptedServer, connect: Any, monkeypatch: Any) -> None:
-    client = connect(balanced(service))
-    session = client.start_session()
-    client.db.c.find_one(session=session)
-    later = time.monotonic() + 7 * 24 * 3600
-    monkeypatch.setattr("gmongo._clock.monotonic", lambda: later)
-    used = session.session_id
-    session.end_session()
-    with client.start_session() as again:
-        assert again.session_id == used
-
-
 # Selection
 
 
@@ -225,21 +193,3 @@ def test_the_read_preference_is_passed_on(preference: Any, service: ScriptedServ
     (find,), (insert,) = service.commands("find"), service.commands("insert")
     assert find.get("$readPreference") == (None if preference.mode == 0 else preference.document)
     assert "$readPreference" not in insert
-
-
-@pytest.mark.requirement("LB-37")
-def test_the_read_preference_does_not_depend_on_the_hello(service: ScriptedServer, connect: Any) -> None:
-    del service.hello_extra["msg"]  # without it, the hello is that of a standalone
-    client = connect(balanced(service))
-    client.db.get_collection("c", read_preference=Secondary()).find_one()
-    assert service.commands("find")[0]["$readPreference"] == {"mode": "secondary"}
-
-
-@pytest.mark.requirement("LB-67")
-def test_a_state_change_leaves_it_selectable(deployment: Any, connect: Any, recorder: Any) -> None:
-    client = connect(deployment, retryReads=False, serverSelectionTimeoutMS=1)
-    refuse(deployment, "find", 10107)
-    with pytest.raises(NotPrimaryError):
-        client.db.c.find_one()
-    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    assert recorder.only(*SDAM) == SERIES
