@@ -15,10 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, PropertyMock
 
-import bson
 import gevent
 import pytest
-from bson.errors import InvalidBSON
 from gevent import GreenletExit
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
@@ -26,19 +24,18 @@ pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 from gmongo import _clock
 from gmongo._encryption import connect_callback, credentials, handle, hooks, kms, kms_tls, query_analysis
 from gmongo._encryption import context as contexts
-from gmongo._encryption.collections import _CreateStateCollection, state_collections
+from gmongo._encryption.collections import _CreateStateCollection
 from gmongo._encryption.connect_callback import HTTPProxyKMSConnect, KMSConnectContext
 from gmongo._encryption.context import AT_ONCE_BELOW, Context
 from gmongo._encryption.credentials import OnDemand
 from gmongo._encryption.explicit import Explicit
 from gmongo._encryption.handle import Handle, Settings
-from gmongo._encryption.key_vault import KeyVault, split_namespace
+from gmongo._encryption.key_vault import split_namespace
 from gmongo._encryption.kms import Kms
 from gmongo._encryption.library import MongoCryptError, ffi, lib
 from gmongo._encryption.machine import Machine
 from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.encryption import Algorithm
-from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
 from gmongo.execution.context import OperationContext
 from gmongo.wire.transport import TransportError
@@ -68,42 +65,6 @@ class Scene:
 
 
 # Contexts
-
-
-@pytest.mark.parametrize(("size", "is_long"), [(0, False), (LONG - 1, False), (LONG, True)])
-def test_a_context_is_closed_once(size: int, is_long: bool) -> None:
-    scene = Scene(size)
-    with scene.context as entered:
-        assert entered is scene.context and entered.long is is_long
-        assert entered.native is scene.native and scene.made_of == [scene.handle.context.return_value]
-        scene.handle.context.assert_called_once_with(scene.handle.crypt.return_value)
-        assert not scene.closed and not scene.handle.log.called
-        assert entered.step(divmod, 7, 2) == (3, 1)
-    assert scene.closed == 1 and scene.handle.log.call_count == 1 and scene.context.native is None
-    scene.context.close()
-    assert scene.closed == 1
-
-
-@pytest.mark.parametrize("size", [0, LONG])
-@pytest.mark.parametrize("raised", [ValueError("no"), InvalidBSON("no"), EncryptionError(ValueError("no"))])
-def test_what_a_step_raises(size: int, raised: Exception) -> None:
-    scene = Scene(size)
-    with pytest.raises(Exception) as caught, scene.context as context:
-        context.step(Mock(side_effect=raised))
-    if isinstance(raised, ValueError):
-        assert type(caught.value) is EncryptionError and caught.value.__cause__ is raised is caught.value.cause
-    else:
-        assert caught.value is raised
-    assert scene.closed == 1 and scene.handle.log.call_count == 1
-
-
-@pytest.mark.parametrize("size", [0, LONG])
-def test_a_context_that_cannot_be_made_leaves_nothing(size: int) -> None:
-    scene = Scene(size)
-    scene.handle.context.side_effect = MongoCryptError("no")
-    with pytest.raises(EncryptionError, match="no"):
-        scene.context.__enter__()
-    assert scene.handle.log.call_count == 1 and not scene.closed
 
 
 def test_short_steps_stay_in_the_thread_and_long_ones_leave_it() -> None:
@@ -186,29 +147,6 @@ def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
     return Machine(opened, database, services), native, database, services
 
 
-@pytest.mark.parametrize(
-    ("state", "asked"),
-    [
-        ("keys", ("keys", "Q")),
-        ("collections", ("collections", "db", "Q")),
-        ("collections of a database", ("collections", "other", "Q")),
-        ("analysed", ("analysed", "db", "Q")),
-    ],
-)
-@pytest.mark.usefixtures("other_database")
-def test_what_the_library_asks_for(state: str, asked: tuple[str, ...]) -> None:
-    made, native, database, _ = machine_of(STATES[state], lib.MONGOCRYPT_CTX_READY)
-    native.mongo_operation.return_value = "Q"
-    name, *arguments = asked
-    getattr(database, name).return_value = "marked" if name == "analysed" else ["one", "two"]
-    assert made.run(lambda new: native, 0, None) is native.finish.return_value
-    getattr(database, name).assert_called_once_with(*arguments)
-    given = [call.args[0] for call in native.add_mongo_operation_result.call_args_list]
-    assert given == (["marked"] if name == "analysed" else ["one", "two"])
-    native.complete_mongo_operation.assert_called_once_with()
-    assert native._close.call_count == 1
-
-
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize(
     "raised", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
@@ -229,17 +167,6 @@ def test_errors_on_the_way(state: str, raised: BaseException) -> None:
     assert native._close.call_count == 1
 
 
-@pytest.mark.parametrize(("heavy", "size", "is_long"), [(False, 0, False), (True, 0, True), (False, LONG, True)])
-@pytest.mark.parametrize("marked", [False, True])
-@pytest.mark.usefixtures("other_database")
-def test_what_is_long_is_finished_in_a_thread(heavy: bool, size: int, is_long: bool, marked: bool) -> None:
-    states = [lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS] * marked + [lib.MONGOCRYPT_CTX_READY]
-    made, native, _, _ = machine_of(*states)
-    native.finish.side_effect = hooks._identity
-    in_thread = made.run(lambda new: native, size, None, heavy=heavy) != hooks._identity()
-    assert in_thread is (is_long or marked)
-
-
 def test_the_end_of_a_context() -> None:
     made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_DONE)
     assert made.run(lambda new: native, 0, None) is None
@@ -254,49 +181,6 @@ def test_the_end_of_a_context() -> None:
     assert type(caught.value.cause) is ValueError
 
 
-def test_services_are_asked_in_turn() -> None:
-    made, native, _, services = machine_of(lib.MONGOCRYPT_CTX_NEED_KMS, lib.MONGOCRYPT_CTX_READY)
-    requests = [Mock(__enter__=Mock(), __exit__=Mock(return_value=None)) for _ in range(2)]
-    native.kms_contexts.return_value = requests
-    made.run(lambda new: native, 0, 7.0)
-    assert [call.args for call in services.complete.call_args_list] == [(each, 7.0) for each in requests]
-    assert all(each.__exit__.call_count == 1 for each in requests)
-    native.complete_kms.assert_called_once_with()
-    made, native, _, services = machine_of(lib.MONGOCRYPT_CTX_NEED_KMS)
-    native.kms_contexts.return_value = requests[:1]
-    services.complete.side_effect = AutoReconnect("gone")
-    with pytest.raises(EncryptionError, match="gone"):
-        made.run(lambda new: native, 0, None)
-
-
-def test_credentials_on_demand_are_given_to_the_library() -> None:
-    state = lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS
-    made, native, _, _ = machine_of(state, lib.MONGOCRYPT_CTX_READY)
-    made._on_demand = Mock()
-    made._on_demand.find.return_value = {"gcp": {"accessToken": "t"}}
-    made.run(lambda new: native, 0, 7.0)
-    made._on_demand.find.assert_called_once_with(7.0)
-    native.provide_kms_providers.assert_called_once_with(bson.encode({"gcp": {"accessToken": "t"}}))
-    made, native, _, _ = machine_of(state)
-    made._on_demand = Mock()
-    made._on_demand.find.side_effect = ConfigurationError("which?")
-    with pytest.raises(EncryptionError, match=r"which\?"):
-        made.run(lambda new: native, 0, None)
-
-
-def test_explicit_encryption_that_does_nothing_is_an_error() -> None:
-    explicit: Any = Mock()
-    explicit._machine.run.return_value = None
-    with pytest.raises(EncryptionError) as caught:
-        Explicit._run(explicit, Mock(), 5)
-    assert str(caught.value) == "libmongocrypt had nothing to do" and type(caught.value.cause) is ValueError
-    explicit._machine.run.return_value = b"x"
-    assert Explicit._run(explicit, "make", 5, heavy=True, deadline=3.0) == b"x"  # type: ignore[arg-type]
-    explicit._machine.run.assert_called_with("make", 5, 3.0, heavy=True)
-    assert Explicit._run(explicit, "make", 5) == b"x"  # type: ignore[arg-type]
-    explicit._machine.run.assert_called_with("make", 5, explicit._executor.deadline.return_value, heavy=False)
-
-
 @pytest.mark.parametrize("algorithm", Algorithm)
 def test_encryption_for_searches_is_heavy(algorithm: Algorithm) -> None:
     """Of ranges and parts of texts: however short a value is, it becomes many."""
@@ -306,19 +190,6 @@ def test_encryption_for_searches_is_heavy(algorithm: Algorithm) -> None:
     assert callable(make) and size == 5
     searched = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
     assert explicit._run.call_args.kwargs == {"heavy": algorithm in searched}
-
-
-def test_a_data_key_is_made_and_inserted_in_one_time() -> None:
-    explicit = Mock()
-    Explicit.create_data_key(explicit, "local", None, None, None)
-    assert explicit._run.call_args.kwargs == {"deadline": explicit._executor.deadline.return_value}
-    assert explicit._executor.deadline.call_count == 1
-
-
-def test_the_database_that_a_context_asks_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = ffi.new("char[]", b"shop")
-    monkeypatch.setattr(contexts, "lib", SimpleNamespace(mongocrypt_ctx_mongo_db=lambda pointer: text))
-    assert Scene(0).context.database == "shop"
 
 
 # The cryptography
@@ -417,14 +288,6 @@ def test_a_forked_child_opens_the_library_again() -> None:
         opened.crypt()
 
 
-def test_a_library_that_makes_no_context_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Handle(Settings(kms_providers=LOCAL))
-    monkeypatch.setattr(handle, "lib", SimpleNamespace(mongocrypt_ctx_new=lambda crypt: ffi.NULL))
-    monkeypatch.setattr(handle, "_error_of", lambda crypt: MongoCryptError("no context"))
-    with pytest.raises(MongoCryptError, match="no context"):
-        opened.context(opened.crypt())
-
-
 def test_tokens_are_not_shown_to_what_does_not_know_them() -> None:
     given = {"gcp": {"accessToken": "t"}, "azure": {"tenantId": "x"}, "local": 5}
     assert handle._checkable(given) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
@@ -480,28 +343,6 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("provider", "endpoint", "address"),
-    [
-        ("aws", "kms.example", ("kms.example", 443)),
-        ("kmip", "kms.example", ("kms.example", 5696)),
-        ("kmip:name", "kms.example", ("kms.example", 5696)),
-        ("kmip", "kms.example:7", ("kms.example", 7)),
-        ("gcp", "kms.example:7", ("kms.example", 7)),
-    ],
-)
-def test_one_exchange_with_a_service(transports: list[Any], provider: str, endpoint: str, address: Any) -> None:
-    tls, request = Mock(), asked_for(kms_provider=provider, endpoint=endpoint)
-    Kms(tls, None).complete(request, None)
-    tls.of.assert_called_once_with(provider)
-    assert [each.address for each in transports] == [address] * 2
-    assert [each.close.call_count for each in transports] == [1, 1]
-    assert transports[0].send.call_count == 0
-    transports[1].send.assert_called_once_with([b"question"])
-    assert [call.args for call in request.feed.call_args_list] == [(bytes(5),), (bytes(1),)]
-    request.fail.assert_not_called()
-
-
 def test_an_application_that_connects_is_not_waited_for_by_what_is_killed() -> None:
     ended: list[str] = []
 
@@ -548,15 +389,6 @@ def test_a_request_that_fails_may_be_made_again(transports: list[Any], times: in
     assert [each.close.call_count for each in transports] == [1, 1]
 
 
-def test_an_answer_that_makes_no_sense_is_an_error(transports: list[Any]) -> None:
-    request = asked_for()
-    request.feed.side_effect = MongoCryptError("no answer")
-    with pytest.raises(EncryptionError) as caught:
-        Kms(Mock(), None).complete(request, None)
-    assert isinstance(caught.value.cause, MongoCryptError) and not request.fail.called
-    assert [each.close.call_count for each in transports] == [1, 1]
-
-
 @pytest.mark.parametrize(("left", "slept"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
 def test_the_pause_before_a_request_keeps_the_deadline(
     monkeypatch: pytest.MonkeyPatch, transports: list[Any], left: float | None, slept: float
@@ -572,14 +404,6 @@ def test_the_pause_before_a_request_keeps_the_deadline(
         assert pauses == [2.0, pytest.approx(slept, abs=0.001)]
     Kms(Mock(), None).complete(asked_for(), None)
     assert len(pauses) == 1 + (left is not None and left < 1)
-
-
-def test_a_deadline_that_has_passed_ends_the_tries(transports: list[Any]) -> None:
-    request = asked_for()
-    with pytest.raises(NetworkTimeout) as caught:
-        Kms(Mock(), None).complete(request, _clock.monotonic() - 1)
-    assert str(caught.value) == "aws KMS at kms.example:443 could not be connected to within 0 seconds"
-    assert not request.fail.called
 
 
 # Through a proxy
@@ -636,13 +460,6 @@ def test_urls_of_proxies_that_are_refused(url: str, why: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         HTTPProxyKMSConnect(url)
     assert str(caught.value).startswith(why)
-
-
-@pytest.mark.parametrize(
-    ("url", "port"), [("http://h", 80), ("https://h", 443), ("http://h:8080/", 8080), ("https://u@h:8443", 8443)]
-)
-def test_the_port_of_a_proxy(url: str, port: int) -> None:
-    assert repr(HTTPProxyKMSConnect(url)) == f"HTTPProxyKMSConnect('h', port={port})"
 
 
 @pytest.mark.real_time
@@ -712,11 +529,6 @@ def test_credentials_of_aws_as_the_library_takes_them(monkeypatch: pytest.Monkey
 # Names
 
 
-def test_the_collections_beside_one() -> None:
-    assert state_collections("c", {}) == ("enxcol_.c.esc", "enxcol_.c.ecoc")
-    assert state_collections("c", {"escCollection": "e", "ecocCollection": "o"}) == ("e", "o")
-
-
 @pytest.mark.parametrize(("version", "good"), [(20, False), (21, True), (25, True)])
 def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
     operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
@@ -730,13 +542,6 @@ def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
         "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
         "Encryption. (It has the wire version 20, and 21 is needed.)"
     )
-
-
-def test_what_explicit_encryption_is_never_asked() -> None:
-    vault = KeyVault(Mock())
-    for call in (vault.collections, vault.analysed):
-        with pytest.raises(NotImplementedError):
-            call("db", b"")
 
 
 @pytest.mark.parametrize("namespace", ["", "db", "db.", ".c", "."])
@@ -777,16 +582,6 @@ def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | N
     assert [action[1:3] for action in spawned.call_args.kwargs["file_actions"]] == [
         (each, os.devnull) for each in range(3)
     ]
-
-
-def test_the_version_of_the_library_that_analyses(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Handle(Settings(kms_providers=LOCAL))
-    text = ffi.new("char[]", b"mongo_crypt_v1-7.0")
-    for found, version in ((ffi.NULL, None), (text, "mongo_crypt_v1-7.0")):
-        asked = Mock(return_value=found)
-        monkeypatch.setattr(handle, "lib", SimpleNamespace(mongocrypt_crypt_shared_lib_version_string=asked))
-        assert opened.crypt_shared_version == version
-        asked.assert_called_once_with(opened.crypt(), ffi.NULL)
 
 
 class Noting:
@@ -886,21 +681,6 @@ def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
         HTTPProxyKMSConnect("https://proxy.example", context)(KMSConnectContext("h", 443, 5.0))
     context.wrap_socket.assert_called_once_with(closed, server_hostname="proxy.example")
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
-
-
-def test_what_is_not_said_to_be_heavy_stays_in_the_thread() -> None:
-    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_READY)
-    native.finish.side_effect = hooks._identity
-    assert made.run(lambda new: native, 0, None) == hooks._identity()
-
-
-@pytest.mark.parametrize("bypass", [False, True])
-@pytest.mark.parametrize("bypass_analysis", [False, True])
-def test_whether_queries_are_analysed(bypass: bool, bypass_analysis: bool) -> None:
-    options = AutoEncryptionOpts(
-        LOCAL, "keys.vault", bypass_auto_encryption=bypass, bypass_query_analysis=bypass_analysis
-    )
-    assert options._settings.analyses is (not bypass and not bypass_analysis)
 
 
 def test_headers_for_a_proxy_are_sent_as_http_has_them() -> None:
