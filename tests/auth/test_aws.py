@@ -86,19 +86,6 @@ def test_the_example_of_amazon():
     assert signature == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
 
-@pytest.mark.parametrize("token", [None, "token"])
-def test_authorization(token):
-    credentials = AwsCredentials(CREDENTIALS.key_id, CREDENTIALS.secret, token)
-    header = authorization(credentials, bytes(range(64)), "sts.us-west-2.amazonaws.com", "20150830T123600Z")
-    names = "content-length;content-type;host;x-amz-date;"
-    names += "x-amz-security-token;" if token else ""
-    names += "x-mongodb-gs2-cb-flag;x-mongodb-server-nonce"
-    assert header.startswith(
-        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-west-2/sts/aws4_request, "
-        f"SignedHeaders={names}, Signature="
-    )
-
-
 def test_the_example_of_the_specification():
     """The server's nonce and the date are given there, the secret is not; so only what is public is compared."""
     nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
@@ -167,37 +154,6 @@ def ec2(method, path, headers, body):
     if path == "/latest/meta-data/iam/security-credentials/the-role":
         return 200, json.dumps(far(Expiration=in_minutes(60)))
     return 404, ""
-
-
-@pytest.mark.parametrize("is_named", [True, False])
-def test_ec2(monkeypatch, is_named):
-    with Endpoint(ec2) as endpoint:
-        if is_named:
-            monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint.url)
-        else:
-            assert aws_credentials._EC2 == "http://169.254.169.254"
-            monkeypatch.setattr(aws_credentials, "_EC2", endpoint.url)
-        cache = AwsCredentialsCache()
-        found = cache.find()
-        assert (found.key_id, found.secret, found.token) == ("KEY", "SECRET", "TOKEN")
-        assert cache.find() is found
-        assert len(endpoint.requests) == 3
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "OTHER")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "OTHER")
-        assert cache.find() is found, "what was fetched is used for as long as it is valid"
-        cache.clear()
-        assert cache.find().key_id == "OTHER"
-
-
-@pytest.mark.parametrize("minutes", [4, -10])
-def test_what_expires_soon_is_fetched_again(monkeypatch, minutes):
-    answer = json.dumps(far(Expiration=in_minutes(minutes)))
-    with Endpoint(lambda *request: (200, answer)) as endpoint:
-        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
-        cache = AwsCredentialsCache()
-        cache.find()
-        cache.find()
-        assert len(endpoint.requests) == 2
 
 
 def test_ecs(monkeypatch):

@@ -12,10 +12,10 @@ import pytest
 import gmongo
 from gmongo.auth.authenticator import Authenticator
 from gmongo.auth.credential import DEFAULT_ALLOWED_HOSTS, Credential
-from gmongo.auth.oidc import OidcTokens, is_allowed
+from gmongo.auth.oidc import is_allowed
 from gmongo.auth.oidc_environments import callback_of
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
-from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, ProtocolError
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
 from tests.support.pools import checked_out
@@ -144,18 +144,6 @@ def test_a_token_that_has_expired(server):
     assert len(callback.contexts) == 2
 
 
-def test_between_two_calls_of_the_callback_is_a_pause(server, monkeypatch):
-    callback, pauses = Callback(), []
-    monkeypatch.setattr("gmongo.auth.oidc.sleep", pauses.append)
-    monkeypatch.setattr("gmongo._clock.monotonic", lambda: 1_000.0)
-    tokens = OidcTokens(Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": callback}))
-    tokens.get(None)
-    tokens.access = None
-    tokens.get(None)
-    assert pauses == [pytest.approx(0.1)]
-    assert len(callback.contexts) == 2
-
-
 def test_a_token_that_is_never_good(server):
     server.good = set()
     callback = Callback()
@@ -263,28 +251,6 @@ def test_a_human(server):
     assert server.begun[:2] == [{"n": "me"}, {"jwt": "token-1"}]
 
 
-def test_a_human_without_a_name(server):
-    with client_of(server, {"OIDC_HUMAN_CALLBACK": Callback()}) as client:
-        find(client)
-    assert server.begun[0] == {}
-
-
-def test_a_human_is_not_asked_as_long_as_the_token_can_be_refreshed(server):
-    callback = Callback(refreshes=True)
-    with client_of(server, {"OIDC_HUMAN_CALLBACK": callback}) as client:
-        find(client)
-        server.good = {"token-2"}
-        [pool] = client._topology.pools()
-        with checked_out(pool) as connection:
-            connection.reauthenticate()
-        assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1"]
-        assert callback.contexts[1].idp_info.issuer == "https://issuer"
-        server.good = {"token-4"}  # the refreshed one is no good, so the human is asked
-        with checked_out(pool) as connection:
-            connection.reauthenticate()
-    assert [context.refresh_token for context in callback.contexts] == [None, "refresh-1", "refresh-2", None]
-
-
 def test_tokens_are_not_sent_to_other_hosts(server):
     callback = Callback()
     properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
@@ -311,15 +277,6 @@ def test_tokens_are_not_sent_to_other_hosts(server):
 )
 def test_allowed_hosts(host, allowed):
     assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is allowed
-
-
-def test_a_server_that_names_no_provider(server):
-    server.answer = lambda command: {"ok": 1, "conversationId": 1, "done": False, "payload": b"nonsense"}
-    with (
-        client_of(server, {"OIDC_HUMAN_CALLBACK": Callback()}) as client,
-        pytest.raises(ProtocolError, match="does not name an identity provider"),
-    ):
-        find(client)
 
 
 # Environments
@@ -368,16 +325,6 @@ def test_azure(monkeypatch):
         "/metadata/identity/oauth2/token?resource=mongodb%3A%2F%2Ftest-cluster&api-version=2018-02-01&client_id=my%20id"
     )
     assert (headers["metadata"], headers["accept"]) == ("true", "application/json")
-
-
-def test_google(monkeypatch):
-    with Endpoint(lambda *request: (200, "token\n")) as endpoint:
-        monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
-        assert fetch({"ENVIRONMENT": "gcp", "TOKEN_RESOURCE": "a&b"}).access_token == "token"
-    [(method, path, headers, _body)] = endpoint.requests
-    assert method == "GET"
-    assert path == "/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%26b"
-    assert headers["metadata-flavor"] == "Google"
 
 
 @pytest.mark.parametrize("name", ["azure", "gcp"])

@@ -149,31 +149,6 @@ def test_a_password_that_cannot_be_prepared():
 # Keys
 
 
-def test_keys_are_derived_once_for_all_that_ask(monkeypatch):
-    calls = []
-
-    def derive(*question):
-        calls.append(question)
-        return b"client", b"server"
-
-    monkeypatch.setattr(scram_keys, "derive_keys", derive)
-    keys = ScramKeys()
-    askers = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(20)]
-    gevent.joinall(askers, raise_error=True)
-    assert {asker.value for asker in askers} == {(b"client", b"server")}
-    assert keys.derive("sha256", b"p", b"s", 4096) == (b"client", b"server")
-    assert len(calls) == 1
-
-
-def test_the_greenlet_that_asked_first_may_be_killed():
-    keys = ScramKeys()
-    first = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)
-    second = gevent.spawn(keys.derive, "sha256", b"p", b"s", 200_000)
-    gevent.sleep(0)
-    first.kill()
-    assert len(second.get(timeout=30)) == 2
-
-
 @pytest.mark.real_time
 def test_deriving_does_not_hold_the_loop(monkeypatch):
     """What derives waits here until the loop has had its turns, which it could not have if it was held."""
@@ -186,13 +161,6 @@ def test_deriving_does_not_hold_the_loop(monkeypatch):
     assert not derivation.ready()
     turned.set()
     assert derivation.get() == derive("sha256", b"p", b"s", 4096)
-
-
-def test_old_keys_do_not_pile_up():
-    keys = ScramKeys()
-    for number in range(30):
-        keys.derive("sha1", b"p", b"%d" % number, 1)
-    assert len(keys._kept) <= 8
 
 
 def test_keys_are_not_shown():

@@ -23,7 +23,7 @@ from gmongo.auth.credential import Credential
 from gmongo.auth.oidc import HumanOidcLogin, OidcLogin, OidcTokens, is_allowed
 from gmongo.auth.oidc_environments import AzureToken, FileToken, GcpToken, callback_of
 from gmongo.auth.scram import ScramConversation
-from gmongo.auth.scram_keys import ScramKeys, derive_keys
+from gmongo.auth.scram_keys import ScramKeys
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
@@ -108,24 +108,6 @@ def test_what_a_callback_is_told(clock: Clock, human: bool, seconds: Any, limit:
     assert (first.idp_info, second.idp_info, third.idp_info) == (None, PROVIDER, PROVIDER)
 
 
-@pytest.mark.parametrize(
-    ("result", "why"),
-    [
-        (None, "an OIDC callback must return an OIDCCallbackResult with an access token, not NoneType"),
-        ("token", "an OIDC callback must return an OIDCCallbackResult with an access token, not str"),
-        (
-            OIDCCallbackResult("t", expires_in_seconds=-1),
-            "an OIDC callback must not return a negative lifetime, was -1",
-        ),
-    ],
-)
-def test_what_a_callback_may_not_return(clock: Clock, result: Any, why: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        tokens_of(Gives(result)).get(None)
-    assert str(caught.value) == why
-    assert tokens_of(Gives(OIDCCallbackResult("t", expires_in_seconds=0))).get(None) == ("t", False)
-
-
 class Server:
     """Takes some tokens."""
 
@@ -166,26 +148,6 @@ def test_a_machine_gets_another_token_when_the_kept_one_is_refused(clock: Clock)
     server.good = ("token 3",)
     again.authenticate_again(server, 5.0)
     assert server.seen[5:] == ["token 3"] and tokens.access == "token 3"
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_new_token_that_is_refused_is_an_error(clock: Clock, kept: bool) -> None:
-    tokens = tokens_of(Gives())
-    if kept:
-        tokens.get(None)
-    server = Server()
-    with pytest.raises(OperationFailure):
-        OidcLogin(tokens).authenticate(server, {}, None)
-    assert server.seen == (["token 1", "token 2"] if kept else ["token 1"])
-
-
-def test_another_error_says_nothing_of_a_token(clock: Clock) -> None:
-    tokens = tokens_of(Gives())
-    tokens.get(None)
-    server = Server(code=8000)
-    with pytest.raises(OperationFailure):
-        OidcLogin(tokens).authenticate(server, {}, None)
-    assert server.seen == ["token 1"] and tokens.access == "token 1"
 
 
 def test_a_human_is_asked_last(clock: Clock) -> None:
@@ -279,22 +241,6 @@ def test_the_callback_of_a_credential(properties: dict[str, Any], kind: type) ->
         assert (vars(found)["_variables"], vars(found)["_default"]) == (("OIDC_TOKEN_FILE",), None)
     elif kind is not int:
         assert vars(found)["_resource"] == "r"
-
-
-@pytest.mark.parametrize("username", ["", "a b"])
-@pytest.mark.parametrize("authority", [None, "http://own/"])
-def test_what_azure_is_asked(monkeypatch: pytest.MonkeyPatch, username: str, authority: str | None) -> None:
-    asked = Mock(return_value={"access_token": "t", "expires_in": "50"})
-    monkeypatch.setattr(oidc_environments, "request_json", asked)
-    if authority:
-        monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", authority)
-    found = AzureToken("api://x").fetch(OIDCCallbackContext(7.0, username, 1))
-    assert (found.access_token, found.expires_in_seconds) == ("t", 50.0)
-    base = "http://own" if authority else "http://169.254.169.254"
-    url = f"{base}/metadata/identity/oauth2/token?resource=api%3A%2F%2Fx&api-version=2018-02-01"
-    headers = {"Metadata": "true", "Accept": "application/json"}
-    full = url + ("&client_id=a%20b" if username else "")
-    asked.assert_called_once_with("the Azure metadata service", "GET", full, headers, 7.0)
 
 
 @pytest.mark.parametrize("host", [None, "own"])
@@ -473,11 +419,6 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(ValueError):
             keys.derive("sha256", b"p", b"x", 1)
         assert not keys._under_way
-
-
-def test_keys_of_the_specification() -> None:
-    client, server = derive_keys("sha256", b"pencil", b"salt", 1)
-    assert client != server and {len(client), len(server)} == {32}
 
 
 @pytest.mark.parametrize(

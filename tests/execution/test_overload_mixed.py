@@ -45,28 +45,6 @@ def test_a_rejected_write_may_go_on_without_its_number(
     assert ["txnNumber" in command for command in server.commands("insert")] == [True, False]
 
 
-@pytest.mark.requirement("BP-49")
-def test_a_storage_engine_without_retryable_writes(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
-    message = "Transaction numbers are only allowed on a replica set member or mongos"
-    server.replies["insert"] = {"ok": 0, "code": 20, "errmsg": message}
-    with pytest.raises(OperationFailure) as raised:
-        scripted.db.c.insert_one({})
-    assert raised.value.code == 20
-    expected = (
-        "This MongoDB deployment does not support retryable writes. "
-        "Please add retryWrites=false to your connection string."
-    )
-    assert str(raised.value).startswith(expected)
-
-    assert raised.value.details["errmsg"] == expected
-    assert isinstance(raised.value.__cause__, OperationFailure)
-    assert message in str(raised.value.__cause__)
-    with pytest.raises(OperationFailure, match="Transaction numbers"):
-        scripted.db.command("insert", "c", documents=[{}])
-
-
 def test_an_error_without_a_reply_is_put_in_other_words_too() -> None:
     error = OperationFailure("Transaction numbers are only allowed on a replica set", 20)
     better = with_retry_writes_hint(error)
