@@ -19,6 +19,7 @@ from gmongo.testing import EmbeddedDatabase, database_uri
 from tests.support.clients import Client, clients_of
 from tests.support.garbage import leave_out_what_lives
 from tests.support.recorder import Recorder
+from tests.support.tiers import tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
@@ -53,16 +54,14 @@ settings.load_profile("any machine")
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Each test is in one tier, and runs when that tier does or when its file is named."""
-    tier = config.getoption("--tier")
-    named = {
-        str((config.invocation_params.dir / each.split("::")[0]).resolve()) for each in config.args if ".py" in each
-    }
-
-    def is_wanted(item: pytest.Item) -> bool:
-        return tier == "all" or _is_long(item) == (tier == "long") or str(item.path) in named
-
-    config.hook.pytest_deselected(items=[item for item in items if not is_wanted(item)])
-    items[:] = filter(is_wanted, items)
+    tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
+    wanted: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        tier = "long" if _is_long(item) else "default"
+        (wanted if tier in tiers[item.path] else others).append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = wanted
 
 
 def _is_long(item: pytest.Item) -> bool:

@@ -34,9 +34,9 @@ _TESTS_OF = {
     "options": "unit",
     "wire": "tls",
 }  # others are called alike; what is in no package is of the API
-_READ_THE_TEXT = (  # of each file
-    "tests/unit/test_causes.py::test_an_error_has_a_cause",
-    "tests/unit/test_overloads.py::test_it_has_the_defaults_of_the_function",
+_READ_THE_TEXT = (  # of all files
+    "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause",
+    "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
 )
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # of all modules
 _LONGEST = 8.0  # seconds; a test that takes longer is never chosen
@@ -151,7 +151,7 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
             for files in (_LOOK_AT_ALL, _importing(drawn.file))
             for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
         ]
-    text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(f"{name}[{drawn.file}]"))]
+    text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(name))]
     if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
     quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_MANY_QUICK]

@@ -115,7 +115,7 @@ def test_quick_tests_come_before_those_of_a_branch(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_test_of_the_files_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "tests/unit/test_causes.py::test_an_error_has_a_cause[wire/tls.py]"
+    text = "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
     assert choose(known, a_line_of_a_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)

@@ -8,7 +8,7 @@ does not pass is in ``tests/spec/unified/skips.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -25,6 +25,7 @@ from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
 from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Rule, Use, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
+from tests.support.tiers import tiers_of
 
 # What waits, waits in virtual time: there are limits of 75 ms for what takes 50, which a busy machine would not keep,
 # and seconds of waiting. Encryption talks to servers that are not simulated.
@@ -41,12 +42,18 @@ def deployments() -> Iterator[Deployments]:
     started.close()
 
 
-def all_cases() -> list[Any]:
-    found = [parameter for file in valid_pass() for parameter in cases_of(file)]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "setting" in metafunc.fixturenames:
+        tiers = tiers_of(metafunc.config, metafunc.definition.path)
+        metafunc.parametrize(("file", "index", "setting"), all_cases(tiers))
+
+
+def all_cases(tiers: Set[str]) -> list[Any]:
+    found = [parameter for file in valid_pass() for parameter in cases_of(file, tiers)]
     return found or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-def cases_of(file: File) -> Iterator[Any]:
+def cases_of(file: File, tiers: Set[str]) -> Iterator[Any]:
     document = file.document
     entities = words_of(document.get("createEntities"))
     for index, case in enumerate(document["tests"]):
@@ -57,10 +64,11 @@ def cases_of(file: File) -> Iterator[Any]:
         elif "skipReason" in case:
             yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
         else:
-            words = entities | words_of(case)
             share = 2 if file.id.startswith(_COSTLY) else 1
             soon = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
-            for setting in possible:
+            chosen = [setting for setting in possible if ("default" if setting is soon else "long") in tiers]
+            words = entities | words_of(case) if chosen else entities
+            for setting in chosen:
                 rule = rule_for(Use(file.path.stem, case["description"], setting.topology, words))
                 marks = [] if setting is soon else [pytest.mark.long]
                 if rule is not None:
@@ -92,7 +100,6 @@ def waits(file: File) -> bool:
     return bool(words & _WAITS) and not words & _REAL_TIME
 
 
-@pytest.mark.parametrize(("file", "index", "setting"), all_cases())
 def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
     whole = content(file)
     document = deepcopy({**whole, "tests": whole["tests"][index : index + 1]})
@@ -111,7 +118,7 @@ def test_unified(file: File, index: int, setting: Setting, deployments: Deployme
 
 
 def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:
-    marks = [mark for parameter in all_cases() for mark in parameter.marks]
+    marks = [mark for parameter in all_cases({"default", "long"}) for mark in parameter.marks]
     given = {mark.kwargs["reason"] for mark in marks if mark.name != "long"}
     if HOW_TO_GET_THEM in given:
         pytest.skip(HOW_TO_GET_THEM)

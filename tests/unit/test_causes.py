@@ -8,12 +8,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import gmongo
 
 ROOT = Path(gmongo.__file__).parent
-FILES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py"))
 SETS_THE_CAUSE = {"self._failed", "self._timeout", "misread"}
 
 
@@ -26,8 +23,8 @@ def raised_in_handlers(node: ast.AST, handles: bool = False) -> Iterator[ast.Rai
         yield from raised_in_handlers(child, not function and (handles or isinstance(child, ast.ExceptHandler)))
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_an_error_has_a_cause(file: str) -> None:
-    for each in raised_in_handlers(ast.parse((ROOT / file).read_text("utf-8"))):
-        made_by = ast.unparse(each.exc.func) if isinstance(each.exc, ast.Call) else ""
-        assert each.cause is not None or made_by in SETS_THE_CAUSE, f"{file}:{each.lineno}"
+def test_error_raised_in_handler_names_its_cause() -> None:
+    for file in ROOT.rglob("*.py"):
+        for each in raised_in_handlers(ast.parse(file.read_text("utf-8"))):
+            made_by = ast.unparse(each.exc.func) if isinstance(each.exc, ast.Call) else ""
+            assert each.cause is not None or made_by in SETS_THE_CAUSE, f"{file}:{each.lineno}"

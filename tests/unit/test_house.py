@@ -195,9 +195,8 @@ def _has_attribute(module: str, class_name: str, attribute: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", sorted(set(names_in(ARCHITECTURE.read_text("utf-8")))))
-def test_what_the_map_names_is_there(name: str) -> None:
-    assert exists(name)
+def test_every_name_in_the_architecture_page_exists() -> None:
+    assert [name for name in names_in(ARCHITECTURE.read_text("utf-8")) if not exists(name)] == []
 
 
 @pytest.mark.parametrize("name", ["cmap/nothing.py", "nothing/", "Pool.nothing", "Nothing.check_out", "_clock.nothing"])

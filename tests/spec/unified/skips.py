@@ -6,7 +6,7 @@ are run and must fail. So a reason that has gone turns a test red.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -91,20 +91,22 @@ def rule_for(use: Use) -> Rule | None:
 
 def words_of(*parts: Any) -> frozenset[str]:
     """The words of parts of a file, for :class:`Use`."""
-    return frozenset(word for part in parts for word in _words(part, ""))
+    found: set[str] = set()
+    for part in parts:
+        _add_words(found, part, "")
+    return frozenset(found)
 
 
-def _words(value: Any, above: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
+def _add_words(found: set[str], value: Any, above: str) -> None:
+    if isinstance(value, dict):
         if "object" in value and "name" in value:
-            yield f"{value['name']}()"
+            found.add(f"{value['name']}()")
         for key, inner in value.items():
-            yield key
-            yield f"{above}.{key}"
-            yield from _words(inner, key)
+            found |= {key, f"{above}.{key}"}
+            _add_words(found, inner, key)
     elif isinstance(value, list):
         for inner in value:
-            yield from _words(inner, above)
+            _add_words(found, inner, above)
 
 
 def _absent(reason: str, words: str, holds: Callable[[], bool], **only: Any) -> Rule:
