@@ -42,6 +42,7 @@ MODULES = [
     importlib.import_module("gmongo.encryption"),
     importlib.import_module("gmongo.encryption_options"),
     importlib.import_module("gmongo.errors"),
+    importlib.import_module("gmongo.gridfs"),
     importlib.import_module("gmongo.mongo_client"),
     importlib.import_module("gmongo.monitoring"),
     importlib.import_module("gmongo.operations"),
@@ -88,7 +89,7 @@ OTHER_DEFAULTS = {
 
 
 def _pymongos(module: ModuleType) -> ModuleType:
-    return importlib.import_module(module.__name__.replace("gmongo", "pymongo"))
+    return importlib.import_module(module.__name__.replace("gmongo.gridfs", "gridfs").replace("gmongo", "pymongo"))
 
 
 def _methods() -> Iterator[tuple[str, Any, Any]]:
@@ -118,6 +119,59 @@ def test_arguments_have_pymongos_defaults() -> None:
                     different.add(f"{name}({parameter})")
     assert different == OTHER_DEFAULTS
     assert compared > 2000
+
+
+# Names, members and parameters
+
+OTHER_NAMES = {
+    "gmongo.encryption_options.check_min_pymongocrypt",
+    "gmongo.pool_options.get_container_env_info",
+    "gmongo.read_preferences.MovingAverage",
+    "gmongo.topology_description.updated_topology_description",
+    "gmongo.write_concern.validate_boolean",
+}
+OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_options", "validate_options"}
+
+
+def _lacks(theirs: Any, ours: Any) -> bool:
+    """Whether gmongo has no such name, or its class lacks a public member of PyMongo's class."""
+    public = {name for name in dir(theirs) if not name.startswith("_")} if inspect.isclass(theirs) else set()
+    return ours is None or not public <= set(dir(ours))
+
+
+@since("4.18")
+def test_modules_and_classes_have_pymongos_names() -> None:
+    found = {
+        f"{ours.__name__}.{name}"
+        for ours, theirs in ((each, _pymongos(each)) for each in MODULES)
+        for name, thing in vars(theirs).items()
+        if (inspect.isclass(thing) or inspect.isfunction(thing)) and not name.startswith(("_", "Async"))
+        if name in getattr(theirs, "__all__", ())
+        or thing.__module__.rpartition(".")[2] == theirs.__name__.rpartition(".")[2]
+        if _lacks(thing, getattr(ours, name, None))
+    }
+    assert found == OTHER_NAMES
+
+
+def _parameters(function: Any) -> tuple[list[str], bool]:
+    """The named parameters of a function in their order, and whether it hands any others on."""
+    found = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in found if each.kind not in rest], any(each.kind in rest for each in found)
+
+
+@since("4.18")
+def test_parameters_are_pymongos_in_their_order() -> None:
+    compared, different = 0, set()
+    for name, one, other in _methods():
+        if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
+            (theirs, _), (ours, is_open) = _parameters(one), _parameters(other)
+            common = [each for each in theirs if each in ours]
+            compared += 1
+            if ours[: len(common)] != common or (common != theirs and not is_open):
+                different.add(name)
+    assert different == OTHER_PARAMETERS
+    assert compared > 500
 
 
 # Constants

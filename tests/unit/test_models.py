@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import copy
-
 import pytest
 from bson.errors import InvalidBSON
 from bson.raw_bson import RawBSONDocument
-from bson.son import SON
 
-from gmongo._cursor_type import CursorType
 from gmongo.collation import Collation
 from gmongo.operations import (
     DeleteMany,
@@ -20,18 +16,10 @@ from gmongo.operations import (
     UpdateOne,
 )
 from gmongo.operations.keys import (
-    ASCENDING,
     DESCENDING,
-    GEO2D,
-    GEOSPHERE,
-    HASHED,
-    TEXT,
-    fields_document,
-    index_document,
     index_list,
-    index_name,
 )
-from gmongo.operations.models import ReturnDocument, checked_change
+from gmongo.operations.models import checked_change
 
 SET = {"$set": {"a": 1}}
 FILTERED = [
@@ -45,82 +33,10 @@ FILTERED_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateM
 filtered = pytest.mark.parametrize("make", FILTERED, ids=FILTERED_NAMES)
 
 
-def test_constants():
-    assert (ASCENDING, DESCENDING) == (1, -1)
-    assert (GEO2D, GEOSPHERE, HASHED, TEXT) == ("2d", "2dsphere", "hashed", "text")
-    kinds = (CursorType.NON_TAILABLE, CursorType.TAILABLE, CursorType.TAILABLE_AWAIT, CursorType.EXHAUST)
-    assert kinds == (0, 2, 34, 64)
-    assert (ReturnDocument.BEFORE, ReturnDocument.AFTER) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ("a", [("a", 1)]),
-        (["a", ("b", -1)], [("a", 1), ("b", -1)]),
-        ([["a", "2d"]], [("a", "2d")]),
-        ((("a", 1), ("b", "text")), [("a", 1), ("b", "text")]),
-        ({"b": 1, "a": -1}, [("b", 1), ("a", -1)]),
-        (SON([("a", "hashed")]), [("a", "hashed")]),
-        ({"a": 1}.items(), [("a", 1)]),
-        ({"score": {"$meta": "textScore"}}, [("score", {"$meta": "textScore"})]),
-    ],
-)
-def test_index_list_takes_every_form(keys, expected):
-    assert index_list(keys) == expected
-    assert list(index_document(keys).items()) == expected
-
-
 def test_index_list_with_a_direction():
     assert index_list("a", DESCENDING) == [("a", -1)]
     with pytest.raises(TypeError, match="name of a key must be a string"):
         index_list([("a", 1)], DESCENDING)
-
-
-@pytest.mark.parametrize(
-    ("keys", "error", "message"),
-    [
-        ([], ValueError, "at least one field"),
-        ({}, ValueError, "at least one field"),
-        (5, TypeError, "not 5"),
-        (None, TypeError, "not None"),
-        ([5], TypeError, "pair, not 5"),
-        ([("a", 1, 2)], ValueError, r"\('a', 1, 2\)"),
-        ([(1, 1)], TypeError, "name of a key must be a string, not 1"),
-        ({1: 1}, TypeError, "name of a key must be a string, not 1"),
-        ([("a", None)], TypeError, "direction of 'a'"),
-        ({"a": 1.5}, TypeError, "direction of 'a'.*1.5"),
-    ],
-)
-def test_malformed_keys_are_refused(keys, error, message):
-    with pytest.raises(error, match=message):
-        index_list(keys)
-
-
-def test_index_name():
-    assert index_name([("a", 1), ("b", -1), ("c", "2dsphere")]) == "a_1_b_-1_c_2dsphere"
-    assert index_name("a") == "a_1"
-
-
-def test_fields_document():
-    assert fields_document(["a", "b.c"]) == {"a": 1, "b.c": 1}
-    assert fields_document({"a"}) == {"a": 1}
-    assert fields_document([]) == {}
-    document = {"a": 0}
-    assert fields_document(document) is document
-
-
-@pytest.mark.parametrize("fields", ["abc", b"abc", 5, None, ["a", 1]])
-def test_malformed_projections_are_refused(fields):
-    with pytest.raises(TypeError, match=r"^columns must"):
-        fields_document(fields, option="columns")
-
-
-def test_insert_one():
-    document = {"a": 1}
-    insert = InsertOne(document, "db.coll")
-    assert insert.document is document
-    assert insert.namespace == "db.coll"
 
 
 @filtered
@@ -166,13 +82,6 @@ def test_upsert_is_a_flag(make):
         make({}, upsert=1)
 
 
-@pytest.mark.parametrize("make", FILTERED[2:4], ids=FILTERED_NAMES[2:4])
-def test_sort(make):
-    assert make({}).sort is None
-    assert list(make({}, sort={"b": 1, "a": -1}).sort.items()) == [("b", 1), ("a", -1)]
-    assert make({}, sort=[("a", -1)]).sort == {"a": -1}
-
-
 @pytest.mark.parametrize("model", [UpdateOne, UpdateMany])
 def test_updates_begin_with_an_operator_or_are_pipelines(model):
     assert model({}, SET).update == SET
@@ -186,14 +95,6 @@ def test_updates_begin_with_an_operator_or_are_pipelines(model):
     ):
         with pytest.raises(error, match=message):
             checked_change(model({}, update))
-
-
-@pytest.mark.parametrize("model", [UpdateOne, UpdateMany])
-def test_array_filters(model):
-    assert model({}, SET).array_filters is None
-    assert model({}, SET, array_filters=[{"x": 1}]).array_filters == [{"x": 1}]
-    with pytest.raises(TypeError, match="array_filters must be a list"):
-        model({}, SET, array_filters={"x": 1})
 
 
 def test_replacements_do_not_begin_with_an_operator():
@@ -211,16 +112,6 @@ def test_raw_replacements_are_not_decoded():
     with pytest.raises(InvalidBSON):
         raw["a"]
     assert ReplaceOne({}, raw).replacement is raw
-
-
-def test_equality_is_by_kind_and_contents():
-    assert UpdateOne({"a": 1}, SET, hint="x") == UpdateOne({"a": 1}, SET, hint="x")
-    assert UpdateOne({}, SET) != UpdateOne({}, SET, upsert=True)
-    assert UpdateOne({}, SET) != UpdateMany({}, SET)
-    assert DeleteOne({}) != DeleteMany({})
-    assert InsertOne({"a": 1}) == InsertOne({"a": 1})
-    assert IndexModel("a") == IndexModel([("a", 1)])
-    assert InsertOne({}) != {}
 
 
 COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
@@ -246,44 +137,6 @@ def test_every_argument_counts_for_equality_and_is_shown(kind, name):
     other = {**given, name: FIELDS[kind][name][1]}
     assert kind(**given) == kind(**given) != kind(**other)
     assert repr(kind(**given)) == repr(kind(**given)) != repr(kind(**other))
-
-
-def test_models_can_be_copied():
-    model = UpdateOne({"a": 1}, SET, hint="x", sort={"a": 1})
-    assert copy.deepcopy(model) == model
-
-
-def test_repr_shows_what_was_given():
-    assert repr(InsertOne({"a": 1})) == "InsertOne(document={'a': 1})"
-    assert repr(DeleteMany({}, hint="x")) == "DeleteMany(filter={}, hint='x')"
-    shown = "UpdateOne(filter={}, update={'$set': {'a': 1}}, upsert=False, sort={'a': 1})"
-    assert repr(UpdateOne({}, SET, upsert=False, sort={"a": 1})) == shown
-
-
-def test_index_model():
-    document = IndexModel([("a", 1), ("b", -1)], unique=True, collation=Collation("en")).document
-    assert document == {
-        "key": {"a": 1, "b": -1},
-        "name": "a_1_b_-1",
-        "unique": True,
-        "collation": {"locale": "en"},
-    }
-    assert list(document["key"]) == ["a", "b"]
-    assert IndexModel("a", name="mine").document == {"key": {"a": 1}, "name": "mine"}
-    assert IndexModel("a", name=None, collation=None).document == {"key": {"a": 1}, "name": "a_1"}
-
-
-def test_search_index_model():
-    definition = {"mappings": {"dynamic": True}}
-    assert SearchIndexModel(definition).document == {"definition": definition}
-    assert SearchIndexModel(definition, "mine", "vectorSearch", x=1).document == {
-        "definition": definition,
-        "name": "mine",
-        "type": "vectorSearch",
-        "x": 1,
-    }
-    with pytest.raises(TypeError, match="definition must be a mapping"):
-        SearchIndexModel("mine")
 
 
 @pytest.mark.parametrize(

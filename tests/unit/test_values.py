@@ -5,8 +5,17 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
+from typing import Any
+
+import pytest
 
 from gmongo import monitoring
+from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.collation import Collation
+from gmongo.read_preferences import Nearest, Secondary
+from gmongo.results import InsertOneResult, UpdateResult
+from gmongo.server_api import ServerApi
+from gmongo.server_type import SERVER_TYPE
 from tests.unit.test_layers import MODULES
 
 # What is filled in by its owner, or by a callback of the application's.
@@ -65,3 +74,55 @@ def test_an_event_is_equal_to_itself_and_has_no_room_for_more() -> None:
         assert one == one and one != other and hash(one) != hash(other), name
         assert not hasattr(one, "__dict__") or sys.version_info < (3, 11), name
         assert each.__repr__ is not object.__repr__ and not each.__dataclass_params__.repr, name
+
+
+def test_documents_of_values_are_copies() -> None:
+    """A change of a returned document changes no value."""
+    preference, collation = Secondary([{"dc": "east"}]), Collation("en")
+    for each in (preference.document, collation.document, preference.tag_sets):
+        each.clear()  # type: ignore[attr-defined]
+    assert preference.document == {"mode": "secondary", "tags": [{"dc": "east"}]}
+    assert collation.document == {"locale": "en"}
+
+
+def test_hedge_is_sent_with_a_warning_that_names_the_caller() -> None:
+    with pytest.warns(DeprecationWarning, match="hedged reads") as caught:
+        preference = Nearest(hedge={"enabled": True})
+    assert preference.document == {"mode": "nearest", "hedge": {"enabled": True}}
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("options", [{"caseFirst": True}, {"strength": True}, {"strength": "1"}])
+def test_collation_refuses_a_wrong_type_by_the_name_of_its_option(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"collation {next(iter(options))} must be"):
+        Collation("en", **options)
+
+
+@pytest.mark.parametrize("value", [ServerApi("1"), InsertOneResult(1, True)])
+def test_values_of_users_cannot_be_changed(value: Any) -> None:
+    for name in ("version", "inserted_id"):
+        with pytest.raises(AttributeError):
+            setattr(value, name, None)
+
+
+@pytest.mark.parametrize(
+    ("raw", "in_client_bulk", "matched", "upserted_id"),
+    [
+        ({"n": 1, "upserted": None}, False, 1, None),
+        ({"n": 1, "upserted": {"_id": None}}, True, 1, None),
+        ({"n": 1, "upserted": {"_id": 5}}, True, 1, 5),
+    ],
+)
+def test_update_result_unwraps_the_upserted_id_of_a_client_bulk(
+    raw: dict[str, Any], in_client_bulk: bool, matched: int, upserted_id: Any
+) -> None:
+    result = UpdateResult(raw, True, in_client_bulk)
+    assert (result.matched_count, result.upserted_id, result.did_upsert) == (matched, upserted_id, True)
+
+
+def test_types_of_servers_and_topologies_have_their_numbers() -> None:
+    kinds = "Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer"
+    assert SERVER_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
+    kinds = "Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced"
+    assert TOPOLOGY_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
+    assert TOPOLOGY_TYPE.name_of(TOPOLOGY_TYPE.Sharded) == "Sharded"
