@@ -251,6 +251,7 @@ def test_what_an_option_takes(option: Option, rules: tuple[Good, Bad]) -> None:
         assert type(found) is type(value if expected is SAME else expected), value
 
 
+@pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")
 @pytest.mark.parametrize(("option", "rules"), NAMED, ids=identifier)
 def test_what_an_option_refuses(option: Option, rules: tuple[Good, Bad]) -> None:
     for rule, kind, values in rules[1]:

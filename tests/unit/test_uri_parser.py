@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import datetime
 import sys
 import threading
 import warnings
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote_plus
 
 import dns.resolver
 import gevent
 import pytest
-from bson.binary import UuidRepresentation
-from bson.codec_options import CodecOptions, DatetimeConversion, TypeRegistry
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gmongo._threads import caught
 from gmongo.errors import ConfigurationError, InvalidURI
@@ -22,152 +16,22 @@ from gmongo.options import (
     OPTIONS,
     Source,
     check_combination,
-    codec_options,
     connection_string,
     read_preference,
     srv,
-    tls_enabled,
     validate_keyword_options,
-    write_concern,
 )
 from gmongo.options.uri import read_uri
-from gmongo.read_preferences import Primary, ReadPreference, Secondary
+from gmongo.read_preferences import ReadPreference, Secondary
 from gmongo.uri_parser import (
-    parse_host,
-    parse_ipv6_literal_host,
     parse_uri,
-    parse_userinfo,
-    split_hosts,
     split_options,
 )
 
 SECRET = "hunter2"
 
 
-class TestHosts:
-    @pytest.mark.parametrize(
-        ("entity", "expected"),
-        [
-            ("Example.COM", ("example.com", 27017)),
-            ("example.com:1", ("example.com", 1)),
-            ("10.0.0.1:65535", ("10.0.0.1", 65535)),
-            ("[::1]", ("::1", 27017)),
-            ("[FE80::1]:27018", ("fe80::1", 27018)),
-            ("/tmp/Mongo.sock", ("/tmp/Mongo.sock", None)),
-        ],
-    )
-    def test_parse_host(self, entity: str, expected: tuple[str, int | None]) -> None:
-        assert parse_host(entity) == expected
-
-    @pytest.mark.parametrize(
-        "entity",
-        [
-            "",
-            ":27017",
-            "a:",
-            "a:0",
-            "a:65536",
-            "a:-1",
-            "a:b",
-            "a:b:c",
-            "a::27017",
-            "[::1",
-            "[]",
-            "[::1]x",
-            "[::1]:x",
-        ],
-    )
-    def test_malformed_hosts(self, entity: str) -> None:
-        with pytest.raises(ConfigurationError) as raised:
-            parse_host(entity)
-        assert isinstance(raised.value, ValueError)
-
-    def test_split_hosts_uses_the_default_port(self) -> None:
-        assert split_hosts("a,b:2,/x/y.sock", 5) == [("a", 5), ("b", 2), ("/x/y.sock", None)]
-        with pytest.raises(ConfigurationError, match="comma too many"):
-            split_hosts("a,,b")
-
-    def test_ipv6_literal_keeps_its_port_as_text(self) -> None:
-        assert parse_ipv6_literal_host("[::1]:27018", 27017) == ("::1", "27018")
-        assert parse_ipv6_literal_host("[::1]", None) == ("::1", None)
-
-
-class TestUserinfo:
-    @pytest.mark.parametrize(
-        ("userinfo", "expected"),
-        [
-            ("alice", ("alice", "")),
-            ("alice:", ("alice", "")),
-            ("alice:p%40ss+word", ("alice", "p@ss word")),
-            ("alice:a+b=c", ("alice", "a+b=c")),
-            ("a%3Ab:c%2Bd", ("a:b", "c+d")),
-        ],
-    )
-    def test_decoding(self, userinfo: str, expected: tuple[str, str]) -> None:
-        assert parse_userinfo(userinfo) == expected
-
-    @given(st.text(min_size=1), st.text())
-    def test_what_quote_plus_encoded_comes_back(self, username: str, password: str) -> None:
-        try:
-            userinfo = f"{quote_plus(username)}:{quote_plus(password)}"
-        except UnicodeEncodeError:
-            return
-        assert parse_userinfo(userinfo) == (username, password)
-
-    @pytest.mark.parametrize("userinfo", ["", ":x", "a:b:c", "a@b", "a%", "a%4", "a:%zz"])
-    def test_what_is_not_encoded_is_refused(self, userinfo: str) -> None:
-        with pytest.raises(InvalidURI, match=r"^the username"):
-            parse_userinfo(userinfo)
-
-
 class TestMalformedUris:
-    @pytest.mark.parametrize(
-        "uri",
-        [
-            "",
-            "mongo://localhost:27017",
-            "mongodb://",
-            "mongodb:///",
-            "mongodb://localhost::27017",
-            "mongodb://localhost::27017/",
-            "mongodb://::",
-            "mongodb://localhost,localhost::",
-            "mongodb://localhost:-1",
-            "mongodb://localhost:0/",
-            "mongodb://localhost:65536",
-            "mongodb://localhost:foo",
-            "mongodb://[::1]:-1",
-            "mongodb://[::1]:0/",
-            "mongodb://[::1]:65536/",
-            "mongodb://example.com/?w",
-            "mongodb://example.com/?w=1&",
-            "mongodb://example.com/?w=1;journal=true&tls=true",
-            "mongodb://example.com/?authSource=",
-            "mongodb://alice:foo:bar@127.0.0.1",
-            "mongodb://alice@@127.0.0.1",
-            "mongodb://alice@foo:bar@127.0.0.1",
-            "mongodb://alice/@localhost/db",
-            "mongodb://alice/bob:foo@localhost/db",
-            "mongodb://alice:foo/bar@localhost/db",
-            "mongodb:///tmp/mongodb-27017.sock/",
-            "mongodb://%2Ftmp%2Fmongodb-27017.sock:27017",
-            "mongodb://exam%70le.com",
-            "mongodb://localhost/a$b",
-            "mongodb://localhost/a%20b",
-            "mongodb://localhost/.coll",
-            "mongodb+srv://a.example.com,b.example.com",
-            "mongodb+srv://a.example.com:27018",
-            "mongodb+srv://127.0.0.1",
-            "mongodb+srv://[::1]",
-            "mongodb+srv://a..example.com",
-            "mongodb+rawsrv://tcp.example.com",
-        ],
-    )
-    @pytest.mark.parametrize("warn", [False, True])
-    def test_refused(self, uri: str, warn: bool) -> None:
-        with pytest.raises(ConfigurationError):
-            parse_uri(uri, warn=warn)
-
     def test_a_uri_must_be_a_string(self) -> None:
         with pytest.raises(InvalidURI, match="bytes"):
             parse_uri(b"mongodb://localhost")  # type: ignore[arg-type]
@@ -198,40 +62,6 @@ class TestMalformedUris:
 
 
 class TestOptions:
-    def test_values_are_converted(self) -> None:
-        result = parse_uri(
-            "mongodb://a:b@h1,h2:3/db.coll.x?maxPoolSize=5&serverSelectionTimeoutMS=500&ssl=true&connectTimeoutMS=0"
-            "&socketTimeoutMS=0&maxIdleTimeMS=0&waitQueueTimeoutMS=0&localThresholdMS=9&timeoutMS=0&appName=a%20b"
-        )
-        assert result["options"] == {
-            "maxPoolSize": 5,
-            "serverSelectionTimeoutMS": 0.5,
-            "tls": True,
-            "connectTimeoutMS": None,
-            "socketTimeoutMS": None,
-            "maxIdleTimeMS": None,
-            "waitQueueTimeoutMS": None,
-            "localThresholdMS": 9.0,
-            "timeoutMS": 0.0,
-            "appName": "a b",
-        }
-        assert list(result["options"])[:2] == ["maxPoolSize", "serverSelectionTimeoutMS"]
-        assert isinstance(result["options"], dict)
-        assert result["options"]["MAXPOOLSIZE"] == result["options"].get("maxpoolsize") == 5
-        assert "appname" in result["options"]
-        for absent in ("ssl", "w"):
-            with pytest.raises(KeyError, match=absent):
-                result["options"][absent]
-        del result["options"]
-        assert result == {
-            "nodelist": [("h1", 27017), ("h2", 3)],
-            "username": "a",
-            "password": "b",
-            "database": "db",
-            "collection": "coll.x",
-            "fqdn": None,
-        }
-
     def test_options_of_a_client_are_found_in_any_case(self) -> None:
         options = read_uri("mongodb://h/?maxPoolSize=5", None)["options"]
         assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
@@ -246,13 +76,6 @@ class TestOptions:
             assert read("mongodb://h/?nosuch=5", validate=False)["options"] == {"nosuch": "5"}
             assert read("mongodb://h/?ssl=true")["options"] == {"tls": True}
 
-    def test_a_unix_domain_socket_has_no_port(self) -> None:
-        result = parse_uri("mongodb://%2Ftmp%2FMongo.sock,h/db")
-        assert result["nodelist"] == [("/tmp/Mongo.sock", None), ("h", 27017)]
-
-    def test_an_ipv6_zone_is_decoded(self) -> None:
-        assert parse_uri("mongodb://[fe80::1%25eth0]:1")["nodelist"] == [("fe80::1%eth0", 1)]
-
     def test_read_preference_tags_make_a_list(self) -> None:
         options = read_uri(
             "mongodb://h/?readPreference=secondary&maxStalenessSeconds=100"
@@ -260,25 +83,6 @@ class TestOptions:
             None,
         )["options"]
         assert read_preference(options) == Secondary([{"dc": "ny", "rack": "1"}, {}], 100)
-
-    def test_a_delimiter_that_is_encoded_is_a_part_of_a_tag(self) -> None:
-        tags = "a%3Ab:c%2Cd,e:f:g+h"
-        expected = [{"a:b": "c,d", "e": "f:g h"}]
-        assert split_options(f"readPreferenceTags={tags}")["readPreferenceTags"] == expected
-        assert validate_keyword_options({"readPreferenceTags": tags})["readpreferencetags"] == expected
-
-    def test_semicolons_separate_too(self) -> None:
-        assert split_options("w=1;journal=true") == {"w": 1, "journal": True}
-
-    def test_without_validation_values_stay_strings(self) -> None:
-        assert split_options("maxPoolSize=x&ssl=true&foo=1", validate=False) == {
-            "maxPoolSize": "x",
-            "tls": "true",
-            "foo": "1",
-        }
-
-    def test_without_normalisation_aliases_stay(self) -> None:
-        assert split_options("ssl=true", normalize=False) == {"ssl": True}
 
     def test_a_deprecated_name_gives_its_value_to_the_new_one(self) -> None:
         with pytest.warns(UserWarning, match="'wtimeout' is deprecated; use 'wTimeoutMS'"):
@@ -307,92 +111,7 @@ class TestOptions:
             parse_uri(f"mongodb://h/?{option}=x")
 
 
-GOOD_VALUES = [
-    ("maxPoolSize", 0, 0),
-    ("maxPoolSize", None, None),
-    ("maxPoolSize", "7", 7),
-    ("maxIdleTimeMS", 1500, 1.5),
-    ("maxIdleTimeMS", 0, None),
-    ("maxConnecting", 1, 1),
-    ("waitQueueTimeoutMS", 0, None),
-    ("waitQueueTimeoutMS", 5.5, 0.0055),
-    ("connectTimeoutMS", None, None),
-    ("timeoutMS", None, None),
-    ("serverSelectionTimeoutMS", 0, 0.0),
-    ("heartbeatFrequencyMS", 500, 0.5),
-    ("wTimeoutMS", 2**40, 2**40),
-    ("w", "majority", "majority"),
-    ("w", "2", 2),
-    ("tlsCAFile", b"/ca.pem", "/ca.pem"),
-    ("readPreferenceTags", [{"dc": "ny"}, "dc:la"], [{"dc": "ny"}, {"dc": "la"}]),
-    ("authMechanismProperties", {"OIDC_CALLBACK": len}, {"OIDC_CALLBACK": len}),
-    ("uuidRepresentation", "standard", UuidRepresentation.STANDARD),
-    ("datetime_conversion", "DATETIME_AUTO", DatetimeConversion.DATETIME_AUTO),
-    ("tz_aware", None, False),
-    ("document_class", None, dict),
-    ("baseBackoffMS", 50, 0.05),
-    ("maxAdaptiveRetries", 2, 2),
-    ("srvAllowedHostsSuffix", ".Example.COM.", "example.com"),
-    ("srvAllowedHostsSuffix", "localhost", "localhost"),
-]
-
-BAD_VALUES = [
-    ("maxPoolSize", -1, ValueError),
-    ("maxPoolSize", 1.5, TypeError),
-    ("maxPoolSize", True, TypeError),
-    ("maxPoolSize", "a", ValueError),
-    ("maxPoolSize", 2**31, ValueError),
-    ("minPoolSize", None, TypeError),
-    ("maxConnecting", 0, ValueError),
-    ("maxIdleTimeMS", -1, ValueError),
-    ("waitQueueTimeoutMS", "nan", ValueError),
-    ("connectTimeoutMS", 10**9, ValueError),
-    ("serverSelectionTimeoutMS", None, TypeError),
-    ("heartbeatFrequencyMS", 0, ValueError),
-    ("maxStalenessSeconds", 0, ValueError),
-    ("zlibCompressionLevel", 10, ValueError),
-    ("appName", "\N{SNOWMAN}" * 43, ValueError),
-    ("retryWrites", 1, TypeError),
-    ("retryWrites", "yes", ValueError),
-    ("w", -1, ValueError),
-    ("w", 1.5, TypeError),
-    ("authMechanism", "MONGODB-CR", ValueError),
-    ("authMechanismProperties", "ALLOWED_HOSTS:x", ValueError),
-    ("readPreference", "Secondary", ValueError),
-    ("read_preference", "secondary", TypeError),
-    ("readPreferenceTags", "dc", ValueError),
-    ("compressors", 5, TypeError),
-    ("uuidRepresentation", 4, ValueError),
-    ("datetime_conversion", "never", ValueError),
-    ("unicode_decode_error_handler", "loud", ValueError),
-    ("serverMonitoringMode", "push", ValueError),
-    ("srvServiceName", "_mongodb", ValueError),
-    ("srvAllowedHostsSuffix", "com", ValueError),
-    ("srv_host_validator", "notacallable", TypeError),
-    ("server_selector", 5, TypeError),
-    ("server_api", "1", TypeError),
-    ("event_listeners", len, TypeError),
-    ("event_listeners", [len], TypeError),
-    ("document_class", int, TypeError),
-    ("type_registry", {}, TypeError),
-    ("tzinfo", "UTC", TypeError),
-    ("username", 5, TypeError),
-    ("tlsCAFile", 5, TypeError),
-]
-
-
 class TestKeywords:
-    @pytest.mark.parametrize(("name", "value", "expected"), GOOD_VALUES)
-    def test_good_values(self, name: str, value: Any, expected: Any) -> None:
-        assert validate_keyword_options({name: value}) == {name.lower(): expected}
-
-    @pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")
-    @pytest.mark.parametrize(("name", "value", "error"), BAD_VALUES)
-    def test_bad_values(self, name: str, value: Any, error: type[Exception]) -> None:
-        with pytest.raises(error, match=name) as raised:
-            validate_keyword_options({name: value})
-        assert isinstance(raised.value, ConfigurationError)
-
     def test_aliases_are_resolved(self) -> None:
         assert validate_keyword_options({"ssl": True, "j": False}) == {"tls": True, "journal": False}
         assert validate_keyword_options({"max_adaptive_retries": 3, "enable_overload_retargeting": True}) == {
@@ -479,35 +198,6 @@ class TestCombinations:
 
 
 class TestClientValues:
-    def test_defaults(self) -> None:
-        assert codec_options({}) == CodecOptions()
-        assert write_concern({}).is_server_default
-        assert read_preference({}) == Primary()
-        assert not tls_enabled({})
-
-    def test_codec_options(self) -> None:
-        registry = TypeRegistry()
-        options = validate_keyword_options(
-            {
-                "tz_aware": True,
-                "tzinfo": datetime.timezone.utc,
-                "uuidRepresentation": "standard",
-                "type_registry": registry,
-                "unicode_decode_error_handler": "ignore",
-                "datetime_conversion": "DATETIME_CLAMP",
-            }
-        )
-        codecs = codec_options(options)
-        assert (codecs.tz_aware, codecs.tzinfo) == (True, datetime.timezone.utc)
-        assert codecs.uuid_representation == UuidRepresentation.STANDARD
-        assert codecs.type_registry is registry
-        assert codecs.unicode_decode_error_handler == "ignore"
-        assert codecs.datetime_conversion == DatetimeConversion.DATETIME_CLAMP
-
-    def test_write_concern(self) -> None:
-        options = validate_keyword_options({"w": 2, "wTimeoutMS": 50, "journal": True})
-        assert write_concern(options).document == {"w": 2, "wtimeout": 50, "j": True}
-
     def test_a_read_preference_object_wins(self) -> None:
         options = validate_keyword_options({"read_preference": ReadPreference.NEAREST, "readPreference": "secondary"})
         assert read_preference(options) is ReadPreference.NEAREST
@@ -515,12 +205,6 @@ class TestClientValues:
     def test_primary_with_tags_is_refused(self) -> None:
         with pytest.raises(ConfigurationError, match="tags"):
             read_preference(validate_keyword_options({"readPreferenceTags": "dc:ny"}))
-
-    def test_other_tls_options_turn_tls_on(self) -> None:
-        assert tls_enabled({"tlscafile": "ca.pem"})
-        assert tls_enabled({"tlsinsecure": False})
-        assert not tls_enabled({"tlscafile": None})
-        assert not tls_enabled({"tls": False})
 
 
 class Records:
@@ -598,18 +282,6 @@ class TestSrv:
         records(target)
         with pytest.raises(ConfigurationError, match="does not allow"):
             parse_uri(f"mongodb+srv://{host}")
-
-    @pytest.mark.parametrize(
-        ("host", "target"),
-        [
-            ("localhost", "a.localhost"),
-            ("mongo.local", "a.mongo.local"),
-            ("test.build.10gen.cc", "test.build.10gen.cc"),
-        ],
-    )
-    def test_hosts_inside_the_domain_are_accepted(self, records: Any, host: str, target: str) -> None:
-        records(target)
-        assert parse_uri(f"mongodb+srv://{host}")["nodelist"] == [(target, 27017)]
 
     def test_an_allowed_suffix_replaces_the_own_domain(self, records: Any) -> None:
         records("CLUSTER.MONGODB.COM.")
