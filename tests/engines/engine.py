@@ -185,7 +185,8 @@ class Server:
 
         :raises MissingEngineError: it does not; the message has its own last words.
         """
-        self._process = process = TetheredProcess("tests.engines.child:main", self._command, cwd=_ROOT)
+        program, *arguments = self._command
+        self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
         deadline = monotonic() + _START_LIMIT
         while not self._answers():
             if process.poll() is not None or monotonic() > deadline:

@@ -18,13 +18,10 @@ from gmongo.testing import DeploymentProcess
 from tests.differential.judge import Judgement, Verdict, judge
 from tests.differential.portrait import Raised
 from tests.differential.scene import GMONGO, PYMONGO, Driver, Outcome, Scene, _fault_of_unacknowledged
-from tests.differential.test_seeded_bugs import SEEDS
 
 from .engine import Engine, MissingEngineError, Server, run
 
 _ROW = "c.find_one({'_id': 1})"
-_SEEDED = """c = Client(uuidRepresentation="standard").differential.things
-c.count_documents({"_id": U})"""
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +35,6 @@ def known() -> Iterator[Scene]:
 
 def _judged(scene: Scene, source: str) -> Judgement:
     return judge(scene, source, lambda: scene)
-
-
-def test_a_seeded_difference_is_found(known: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _judged(known, _SEEDED).verdict is Verdict.SAME
-    seed, _ = SEEDS["aggregations_ignore_codec_options"]
-    seed(monkeypatch)
-    found = _judged(known, _SEEDED)
-    assert (found.verdict, found.reason) == (Verdict.DIFFERENT, "")
 
 
 @pytest.mark.parametrize(

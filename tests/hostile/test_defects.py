@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections import Counter
 from typing import Any
 
 import bson
 import gevent
 import pytest
-from bson import Int64, ObjectId, Timestamp
+from bson import Int64, Timestamp
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
-from bson.raw_bson import RawBSONDocument
 
 from gmongo import InsertOne, MongoClient
 from gmongo.errors import (
-    ConfigurationError,
     InvalidOperation,
-    OperationFailure,
     ProtocolError,
     ServerSelectionTimeoutError,
 )
-from gmongo.events.log import document_text
 from gmongo.testing import Deployment, VirtualTime
-from gmongo.wire import reply_schema as schema
-from tests.hostile.mutation import nested
 from tests.hostile.witness import Commands, check_at_rest, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -101,60 +94,6 @@ def test_a_false_topology_version_in_an_error_is_refused() -> None:
 # Hello's numbers
 
 
-NUMBERS = {
-    "maxWriteBatchSize": (0, -1, 1.5, float("nan"), "10", True),
-    "maxBsonObjectSize": (0, -1, 2**40, float("inf")),
-    "maxMessageSizeBytes": (0, -48_000_000, 2**31 - 1),
-    "maxWireVersion": (-1, 2**40, "21"),
-    "minWireVersion": (-1, None.__class__),
-    "logicalSessionTimeoutMinutes": (-1, 0.5),
-    "setVersion": (1.5, "1"),
-    "connectionId": ("7", 0.5),
-}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [(field, value) for field, values in NUMBERS.items() for value in values if not isinstance(value, type)],
-)
-def test_a_number_out_of_its_range_is_as_good_as_not_there(field: str, value: Any) -> None:
-    """The client works with what is usual, or says at once that the server is too old: it does not look on in vain."""
-    with ScriptedServer() as server:
-        server.hello_extra = {field: value}
-        server.replies["insert"] = lambda command: {"ok": 1, "n": len(command["documents"])}
-        with client_of(server, serverSelectionTimeoutMS=60_000) as client, gevent.Timeout(5):
-            if field == "maxWireVersion":
-                with pytest.raises(ConfigurationError, match="wire version 0"):
-                    client.d.c.insert_many([{}, {}])
-            else:
-                assert len(client.d.c.insert_many([{}, {}]).inserted_ids) == 2
-                assert len(server.commands("insert")) == 1
-
-
-def test_whole_numbers_may_come_as_doubles() -> None:
-    with ScriptedServer() as server:
-        server.hello_extra = {"maxWriteBatchSize": 2.0, "maxWireVersion": 21.0, "connectionId": 7.0}
-        with client_of(server) as client:
-            client.d.c.insert_many([{}, {}, {}])
-        assert [len(each["documents"]) for each in server.commands("insert")] == [2, 1]
-
-
-@pytest.mark.parametrize("date", [5, "now", {"$date": 1}])
-def test_a_last_write_that_is_no_date_is_refused(date: Any) -> None:
-    with ScriptedServer() as server:
-        server.hello_extra = {"lastWrite": {"lastWriteDate": date}}
-        with (
-            client_of(server, serverSelectionTimeoutMS=60) as client,
-            pytest.raises(ServerSelectionTimeoutError, match="lastWrite"),
-        ):
-            client.d.c.find_one()
-
-
-@pytest.mark.parametrize("address", ["a:0", "a:65536", "a:-1", "a:1x", "[::1]27017", "", ":27017", "a\0b:1", "a:"])
-def test_an_address_that_is_none_is_refused(address: str) -> None:
-    assert schema.broken({"hosts": [address]}, schema.HELLO)
-
-
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
 def test_a_host_that_cannot_be_looked_up_is_said_so_and_not_printed(host: str) -> None:
     with (
@@ -177,11 +116,6 @@ def test_a_thousand_hosts_are_refused_at_once(virtual_time: VirtualTime) -> None
             assert len(client.topology_description.server_descriptions()) == 1
 
 
-def test_as_many_hosts_as_a_replica_set_may_have_are_taken() -> None:
-    hosts = [f"127.0.0.1:{number}" for number in range(1, 50)]
-    assert schema.broken({"hosts": hosts}, schema.HELLO) is None
-
-
 # Replies to commands
 
 
@@ -199,33 +133,6 @@ def test_the_failure_of_a_decoder_of_the_applications_stays_what_it_is() -> None
             client.d.c.with_options(codec_options=options).find_one()
         client.d.command("ping")
         assert server.connection_count == 2  # the monitor's, and one that goes on being used
-
-
-class Shout(TypeDecoder):
-    bson_type = str
-
-    def transform_bson(self, value: str) -> Any:
-        return ["loud", value]
-
-
-class Moment(TypeDecoder):
-    bson_type = Timestamp
-
-    def transform_bson(self, value: Timestamp) -> Any:
-        return value.time
-
-
-def test_the_applications_types_do_not_reach_what_the_driver_reads() -> None:
-    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Shout(), Moment()]))
-    good = {"ok": 1, "text": "a", "$clusterTime": {"clusterTime": Timestamp(9, 1)}, "operationTime": Timestamp(9, 1)}
-    bad = {"ok": 0, "code": 59, "errmsg": "no", "errorLabels": ["a"]}
-    with ScriptedServer({"one": good, "two": bad}) as server, client_of(server) as client:
-        assert client.d.command("one", codec_options=options)["text"] == ["loud", "a"]
-        with pytest.raises(OperationFailure, match="no"):
-            client.d.command("two", codec_options=options)
-        client.d.command("ping")
-        assert server.commands("ping")[-1]["$clusterTime"] == good["$clusterTime"]
-        assert server.connection_count == 2
 
 
 def test_documents_that_the_options_do_not_allow_do_not_cost_the_connection() -> None:
@@ -247,37 +154,6 @@ def test_a_started_event_is_ended_when_the_reply_cannot_be_shown(cursor: Any) ->
         with pytest.raises(ProtocolError):
             list(client.d.c.find())
         check_at_rest(client, commands)
-
-
-@pytest.mark.parametrize("document", [nested(5000, False), {"a": nested(5000, True)}], ids=["documents", "lists"])
-def test_a_document_that_is_too_deep_for_the_log_is_shown_to_its_100th_level(document: Any) -> None:
-    text = document_text(document)
-    assert text.startswith('{"a": ')
-    assert "(more than 100 levels)" in text
-
-
-def test_surplus_bytes_cost_the_connection_and_not_the_next_operation() -> None:
-    with ScriptedServer() as server, client_of(server) as client:
-        client.d.command("ping")
-        server.fail("find", lambda peer, message: peer.send(message + b"surplus"))
-        assert client.d.c.find_one({"_id": 1}) == {"_id": 1}
-        assert client.d.c.find_one({"_id": 2}) == {"_id": 2}
-        assert len(set(server.connections_of("find"))) == 2
-
-
-@pytest.mark.parametrize("element", [5, "x", [1], None], ids=str)
-def test_a_batch_of_what_is_no_document(element: Any) -> None:
-    raw: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
-    with ScriptedServer({"find": cursor_reply([element])}) as server, client_of(server) as client:
-        for read in (
-            client.d.c.find_one,
-            lambda: list(client.d.c.find()),
-            client.d.c.with_options(codec_options=raw).find_one,
-            lambda: list(client.d.c.with_options(codec_options=raw).find()),
-            lambda: list(client.d.c.find_raw_batches()),
-        ):
-            with pytest.raises(ProtocolError, match="document"):
-                read()
 
 
 def test_write_errors_that_name_no_statement() -> None:
@@ -345,27 +221,6 @@ def test_close_from_another_thread_is_refused() -> None:
 
 
 # The table of shapes is complete: whatever of a reply is replaced by another type is refused or does no harm.
-
-
-def test_every_rule_refuses_something_and_accepts_something() -> None:
-    good: dict[str, Any] = {
-        "hosts": ["a:1"], "passives": [], "arbiters": [], "me": "a:1", "primary": "a:1", "setName": "s", "tags": {},
-        "topologyVersion": {"processId": ObjectId(), "counter": Int64(1)}, "lastWrite": {}, "electionId": ObjectId(),
-        "$clusterTime": {"clusterTime": Timestamp(1, 1)}, "serviceId": ObjectId(), "speculativeAuthenticate": {},
-        "saslSupportedMechs": ["PLAIN"], "ok": 1, "code": 1, "errmsg": "", "$err": "", "errorLabels": [], "errInfo": {},
-        "writeConcernError": {}, "index": 0, "operationTime": Timestamp(1, 1), "recoveryToken": {}, "id": 0, "ns": ".",
-        "postBatchResumeToken": {}, "n": 0, "nModified": 0, "writeErrors": [], "upserted": [],
-    }  # fmt: skip
-    tables = (
-        schema.ERROR, schema.WRITE_CONCERN_ERROR, schema.WRITE_ERROR, schema.TIMES, schema.HELLO, schema.HELLO_NUMBERS,
-        schema.CURSOR, schema.WRITE,
-    )  # fmt: skip
-    refused: Counter[str] = Counter()
-    for table in tables:
-        for field, check in table.items():
-            assert check(good.get(field, 7)) is None, field
-            refused[field] += check(bson.Regex("x")) is not None
-    assert all(refused.values())
 
 
 # Transactions behind a load balancer

@@ -101,43 +101,6 @@ def test_all_names_of_the_packages_are_exported():
     assert run(program).split() == []
 
 
-def test_version_is_that_of_the_pymongo_whose_api_is_kept():
-    program = """
-        import pymongo, gmongo
-        assert gmongo.version != pymongo.version
-        print(pymongo.version, pymongo.__version__, pymongo.get_version_string(), pymongo.version_tuple)
-    """
-    number = tuple(int(part) for part in PYMONGO_VERSION.split("."))
-    assert run(program) == f"{PYMONGO_VERSION} {PYMONGO_VERSION} {PYMONGO_VERSION} {number}"
-
-
-def test_bson_is_untouched():
-    program = """
-        import sys, bson, importlib.machinery
-        found = importlib.machinery.PathFinder.find_spec("bson")
-        assert bson.__spec__.origin == found.origin
-        assert bson.has_c()
-    """
-    run(program)
-
-
-@pytest.mark.parametrize(("raised", "caught"), [("gmongo", "pymongo"), ("pymongo", "gmongo")])
-def test_an_error_is_caught_by_either_name(raised, caught, uri):
-    program = f"""
-        import os, {raised}, {caught}.errors
-        from gevent import monkey
-        monkey.patch_all()
-        with {raised}.MongoClient(os.environ["MONGODB_URI"]) as client:
-            client.test.caught.delete_many({{}})
-            client.test.caught.insert_one({{"_id": 1}})
-            try:
-                client.test.caught.insert_one({{"_id": 1}})
-            except {caught}.errors.DuplicateKeyError as error:
-                print(isinstance(error, {raised}.errors.PyMongoError))
-    """
-    assert run(program, uri=uri) == "True"
-
-
 @pytest.mark.parametrize(
     ("what", "reason"),
     [
@@ -181,66 +144,6 @@ def test_any_other_module_is_not_found_and_the_error_says_why(name):
     assert len(lines) == 2
     for line in lines:
         assert line.startswith(f"{name} No module named {name!r}: gmongo stands in for PyMongo in this process")
-
-
-def test_a_second_time_does_nothing():
-    program = """
-        import importlib, sys, pymongo
-        finders = list(sys.meta_path)
-        importlib.reload(gmongo.as_pymongo)
-        assert sys.meta_path == finders
-        assert importlib.import_module("pymongo") is pymongo
-    """
-    run(program)
-
-
-def test_too_late_is_an_error_that_names_the_modules_that_have_pymongo(tmp_path):
-    (tmp_path / "holds_a_class.py").write_text("from pymongo import MongoClient\n")
-    (tmp_path / "holds_a_client.py").write_text("import holds_a_class\nc = holds_a_class.MongoClient(connect=False)\n")
-    (tmp_path / "holds_nothing.py").write_text("import sys\n")
-    program = f"""
-        import sys
-        sys.path.insert(0, {str(tmp_path)!r})
-        import holds_nothing, holds_a_client
-        holds_a_client.c.close()
-        for attempt in range(2):
-            try:
-                import gmongo.as_pymongo
-            except RuntimeError as error:
-                print(error)
-    """
-    lines = run(program, first="").splitlines()
-    assert len(lines) == 2
-    for line in lines:
-        assert "pymongo was imported before, by holds_a_class, holds_a_client. Let 'import gmongo.as_pymongo'" in line
-
-
-def test_what_is_replaced_in_pymongos_module_of_gridfs_is_replaced_in_gridfs():
-    """As mongomock does, to have its own databases taken."""
-    program = """
-        from unittest import mock
-        import gridfs, gridfs.synchronous.grid_file
-        import pymongo
-        database = pymongo.MongoClient(connect=False).files
-        def tried(*replaced):
-            names = ("GridFS", "GridFSBucket")
-            try:
-                return [getattr(gridfs, name)(database).find({}) for name in names]
-            except TypeError as error:
-                return str(error).partition(",")[0]
-        module = "gridfs.synchronous.grid_file"
-        with mock.patch(f"{module}.GridOutCursor", lambda collection, *rest: collection.full_name):
-            print(tried())
-        for name in ("Database", "Collection"):
-            with mock.patch(f"{module}.{name}", (dict, int)):
-                print(tried())
-            assert [type(each) for each in tried()] == [gridfs.grid_file.GridOutCursor] * 2
-    """
-    assert run(program).splitlines() == [
-        "['files.fs', 'files.fs']",
-        "database must be a Database",
-        "root_collection must be a Collection",
-    ]
 
 
 def test_what_hooks_imports_is_asked_first():
@@ -389,19 +292,6 @@ def test_the_one_message_of_level_info_can_be_hidden(level, uri):
     hiding = "logging.getLogger('pymongo.serverSelection').setLevel('WARNING')"
     hidden = run(program.format(hidden=hiding), uri=uri).splitlines()
     assert [line for line in hidden if "DEBUG" not in line or "serverSelection" in line] == []
-
-
-def test_the_simulated_deployment_works_beside_it():
-    program = """
-        from gevent import monkey
-        monkey.patch_all()
-        from gmongo.testing import Deployment
-        import pymongo
-        with Deployment.standalone() as deployment, pymongo.MongoClient(deployment.uri) as client:
-            client.test.c.insert_many([{"_id": 1, "n": 2}, {"_id": 2, "n": 3}])
-            print(list(client.test.c.aggregate([{"$group": {"_id": None, "n": {"$sum": "$n"}}}])))
-    """
-    assert run(program) == "[{'_id': None, 'n': 5}]"
 
 
 def test_as_a_plugin_of_pytest(tmp_path: Path, uri):

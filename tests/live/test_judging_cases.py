@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.testing import DeploymentProcess
 from tests.live import answers, official
-from tests.live.probes import PROBES, Probes
+from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.simulation.answers.case import Case
@@ -68,16 +68,6 @@ def test_only_a_case_with_limits_of_time_is_tried_again(
     else:
         play()
         assert noted == ["it was tried again after AssertionError: late"] * remarks
-
-
-@pytest.mark.long
-def test_what_a_server_has_excuses_nothing(target: Target) -> None:
-    """A simulated one lacks JavaScript alone, and values that are encrypted for queries."""
-    probes = Probes(target)
-    lacking = {probe.what for probe in PROBES if probes.lacking(" ".join(probe.words))}
-    assert lacking <= {"JavaScript", "collections with encryptedFields", "`encrypt` in schemas"}
-    assert "JavaScript" in lacking
-    assert target.database("probe") not in target.client.list_database_names()
 
 
 @pytest.mark.long

@@ -14,11 +14,9 @@ import gevent
 import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
-from gmongo.uri_parser import parse_uri
 from tests.live.__main__ import main
-from tests.live.report import Differs, Report, SilentError, Skip
+from tests.live.report import Report, SilentError
 from tests.live.target import OWN, RefusedError, Target
-from tests.spec.unified.requirements import Offer, unmet
 from tests.support.programs import ROOT, environment
 
 # What may be sent to the databases of the deployment's own: it asks, or ends what the run has begun.
@@ -93,37 +91,6 @@ def test_a_standalone_server_is_named_by_host_and_port() -> None:
         target.close()
 
 
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        ("{0}", "mongodb://{0}/x?replicaSet=rs0"),
-        ("u:p%40@{0}/shop?replicaSet=rs0&w=1", "mongodb://u:p%40@{0}/x?w=1&authSource=shop&replicaSet=rs0"),
-        ("u:p%40@{0}/?authSource=users", "mongodb://u:p%40@{0}/x?authSource=users&replicaSet=rs0"),
-    ],
-)
-def test_a_database_of_a_connection_string_changes_neither_user_nor_options(uri: str, expected: str) -> None:
-    with Deployment.replica_set(1) as deployment:
-        address = deployment.members[0].address
-        target = Target(deployment.uri)
-        target.uri = "mongodb://" + uri.format(address)
-        target._parsed = parse_uri(target.uri)
-        assert target.uri_of(database="x") == expected.format(address)
-        target.close()
-
-
-@pytest.mark.long
-def test_a_difference_shows_in_the_report(
-    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A server that is told to answer otherwise."""
-    deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["aggregate"], "errorCode": 8000})
-    assert main([deployment.uri, "--only", "documented answers", "--report", str(tmp_path)]) == 0
-    report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert sum('"code": 8000' in case["reason"] for case in report["cases"] if case["outcome"] == "differs") == 1
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert page.count(escape('"code": 8000')) == 1
-
-
 @pytest.fixture
 def seeded() -> Iterator[str]:
     """The connection string of a server in a process of its own whose `distinct` leaves out a value."""
@@ -156,41 +123,6 @@ def test_a_seeded_difference_shows_in_each_part(seeded: str, tmp_path: Path) -> 
         assert 0 < len(seen) < len(found)
         assert all("distinct" in case["name"] + case["reason"] for case in seen), seen
         assert all(escape(case["name"]) in page for case in seen)
-
-
-def test_outcomes_are_counted_with_their_reasons(tmp_path: Path) -> None:
-    report = Report({"deployment": "<one>"})
-    for raised in (None, Skip("old"), Skip("old"), Differs("a < b"), ValueError("broken")):
-        with report.case("part", "case"):
-            if raised is not None:
-                raise raised
-    counts = {"passed": 1, "skipped": 2, "differs": 1, "failed": 1, "reasons": {"old": 2}}
-    assert report.summary() == {"part": counts}
-    assert report.has_failed()
-    report.write(tmp_path)
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "a &lt; b" in page
-    assert "ValueError: broken" in page
-    assert "<one>" not in page
-
-
-OFFER = Offer("sharded", "7.0.2", False, (), lambda wanted: wanted == {"enableTestCommands": True})
-
-
-@pytest.mark.parametrize(
-    ("requirement", "lacking"),
-    [
-        ({"minServerVersion": "7.0", "maxServerVersion": "7.0.99"}, []),
-        ({"minServerVersion": "8.0"}, ["minServerVersion 8.0"]),
-        ({"topologies": ["single", "sharded-replicaset"]}, []),
-        ({"topologies": ["replicaset"]}, ["topologies ['replicaset']"]),
-        ({"serverParameters": {"enableTestCommands": True}}, []),
-        ({"serverParameters": {"x": 1}}, ["serverParameters {'x': 1}"]),
-        ({"auth": True, "authMechanism": "PLAIN"}, ["auth True", "authMechanism PLAIN"]),
-    ],
-)
-def test_what_a_deployment_lacks_is_named(requirement: dict[str, Any], lacking: list[str]) -> None:
-    assert unmet(requirement, OFFER) == lacking
 
 
 @pytest.mark.long

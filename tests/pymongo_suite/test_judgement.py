@@ -8,16 +8,14 @@ from textwrap import dedent
 
 import pytest
 
-from tests.pymongo_suite.__main__ import judged, report, with_pymongo
-from tests.pymongo_suite.jobs import Job, Outcome, outcomes
+from tests.pymongo_suite.__main__ import judged
+from tests.pymongo_suite.jobs import Outcome
 from tests.pymongo_suite.judgement import (
     Difference,
     differences,
     differing,
-    file_of,
     obsolete,
     unexplained,
-    unknown,
 )
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
@@ -81,31 +79,6 @@ def test_a_line_explains_the_failure_that_it_names(
     assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
 
 
-@pytest.mark.parametrize(
-    ("test", "file"),
-    [
-        (TEST, "test/test_cursor.py"),
-        ("test_client.ClientUnitTest.test_kwargs", "test/test_client.py"),
-        ("mockupdb.test_auth.TestAuth.test_1.0", "test/mockupdb/test_auth.py"),
-    ],
-)
-def test_the_file_of_a_test_is_in_its_name(test: str, file: str) -> None:
-    assert file_of(test) == file
-
-
-def test_a_line_of_a_test_that_is_not_there_is_wrong() -> None:
-    assert unknown(["test_cursor.TestCursor.test_other"], [TEST]) == [TEST]
-    assert unknown([TEST], [TEST]) == unknown(["test_client.TestClient.test_other"], [TEST]) == []
-
-
-def test_pymongo_runs_what_does_not_pass_with_gmongo() -> None:
-    job = Job("gmongo", "sharded", 3, ("test/test_cursor.py", "test/test_client.py"))
-    other = "test_client.TestClient.test_uri"
-    assert with_pymongo(job, {TEST: PASSED, other: PASSED}) is None
-    beside = with_pymongo(job, {TEST: SKIPPED, other: PASSED, "test_cursor.TestCursor.test_other": PASSED})
-    assert beside == Job("pymongo", "sharded", 3, ("test/test_cursor.py",), frozenset({TEST}))
-
-
 def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
     table = table_of("private", "_data")
     assert obsolete([TEST], [TEST], table) == []
@@ -127,32 +100,6 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_not_in_order_is_wrong(line: Difference) -> None:
     assert line.problem() is not None
-
-
-def test_a_file_that_is_left_out_is_no_test(tmp_path: Path) -> None:
-    left_out = '<testcase classname="" name="test.test_ocsp_support"><skipped message="left out"/></testcase>'
-    failed_twice = (
-        '<testcase classname="test.test_cursor.TestCursor" name="a"><failure message="first"/></testcase>'
-        '<testcase classname="test.test_cursor.TestCursor" name="a"><error message="then"/></testcase>'
-    )
-    (tmp_path / "report.xml").write_text(f"<testsuites><testsuite>{left_out}{failed_twice}</testsuite></testsuites>")
-    found = outcomes(tmp_path / "report.xml")
-    assert set(found) == {"test_cursor.TestCursor.a"}
-    assert "first" in found["test_cursor.TestCursor.a"].text
-    assert "then" in found["test_cursor.TestCursor.a"].text
-
-
-def test_the_report_has_a_column_for_each_reason(tmp_path: Path) -> None:
-    others = {
-        f"test_cursor.TestCursor.{name}": outcome for name, outcome in (("a", PASSED), ("b", SKIPPED), ("c", FAILED))
-    }
-    results = {("gmongo", "sharded"): {TEST: FAILED, **others}, ("pymongo", "sharded"): {TEST: PASSED}}
-    lines = list(report(results, table_of("private", "_data")))
-    counts = "1 | 1 | 0 | 0 | 0 | 1 | 1 |"
-    assert [line for line in lines if counts in line] == [
-        f"| {name} | {counts}" for name in ("sharded", "all", "test_cursor", "all")
-    ]
-    assert "1 | 0 | 0 | 0 | 1 | 1 | 1 |" in next(line for line in report(results, {}) if "sharded" in line)
 
 
 def test_the_numbers_that_tests_set_are_there() -> None:

@@ -9,7 +9,10 @@ from typing import Any
 import bson
 import gevent
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gmongo import MongoClient
 from gmongo._version import __version__
 from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
@@ -115,13 +118,6 @@ def test_what_is_told() -> None:
     assert "application" not in client_metadata(None) and "application" not in client_metadata("")
 
 
-def test_a_wrapping_library_is_named_behind() -> None:
-    document = client_metadata(None, (DriverInfo("wrapper", "2.0", "wp"),))
-    assert document["driver"]["name"] == "gmongo|wrapper"
-    assert document["driver"]["version"].endswith("|2.0")
-    assert document["platform"].endswith("|wp")
-
-
 def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment but for its name, the system but for its type, the environment, the end of the platform."""
     monkeypatch.setenv("VERCEL", "1")
@@ -150,17 +146,6 @@ def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-@pytest.mark.parametrize("length", [100, 512, 4000])
-def test_metadata_never_exceeds_512_bytes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_EXECUTION_ENV", "AWS_Lambda_java8")
-    monkeypatch.setenv("AWS_REGION", "a" * length)
-    document = client_metadata("application", (DriverInfo("wrapper", "1", "p" * length),))
-    assert len(bson.encode(document)) <= 512
-    assert document["driver"]["name"] == "gmongo|wrapper"
-    assert document["os"]["type"]
-    assert document["application"] == {"name": "application"}
-
-
 def test_what_is_left_out_is_the_library_that_came_last() -> None:
     libraries = tuple(DriverInfo(f"D{number}", f"1.{number}") for number in range(300))
     document = client_metadata(None, libraries)
@@ -172,16 +157,50 @@ def test_what_is_left_out_is_the_library_that_came_last() -> None:
     assert versions[1:] == [library.version for library in libraries[: len(names) - 1]]
 
 
-@pytest.mark.parametrize("library", [DriverInfo("x" * 999), DriverInfo("x" * 999, "1"), DriverInfo("x", "1" * 999)])
-def test_the_longest_text_of_a_single_library_is_cut(library: DriverInfo) -> None:
-    document = client_metadata("application", (library,))
-    assert len(bson.encode(document)) <= 512
-    assert document["driver"]["name"].startswith("gmongo|x")
-    assert document["driver"]["version"].startswith(__version__)
-    assert document["driver"]["version"][len(__version__) :][:2] == ("|1" if library.version else "")
+_names = st.text(st.characters(exclude_characters="|", exclude_categories=("Cs",)), max_size=600)
+_libraries = st.builds(DriverInfo, _names, st.none() | _names, st.none() | _names)
 
 
-def test_what_is_too_long_is_cut_outside_of_containers_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os.path, "exists", lambda path: False)
-    document = client_metadata("a" * 100, (DriverInfo("n" * 600, "v" * 600, "p" * 600),))
-    assert len(bson.encode(document)) == 512 and "env" not in document
+@given(app_name=st.none() | st.text(max_size=30), libraries=st.lists(_libraries, max_size=8))
+def test_metadata_has_512_bytes_and_names_the_driver(app_name: str | None, libraries: list[DriverInfo]) -> None:
+    metadata = client_metadata(app_name, tuple(libraries))
+    assert len(bson.encode(metadata)) <= 512
+    assert {field: text.partition("|")[0] for field, text in metadata["driver"].items()} == {
+        "name": "gmongo",
+        "version": __version__,
+    }
+
+
+def test_versions_stand_where_their_names_stand() -> None:
+    driver = client_metadata(None, (DriverInfo("A"), DriverInfo("B", "2"), DriverInfo("C")))["driver"]
+    assert driver["name"] == "gmongo|A|B|C"
+    assert driver["version"].split("|")[1:] == ["", "2"]
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_an_empty_field_is_none_at_all(empty: str | None) -> None:
+    client: MongoClient = MongoClient(connect=False, driver=DriverInfo("A", empty))
+    client.append_metadata(DriverInfo("A"))
+    client.append_metadata(DriverInfo("A", ""))
+    metadata = client._topology.settings.connection.metadata
+    assert metadata["driver"]["name"] == "gmongo|A"
+
+
+@pytest.mark.parametrize(("name", "version"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
+def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name: int, version: int) -> None:
+    document = client_metadata("a" * 100, (DriverInfo("n" * name, "v" * version),))
+    assert len(bson.encode(document)) == 512
+    driver = document["driver"]
+    if name < version:
+        assert driver["version"].count("v") < version
+        assert driver["name"] == f"gmongo|{'n' * name}" or driver["version"] == __version__
+    elif name > version:
+        assert driver["name"].count("n") < name
+        assert driver["version"].endswith("|" + "v" * version) or driver["name"] == "gmongo"
+
+
+@pytest.mark.parametrize("length", range(300, 304))
+def test_a_text_may_be_cut_amid_a_character(length: int) -> None:
+    document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
+    assert 510 <= len(bson.encode(document)) <= 512
+    assert document["platform"].endswith("\u2603")

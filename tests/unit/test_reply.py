@@ -65,10 +65,6 @@ def drain(batch):
     return found
 
 
-def large_batch(count=300):
-    return [{"_id": number, "text": "x" * 1000, "pattern": Regex("a", "i")} for number in range(count)]
-
-
 # Cutting the batch out changes nothing
 
 
@@ -111,35 +107,8 @@ def test_fields_around_the_batch_may_be_anything(before, after):
 # Large batches in runs
 
 
-def test_large_reply_is_decoded_in_runs():
-    expected = large_batch()
-    body = reply_with(expected)
-    assert len(body) > WHOLE_BELOW
-    batch = decode_cursor(body, PLAIN)["cursor"]["firstBatch"]
-    runs = []
-    while run := batch.decode_run():
-        runs.append(list(run))
-    assert len(runs) > 5
-    assert max(map(len, runs)) < 60
-    assert [each for run in runs for each in run] == expected
-    assert not batch.decode_run()
-
-
 def test_small_reply_is_decoded_whole():
     assert decode_cursor(reply_with([{"a": 1}]), PLAIN)["cursor"]["firstBatch"] == [{"a": 1}]
-
-
-def test_document_larger_than_a_run():
-    expected = [{"_id": 1, "text": "x" * 200_000}, {"_id": 2}]
-    batch = decode_cursor(reply_with(expected), PLAIN)["cursor"]["firstBatch"]
-    assert [len(batch.decode_run()), len(batch.decode_run()), len(batch.decode_run())] == [1, 1, 0]
-
-
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 99, 100, 101, 1001])
-def test_array_indexes_of_any_width(count):
-    expected = [{"n": number} for number in range(count)]
-    batch = cut_batch(reply_with(expected), PLAIN)["cursor"]["firstBatch"]
-    assert drain(batch) == expected
 
 
 # The user's types stay where the user's documents are
@@ -261,33 +230,6 @@ def test_noise_is_refused(noise):
         pass
 
 
-@pytest.mark.parametrize("kind", [0x06 - 2, 0x14, 0x55, 0x80])
-def test_unknown_type_in_front_of_the_cursor(kind):
-    body = bytearray(bson.encode({"x": None, "cursor": {"firstBatch": [], "id": 0}}))
-    body[4] = kind
-    with pytest.raises(ACCEPTED):
-        read_all(bytes(body))
-
-
-KEYS = {
-    "numbers": str,
-    "growing": lambda number: "x" * (number % 7) + str(number),
-    "long": lambda number: f"{number:09}",
-}
-
-
-@pytest.mark.parametrize("keys", KEYS)
-def test_documents_are_found_whatever_the_keys_of_the_array(keys):
-    """A server numbers them; nothing depends on that."""
-    documents = [bson.encode({"_id": number, "text": "x" * (number * 37 % 300)}) for number in range(1200)]
-    elements = b"".join(b"\x03" + KEYS[keys](number).encode() + b"\0" + each for number, each in enumerate(documents))
-    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
-    found = []
-    while run := batch.decode_run():
-        found += run
-    assert [each["_id"] for each in found] == list(range(1200))
-
-
 def test_a_key_is_looked_at_when_its_length_has_changed(monkeypatch):
     looked = []
 
@@ -301,31 +243,6 @@ def test_a_key_is_looked_at_when_its_length_has_changed(monkeypatch):
         elements = b"".join(b"\x03%d\0" % number + bson.encode({"_id": number}) for number in range(count))
         assert reply._run_end(memoryview(struct.pack("<i", len(elements) + 5) + elements + b"\0"), 4)
         assert len(looked) == changes
-
-
-@pytest.mark.parametrize("before", [0, 3])
-@pytest.mark.parametrize(
-    ("claimed", "why"),
-    [
-        (23, "a reply has an element of 26 bytes where 26 remain"),
-        (24, "a reply has an element of 27 bytes where 26 remain"),
-        (40, "a reply has an element of 43 bytes where 26 remain"),
-        (2**31 - 1, "a reply has an element of 2147483650 bytes where 26 remain"),
-        (4, "a reply has an element with the length 4"),
-        (0, "a reply has an element with the length 0"),
-        (-1, "a reply has an element with the length -1"),
-    ],
-)
-def test_a_document_that_does_not_end_in_its_batch(before, claimed, why):
-    good = [{"_id": number, "text": "x" * 40} for number in range(before)]
-    last = struct.pack("<i", claimed) + bson.encode({"text": "y" * 6})[4:]
-    assert len(last) == 22
-    elements = b"".join(b"\x03%d\0" % number + bson.encode(each) for number, each in enumerate(good))
-    elements += b"\x03%d\0" % before + last
-    batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
-    with pytest.raises(ProtocolError) as caught:
-        batch.decode_run()
-    assert str(caught.value) == why
 
 
 @pytest.mark.parametrize("length", range(4))
