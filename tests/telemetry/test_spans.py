@@ -98,21 +98,6 @@ def test_prose_4_get_more_has_the_cursor_that_it_asks_for(connect: Connect, span
     assert spans.one("find").attributes["db.mongodb.cursor_id"] == asked
 
 
-def test_an_error_of_the_server_is_named_by_its_class_on_the_operation_and_its_code_on_the_command(
-    connect: Connect, spans: Collected, deployment: Deployment
-) -> None:
-    fail_once(deployment, failCommands=["find"], errorCode=2)
-    with pytest.raises(errors.OperationFailure):
-        connect().shop.orders.find_one()
-    operation, command = spans.one("find shop.orders"), spans.one("find")
-    assert operation.attributes["error.type"] == operation.attributes["exception.type"]
-    assert operation.attributes["error.type"] == "gmongo.errors.OperationFailure"
-    assert command.attributes["db.response.status_code"] == command.attributes["error.type"] == "2"
-    for span in (operation, command):
-        assert span.status.status_code is StatusCode.ERROR
-        assert "exception" in events(span)
-
-
 # What is a span
 
 
@@ -129,32 +114,6 @@ def test_what_takes_several_commands_is_one_operation(connect: Connect, spans: C
     orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # takes two messages
     operation = spans.one("insert shop.orders")
     assert sum(inside(span, operation) for span in spans.named("insert")) == 2
-
-
-def test_operations_have_the_names_of_the_specification(connect: Connect, spans: Collected) -> None:
-    client = connect()
-    shop, orders = client.shop, client.shop.orders
-    orders.estimated_document_count()
-    orders.find_one_and_delete({})
-    shop.create_collection("new")
-    shop.command("ping")
-    shop.cursor_command("find", "orders")
-    shop.drop_collection("new")
-    client.list_database_names()
-    client.admin.command("ping")
-    client.drop_database("shop")
-    names = [span.name for span in spans.ended if span.parent is None and span.kind is SpanKind.CLIENT]
-    assert [name for name in names if not name.startswith("listCollections")] == [
-        "count shop.orders",
-        "findAndModify shop.orders",
-        "createCollection shop.new",
-        "runCommand shop",
-        "runCursorCommand shop",
-        "dropCollection shop.new",
-        "listDatabases admin",
-        "runCommand admin",
-        "dropDatabase shop",
-    ]
 
 
 def test_a_user_is_no_collection_and_a_secret_command_no_span(connect: Connect, spans: Collected) -> None:
@@ -259,44 +218,6 @@ def test_each_try_is_a_span_and_the_operation_says_why(
 
 
 # Waits
-
-
-def test_waits_are_events_with_their_durations(connect: Connect, spans: Collected, deployment: Deployment) -> None:
-    """The second waits until the first has made its connection (10 ms) and read its reply (50 ms, and 10)."""
-    deployment.members[0].delay(0.01)
-    orders = connect(maxPoolSize=1).shop.orders
-    fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=50)
-    first = gevent.spawn(orders.find_one)
-    second = gevent.spawn(orders.count_documents, {})
-    gevent.joinall([first, second], raise_error=True)
-    for name, waits in (
-        ("aggregate shop.orders", {"gmongo.wait.duration": 0.07}),
-        ("find shop.orders", {"gmongo.wait.duration": 0.01, "gmongo.wait.connecting": 0.01}),
-    ):
-        (event,) = [each for each in spans.one(name).events if each.name == "connection check-out"]
-        assert event.attributes is not None
-        assert {each: time for each, time in event.attributes.items() if "wait" in each} == pytest.approx(waits)
-
-
-def test_a_wait_for_a_server_is_an_event(connect: Connect, spans: Collected, deployment: Deployment) -> None:
-    deployment.members[0].delay(0.02)
-    connect(connect=False).shop.orders.find_one()
-    (event,) = [each for each in spans.one("find shop.orders").events if each.name == "server selection"]
-    assert event.attributes is not None
-    assert event.attributes["gmongo.wait.duration"] == pytest.approx(0.02)
-
-
-def test_a_back_off_is_an_event(
-    connect: Connect, spans: Collected, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = connect(baseBackoffMS=10)
-    client._executor.overload.jitter = lambda: 1.0
-    labels = ["SystemOverloadedError", "RetryableError"]
-    fail_once(deployment, failCommands=["find"], errorCode=462, errorLabels=labels)
-    client.shop.orders.find_one()
-    (event,) = [each for each in spans.one("find shop.orders").events if each.name == "back-off"]
-    assert event.attributes is not None
-    assert event.attributes["gmongo.wait.duration"] == pytest.approx(0.01)
 
 
 # Interruptions

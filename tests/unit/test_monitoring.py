@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import logging
 from datetime import timedelta
 from types import SimpleNamespace
@@ -25,17 +24,6 @@ def no_global_listeners(monkeypatch):
 
 
 # -- events --------------------------------------------------------------------------------------------------
-
-
-def test_command_started():
-    command = {"find": "coll", "filter": {"secret": 1}}
-    event = monitoring.CommandStartedEvent(command, "db", 1, ADDRESS, 2, SERVICE, 3)
-    assert event.command is command
-    assert event.command_name == "find"
-    assert (event.database_name, event.request_id, event.operation_id) == ("db", 1, 2)
-    assert (event.connection_id, event.service_id, event.server_connection_id) == (ADDRESS, SERVICE, 3)
-    assert "command_name='find'" in repr(event)
-    assert "secret" not in repr(event)
 
 
 def test_command_started_keeps_its_name_when_the_command_is_redacted():
@@ -127,21 +115,6 @@ def test_events_hold_and_show_their_fields_in_order(kind, fields):
     shown = ", ".join(f"{name}={value!r}" for name, value in fields.items())
     assert repr(event) == f"{kind.__name__}({shown})"
     assert repr(kind(**fields)) == repr(event)
-
-
-def test_defaults_of_events():
-    cleared = monitoring.PoolClearedEvent(ADDRESS)
-    assert (cleared.service_id, cleared.interrupt_connections) == (None, False)
-    assert monitoring.ServerHeartbeatStartedEvent(ADDRESS).awaited is False
-    assert monitoring.ConnectionCheckOutFailedEvent(ADDRESS, "timeout", 0.5).connection_id == 0
-
-
-def test_events_are_slim_and_unequal():
-    kinds = [value for name, value in vars(monitoring).items() if name.endswith("Event")]
-    assert len(kinds) == 24
-    assert not [kind for kind in kinds if "__dict__" in dir(kind)]
-    assert all(dataclasses.is_dataclass(kind) for kind in kinds)
-    assert monitoring.PoolReadyEvent(ADDRESS) != monitoring.PoolReadyEvent(ADDRESS)
 
 
 @pytest.mark.requirement("CMAP-191", "CMAP-192", "CMAP-193", "CMAP-194", "CMAP-197", "CMAP-198", "CMAP-199")
@@ -338,12 +311,6 @@ def test_loggers_log_every_event_at_info_and_what_is_lost_as_a_warning(logger, m
     assert (record.name, record.levelno) == ("gmongo.event_loggers", logging.WARNING if lost else logging.INFO)
     for word in words:
         assert word in record.getMessage()
-
-
-def test_a_change_of_a_server_that_keeps_its_kind_is_not_logged(caplog):
-    with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
-        monitoring.publish((event_loggers.ServerLogger(),), "description_changed", _server_change("A", "A"))
-    assert not caplog.records
 
 
 @pytest.mark.parametrize("writable", [True, False])

@@ -265,68 +265,6 @@ class TestSrv:
         assert len(result["nodelist"]) == 1
         assert result["options"] == {"srvMaxHosts": "1", "ssl": "false"}
 
-    @pytest.mark.parametrize(
-        ("host", "target"),
-        [
-            ("localhost", "localhost.mongodb"),
-            ("mongo.local", "test_1.evil.local"),
-            ("blogs.mongodb.com", "blogs.evil.com"),
-            ("localhost", "localhost"),
-            ("mongo.local", "mongo.local"),
-            ("localhost", "test_1.cluster_1localhost"),
-            ("mongo.local", "test_1.my_hostmongo.local"),
-            ("blogs.mongodb.com", "cluster.testmongodb.com"),
-        ],
-    )
-    def test_hosts_outside_the_domain_are_refused(self, records: Any, host: str, target: str) -> None:
-        records(target)
-        with pytest.raises(ConfigurationError, match="does not allow"):
-            parse_uri(f"mongodb+srv://{host}")
-
-    def test_an_allowed_suffix_replaces_the_own_domain(self, records: Any) -> None:
-        records("CLUSTER.MONGODB.COM.")
-        uri = "mongodb+srv://blogs.example.com/?srvAllowedHostsSuffix=.mongodb.com"
-        assert parse_uri(uri)["nodelist"] == [("cluster.mongodb.com", 27017)]
-        records("db.cluster.localhost")
-        nodes = parse_uri("mongodb+srv://x.example.com", srv_allowed_hosts_suffix="localhost")["nodelist"]
-        assert nodes == [("db.cluster.localhost", 27017)]
-        records("cluster.evilmongodb.com")
-        with pytest.raises(ConfigurationError, match=r"evilmongodb\.com"):
-            parse_uri(uri)
-
-    def test_a_validator_replaces_the_check(self, records: Any) -> None:
-        seen: list[str] = []
-        records("CLUSTER.evil.com.")
-        parse_uri("mongodb+srv://blogs.mongodb.com", srv_host_validator=lambda host: not seen.append(host))
-        assert seen == ["cluster.evil.com"]
-        records("cluster.mongodb.com")
-        with pytest.raises(ConfigurationError, match="srv_host_validator"):
-            parse_uri("mongodb+srv://blogs.mongodb.com", srv_host_validator=lambda host: False)
-
-    def test_an_error_of_the_validator_is_the_cause(self, records: Any) -> None:
-        error = RuntimeError("no idea")
-
-        def validator(host: str) -> bool:
-            raise error
-
-        records("cluster.mongodb.com")
-        with pytest.raises(ConfigurationError, match="no idea") as raised:
-            parse_uri("mongodb+srv://blogs.mongodb.com", srv_host_validator=validator)
-        assert raised.value.__cause__ is error
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            {"srv_service_name": "x"},
-            {"srv_max_hosts": 1},
-            {"srv_allowed_hosts_suffix": "a.b"},
-            {"srv_host_validator": len},
-        ],
-    )
-    def test_srv_arguments_need_an_srv_uri(self, arguments: dict[str, Any]) -> None:
-        with pytest.raises(ConfigurationError, match=r"mongodb\+srv"):
-            parse_uri("mongodb://localhost", **arguments)
-
     @pytest.mark.requirement("LB-08", "LB-10", "LB-11")
     def test_load_balancing_is_checked_after_both_lookups(self, records: Any) -> None:
         asked = records("a.example.com", texts=("loadBalanced=true",))
@@ -462,14 +400,6 @@ def _raiser(error: Exception) -> Any:
         raise error
 
     return resolve
-
-
-def test_contradictions_are_refused_before_dns_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(srv, "lookup", _raiser(AssertionError("asked")))
-    with pytest.raises(ConfigurationError, match="cannot be used together"):
-        parse_uri("mongodb+srv://a.example.com", srv_allowed_hosts_suffix="example.com", srv_host_validator=bool)
-    with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with replicaSet"):
-        parse_uri("mongodb+srv://a.example.com/?srvMaxHosts=1&replicaSet=r")
 
 
 def test_dnspython_is_imported_only_for_srv(monkeypatch: pytest.MonkeyPatch) -> None:
