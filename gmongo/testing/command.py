@@ -72,11 +72,6 @@ class CommandError(Exception):
         return {**labels, "ok": 0.0, "errmsg": self.message, "code": self.code, "codeName": self.name, **self.fields}
 
 
-def not_supported(what: str) -> CommandError:
-    """The error for what the simulation cannot do: it is never answered falsely."""
-    return CommandError(115, "CommandNotSupported", f"the simulated deployment does not support {what}")
-
-
 def interrupted() -> CommandError:
     """The error of a command that was killed."""
     return CommandError(11601, "Interrupted", "operation was interrupted")

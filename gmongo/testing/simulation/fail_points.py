@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo import _chance
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.waiting import wait_for
+from gmongo.testing.unsupported import not_supported
 
 FAIL_COMMAND = "failCommand"
 ON_TRANSACTIONAL_WRITE = "onPrimaryTransactionalWrite"
@@ -95,7 +96,7 @@ class FailPoints:
         :raises CommandError: it is not one that the simulation has, or something in it is wrong.
         """
         if not isinstance(name, str) or name not in _FIELDS:
-            raise not_supported(f"the fail point {name!r}")
+            raise not_supported("a fail point of another name", repr(name))
         if not isinstance(data, Mapping):
             raise error(14, f"the data of {name} are {data!r}, which is not an object")
         unknown = sorted(set(data) - _FIELDS[name])

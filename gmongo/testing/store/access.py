@@ -84,9 +84,6 @@ class Access:
         :raises CommandError: if another has the same value of a unique index.
         """
         key = collection.key(document["_id"])
-        if key in collection.records and collection.kind == "timeseries":
-            # Its _id is a field like others: measurements may share it.
-            key = (*key, collection.last_number + 1)
         self._check_free(collection, key)
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))

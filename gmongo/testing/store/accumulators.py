@@ -13,7 +13,6 @@ from gmongo.testing.store.expressions import Expression, Scope, compile_expressi
 from gmongo.testing.store.expressions.arrays import count_of, extremes
 from gmongo.testing.store.expressions.compiling import Constant
 from gmongo.testing.store.expressions.operands import Fields
-from gmongo.testing.store.expressions.percentiles import compile_percentiles
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import MISSING, key_of, type_name
 
@@ -131,11 +130,6 @@ def _checked(n: Expression) -> Expression:
     return n
 
 
-def _percentiles(name: str, operand: Any, scope: Scope) -> Accumulator:
-    source, summary = compile_percentiles(name, operand, scope)
-    return Accumulator(source, lambda values: summary(scope.pace.through(values)))
-
-
 ACCUMULATORS: Mapping[str, Make] = {
     "$addToSet": _of_one(_distinct),
     "$avg": _of_one(lambda values, scope: arithmetic.average(scope.pace.through(values))),
@@ -148,11 +142,9 @@ ACCUMULATORS: Mapping[str, Make] = {
     "$lastN": _so_many(lambda values, n, scope: [_or_none(value) for value in values[-n:]]),
     "$max": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), -1, scope.collation.folded)),
     "$maxN": _so_many(partial(extremes, highest=True)),
-    "$median": _percentiles,
     "$mergeObjects": _of_one(_merged),
     "$min": _of_one(lambda values, scope: arithmetic.extreme(scope.pace.through(values), 1, scope.collation.folded)),
     "$minN": _so_many(partial(extremes, highest=False)),
-    "$percentile": _percentiles,
     "$push": _of_one(lambda values, scope: _there(scope.pace.through(values))),
     "$stdDevPop": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=False)),
     "$stdDevSamp": _of_one(lambda values, scope: arithmetic.deviation(scope.pace.through(values), sample=True)),
@@ -160,5 +152,3 @@ ACCUMULATORS: Mapping[str, Make] = {
     "$top": _by_order(first=True, several=False),
     "$topN": _by_order(first=True, several=True),
 }
-# What a server has and the simulation does not.
-LACKING = frozenset({"$accumulator", "$concatArrays", "$setUnion"})

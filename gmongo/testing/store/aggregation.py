@@ -7,7 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.changes import open_change_stream
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
@@ -16,7 +16,6 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.diagnostics import storage_stats
 from gmongo.testing.store.errors import (
     failed_to_parse,
-    index_not_found,
     invalid_namespace,
     invalid_options,
     location,
@@ -30,14 +29,12 @@ from gmongo.testing.store.search_indexes import refuse_search
 from gmongo.testing.store.selection import (
     documents_of,
     hinted_index,
-    is_geographical,
     select,
     surroundings,
-    text_index,
 )
 from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline
 from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.text_search import search_in
+from gmongo.testing.unsupported import not_supported
 
 Documents = list[Document]
 
@@ -103,22 +100,14 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline, around)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            search = search_in(pipeline[0]["$match"])
-            run = compile_pipeline(rest, around if search is None else around.searched(search))
+            run = compile_pipeline(rest, around)
     return list(run(documents, context.variables))
 
 
 def _around(context: Context) -> Surroundings:
     collection = None if context.body["aggregate"] == 1 else context.collection()
-    index = text_index(collection)
-    return surroundings(
-        context.access,
-        context.database,
-        context.variables,
-        context.collation(collection),
-        context.pace,
-        text=None if index is None else index.options,
-    )
+    collation = context.collation(collection)
+    return surroundings(context.access, context.database, context.variables, collation, context.pace)
 
 
 def _collation(context: Context) -> Collation:
@@ -157,7 +146,7 @@ def _documents(context: Context, spec: Any) -> Documents:
 def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
     refused = set(spec) - {"count", "storageStats"}
     if refused:
-        raise not_supported(f"$collStats with {refused.pop()}")
+        raise not_supported("$collStats of latencies", refused.pop())
     collection = _existing(context)
     shown: Document = {"ns": collection.namespace, "host": context.request.member}
     if "storageStats" in spec:
@@ -165,13 +154,6 @@ def _collection_stats(context: Context, spec: Mapping[str, Any]) -> Documents:
     if "count" in spec:
         shown["count"] = len(context.access.records(collection))
     return [shown]
-
-
-def _by_distance(context: Context, _spec: Any) -> Documents:
-    collection = context.collection()
-    if collection is None or not is_geographical(collection):
-        raise index_not_found("$geoNear requires a 2d or 2dsphere index, but none were found")
-    raise not_supported("the stage $geoNear")
 
 
 def _index_stats(context: Context, _spec: Any) -> Documents:
@@ -203,7 +185,7 @@ def _search_indexes(_context: Context, _spec: Any) -> Documents:
 
 def _refused(name: str) -> Callable[[Context, Any], Documents]:
     def source(_context: Context, _spec: Any) -> Documents:
-        raise not_supported(f"{name} here")
+        raise not_supported("a stage over the server", name)
 
     return source
 
@@ -213,7 +195,6 @@ _SOURCES: Mapping[str, Callable[[Context, Any], Documents]] = {
     "$collStats": _collection_stats,
     "$currentOp": _current_operations,
     "$documents": _documents,
-    "$geoNear": _by_distance,
     "$indexStats": _index_stats,
     "$listLocalSessions": _sessions,
     "$listSearchIndexes": _search_indexes,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.context import Context, check_name
+from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
@@ -19,7 +19,6 @@ from gmongo.testing.store.writes import (
     MAX_BATCH,
     Outcome,
     Target,
-    check_target,
     delete_matching,
     insert_one,
     update_matching,
@@ -79,7 +78,8 @@ def _target(context: Context, entry: Any) -> Target:
     database, _, name = namespace.partition(".")
     check_name(database, name, to_write=True)
     collection = context.access.find(database, name)
-    check_target(context.access, collection)
+    if collection is not None:
+        check_writable(collection)
 
     def make() -> Collection:
         present = context.access.find(database, name)

@@ -7,14 +7,13 @@ from typing import Any
 import bson
 
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.creation import MAX_CAPPED_SIZE, created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     bad_value,
-    illegal_operation,
     invalid_namespace,
     invalid_options,
     namespace_not_found,
@@ -27,6 +26,7 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.values import long_of, type_name
 from gmongo.testing.store.views import check_view
+from gmongo.testing.unsupported import not_supported
 
 
 def create(context: Context) -> Document:
@@ -48,8 +48,6 @@ def convert_to_capped(context: Context) -> Document:
     """``convertToCapped``: the newest documents are kept; the indexes are not."""
     collection = context.existing_collection()
     check_writable(collection)
-    if collection.kind == "timeseries":
-        raise illegal_operation("convertToCapped is not supported on a time series")
     fresh = _capped_copy(context, collection, f"tmp{new_object_id()}.convertToCapped")
     replaced = move_collection(context.state, fresh, collection.name)
     if replaced is not None:
@@ -121,7 +119,7 @@ def rename_collection(context: Context) -> Document:
     if present is not None and not context.body.get("dropTarget"):
         raise CommandError(48, "NamespaceExists", "target namespace exists")
     if source[0] != target[0]:
-        raise not_supported("renaming a collection to another database")
+        raise not_supported("renameCollection to another database")
     replaced = move_collection(state, collection, target[1])
     if replaced is not None:
         replaced.clear(context.pace)

@@ -9,7 +9,7 @@ from typing import Any
 import bson
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.change_events import Presentation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import MAX_BATCH_BYTES, Cursor
@@ -21,6 +21,7 @@ from gmongo.testing.store.selection import surroundings
 from gmongo.testing.store.stages import compile_pipeline, stage_name
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import identical
+from gmongo.testing.unsupported import not_supported
 
 _OPTIONS = frozenset(
     {
@@ -99,7 +100,7 @@ def _check_options(options: Any) -> None:
         raise location(50808, "$changeStream stage expects a document as argument")
     for name in options:
         if name in _REFUSED:
-            raise not_supported(f"$changeStream with {name}")
+            raise not_supported("$changeStream options of servers", name)
         if name not in _OPTIONS:
             raise location(40415, f"BSON field '$changeStream.{name}' is an unknown field.")
     _check_choice("fullDocument", options, _FULL)
@@ -212,7 +213,7 @@ class ChangeStreamCursor(Cursor):
     def _check_size(self, document: Document) -> None:
         if len(bson.encode(document)) > MAX_BATCH_BYTES:
             if self._splits:
-                raise not_supported("splitting a change event that is larger than 16 MB")
+                raise not_supported("a large event in parts")
             raise CommandError(10334, "BSONObjectTooLarge", "the change event is larger than 16 MB")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, Request, not_supported
+from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
@@ -17,6 +17,7 @@ from gmongo.testing.store.errors import invalid_namespace, namespace_not_found
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
+from gmongo.testing.unsupported import not_supported
 
 # How many bytes a namespace has at most.
 _LONGEST = 255
@@ -93,7 +94,10 @@ class Context:
 
     def collection(self) -> Collection | None:
         """The collection or view, if it exists."""
-        return self.access.find(self.database, self.collection_name)
+        found = self.access.find(self.database, self.collection_name)
+        if found is not None and found.kind == "timeseries" and self.request.name not in ("create", "drop"):
+            raise not_supported("a time series", self.request.name)
+        return found
 
     def existing_collection(self) -> Collection:
         """The collection or view.
@@ -126,10 +130,12 @@ _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is not a view.
+    """Check that the collection is neither a view nor a time series.
 
-    :raises CommandError: 166, if it is.
+    :raises CommandError: 166 for a view, 115 for a time series.
     """
+    if collection.kind == "timeseries":
+        raise not_supported("a time series", collection.namespace)
     if collection.is_view:
         raise CommandError(
             166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
@@ -150,7 +156,7 @@ def check_name(database: str, name: str, to_write: bool = False) -> None:
     if of_server and to_write and of_server not in _WRITTEN_BY_USERS and database not in ("admin", "config", "local"):
         raise invalid_namespace(f"cannot write to '{database}.{name}'")
     if name.startswith("system.") or (database, name) in _INTERNAL:
-        raise not_supported(f"the server's own collection {database}.{name}")
+        raise not_supported("a collection of the server", f"{database}.{name}")
 
 
 def now_in_milliseconds() -> Any:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.catalog import size_of
 from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, namespace_not_found
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import long_of
+from gmongo.testing.unsupported import not_supported
 
 _MAX_SCALE = 2**50
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.testing.store.context import Context
+from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import failed_to_parse
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.values import Key
-from gmongo.testing.store.writes import Target, check_target, found_to_write, replace_one, target_of, update_of, upsert
+from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
 
 
 def find_and_modify(context: Context) -> Document:
     """``findAndModify``."""
     body, target = context.body, target_of(context)
-    check_target(target.access, target.collection)
+    if target.collection is not None:
+        check_writable(target.collection)
     _check(body)
     statement = {**body, "q": body.get("query") or {}}
     found = next(iter(found_to_write(target, statement, context.variables)), None)

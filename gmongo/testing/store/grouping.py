@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import not_supported
-from gmongo.testing.store.accumulators import ACCUMULATORS, LACKING, Accumulator
+from gmongo.testing import unsupported
+from gmongo.testing.store.accumulators import ACCUMULATORS, Accumulator
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, with_document
 from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
 from gmongo.testing.store.values import MISSING, key_of
+from gmongo.testing.unsupported import not_supported
 
 
 def compile_group(spec: Any, around: Surroundings) -> Stage:
@@ -67,8 +68,8 @@ def _accumulator(name: str, spec: Any, scope: Scope) -> Accumulator:
     if len(spec) != 1:
         raise location(40238, f"The field '{name}' must specify one accumulator")
     ((operator, operand),) = spec.items()
-    if operator in LACKING:
-        raise not_supported(f"the accumulator {operator}")
+    if operator in unsupported.ACCUMULATORS:
+        raise not_supported(operator)
     if operator not in ACCUMULATORS:
         raise location(15952, f"unknown group operator '{operator}'")
     return ACCUMULATORS[operator](operator, operand, scope)

@@ -14,9 +14,8 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
 from gmongo.testing.store.needed import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at, value_at
-from gmongo.testing.store.places import check_flat_place, check_place
-from gmongo.testing.store.text_specs import check_languages
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
+from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 # An entry's key, and the values that it is made of.
@@ -59,9 +58,7 @@ class Index:
     @cached_property
     def is_ordered(self) -> bool:
         """Whether it has entries."""
-        return all(is_number(direction) for direction in self.keys.values()) and not any(
-            "$**" in key for key in self.keys
-        )
+        return all(is_number(direction) for direction in self.keys.values())
 
     @cached_property
     def collation(self) -> Collation:
@@ -89,8 +86,7 @@ class Index:
         """The document's entries.
 
         :raises CommandError: 171, two of the fields are in different arrays; 16766, the index is hashed and one is in
-            an array; 16755 or 13027, it is one of places, and one is none; 17261 or 17262, it is one of texts, and
-            these are in no language.
+            an array.
         """
         if self._partial is not None and not self._partial(document):
             return []
@@ -109,15 +105,13 @@ class Index:
 
     def _check_kinds(self, document: Document) -> None:
         """Check what the fields of other kinds than ascending and descending take."""
-        if "text" in self._kinds.values():
-            check_languages(document, self.options)
+        if "text" in self._kinds.values() and _has_language(document):
+            raise not_supported("a text search beyond English words", "field language")
         for path, kind in self._kinds.items():
             if kind == "hashed":
                 self._check_no_array(document)
-            elif kind == "2dsphere":
-                check_place(value_at(document, path))
-            elif kind == "2d":
-                check_flat_place(value_at(document, path), self.options.get("min", -180), self.options.get("max", 180))
+            elif kind in ("2d", "2dsphere") and value_at(document, path) not in (None, MISSING):
+                raise not_supported("a document in a geospatial index", self.name)
 
     def _check_no_array(self, document: Document) -> None:
         for path in self._paths:
@@ -176,6 +170,11 @@ class Index:
             for entry in entries:
                 yield from list(self.holders(entry))
             first, included = entries[-1], False
+
+
+def _has_language(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, dict) and "language" in value) or any(map(_has_language, parts))
 
 
 def identity_index(collation: Collation) -> Index:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import (
     bad_value,
     cannot_create,
     failed_to_parse,
-    invalid_options,
     location,
     type_mismatch,
 )
@@ -20,10 +19,8 @@ from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.operators import is_operators, is_wanted
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.text_specs import check_text, text_keys, text_options
-from gmongo.testing.store.values import is_nan, is_number, is_whole, type_name, whole
-from gmongo.testing.store.wildcards import check_keys as check_wildcards
-from gmongo.testing.store.wildcards import check_projection, is_wildcard
+from gmongo.testing.store.values import is_nan, is_number, is_whole, type_name
+from gmongo.testing.unsupported import not_supported
 
 Version = tuple[int, int]
 _TYPES: Mapping[str, str] = {
@@ -52,6 +49,18 @@ _FLAGS = frozenset({"hidden", "prepareUnique", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
 # What a partial index may know of a field; `$in` since 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
+_OF_OTHER_KINDS = frozenset(
+    {
+        "2dsphereIndexVersion",
+        "bits",
+        "default_language",
+        "language_override",
+        "max",
+        "min",
+        "textIndexVersion",
+        "weights",
+    }
+)
 _PARTIAL_DEPTH = 4
 _MAX_SECONDS = 2**31 - 1
 _MOST_FIELDS = 32
@@ -69,7 +78,7 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
     _check_fields(spec)
-    _check_keys(spec["key"], version)
+    _check_keys(spec["key"])
     _check_options(spec, version)
     _check_name(spec["name"], spec["key"])
     options = {
@@ -88,7 +97,9 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     if "2dsphere" in spec["key"].values():
         options.setdefault("2dsphereIndexVersion", 3)
     if "text" in spec["key"].values():
-        return Index(spec["name"], text_keys(spec["key"]), {**options, **text_options(spec)})
+        of_text = {"default_language": "english", "language_override": "language", "textIndexVersion": 3}
+        options.update({"weights": dict.fromkeys(sorted(spec["key"]), 1), **of_text})
+        return Index(spec["name"], {"_fts": "text", "_ftsx": 1}, options)
     return Index(spec["name"], spec["key"], options)
 
 
@@ -143,45 +154,35 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
 
 def _plugin(keys: Mapping[str, Any]) -> str:
     """The kind of an index that is not of ascending and descending fields."""
-    for path, kind in keys.items():
-        if isinstance(kind, str):
-            return kind
-        if is_wildcard(path):
-            return "wildcard"
-    return ""
+    return next((kind for kind in keys.values() if isinstance(kind, str)), "")
 
 
-def _check_keys(keys: Mapping[str, Any], version: Version) -> None:
+def _check_keys(keys: Mapping[str, Any]) -> None:
     if not keys:
         raise cannot_create("Index keys cannot be empty.")
     plugin = _plugin(keys)
-    if plugin not in _KINDS and plugin not in ("", "wildcard"):
+    if any(path.split(".")[-1] == "$**" for path in keys):
+        raise not_supported("a wildcard index")
+    if plugin and plugin not in _KINDS:
         raise cannot_create(f"Unknown index plugin '{plugin}'")
-    if plugin == "wildcard" and version >= (7, 0):
-        check_wildcards(keys)
     for path, kind in keys.items():
         if not isinstance(kind, str) and (not is_number(kind) or not kind or kind != kind):
             raise cannot_create(f"Values in the index key pattern cannot be {kind!r}. Only numbers > 0, numbers < 0, "
                                 "and strings are allowed.")  # fmt: skip
-        if isinstance(kind, str) and (kind != plugin or kind == "wildcard" or not kind):
+        if isinstance(kind, str) and (kind != plugin or not kind):
             raise cannot_create(f"Can't use more than one index plugin for a single index, or '{kind}'")
-        _check_path(path, kind, plugin)
-    if plugin == "wildcard" and len(keys) > 1 and version < (7, 0):
-        raise cannot_create("wildcard indexes do not allow compounding")
+        _check_path(path)
 
 
-def _check_path(path: str, kind: Any, plugin: str) -> None:
-    if path == "$**" and (kind == "text" or not isinstance(kind, str)):
-        return
-    if path == "_fts" and kind != "text":
+def _check_path(path: str) -> None:
+    if path == "_fts":
         raise cannot_create("Index key contains an illegal field name: '_fts'")
     parts = path.split(".")
     if "" in parts:
         raise cannot_create("Index keys cannot contain an empty field.")
     for number, part in enumerate(parts):
         of_reference = number > 0 and part in ("$db", "$id", "$ref")
-        of_wildcard = plugin == "wildcard" and part == "$**" and number == len(parts) - 1
-        if part.startswith("$") and not of_reference and not of_wildcard:
+        if part.startswith("$") and not of_reference:
             raise cannot_create("Index key contains an illegal field name: field name starts with '$'.")
 
 
@@ -204,12 +205,8 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
         if spec.get("sparse"):
             raise cannot_create("cannot mix 'partialFilterExpression' and 'sparse' options")
     if "wildcardProjection" in spec:
-        check_projection(spec["wildcardProjection"], spec["key"])
-    elif "$**" in spec["key"] and plugin == "wildcard" and len(spec["key"]) > 1:
-        raise cannot_create("Compound wildcard indexes on all fields must also specify 'wildcardProjection' option")
-    if plugin == "wildcard":
-        _check_wildcard(spec)
-    elif plugin:
+        raise bad_value("The field 'wildcardProjection' is only allowed in 'wildcard' indexes")
+    if plugin:
         _check_other_kind(spec, plugin)
     if "expireAfterSeconds" in spec:
         _check_expiry(spec)
@@ -245,16 +242,6 @@ def _check_identity_options(spec: Mapping[str, Any]) -> None:
         raise _not_valid(extra[0], "an _id index specification")
 
 
-def _check_wildcard(spec: Mapping[str, Any]) -> None:
-    for name in ("sparse", "unique"):
-        if spec.get(name):
-            raise cannot_create(f"Index type 'wildcard' does not support the '{name}' option")
-    if "expireAfterSeconds" in spec:
-        raise cannot_create("Index type 'wildcard' does not support the 'expireAfterSeconds' option")
-    if spec.get("v") == 1:
-        raise cannot_create("Index type 'wildcard' is not allowed with index version v: 1")
-
-
 def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     kinds = list(spec["key"].values())
     if plugin == "hashed":
@@ -264,25 +251,11 @@ def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
             raise location(31303, f"A maximum of one index field is allowed to be hashed but found "
                            f"{kinds.count('hashed')}")  # fmt: skip
         return
-    if plugin == "2d":
-        _check_plane(spec, kinds)
-    if plugin == "2dsphere" and spec.get("2dsphereIndexVersion", 3) not in (1, 2, 3):
-        raise cannot_create(f"unsupported geo index version {{ 2dsphereIndexVersion: {spec['2dsphereIndexVersion']} }}")
-    if plugin == "text":
-        check_text(spec)
     if spec.get("unique"):
-        raise not_supported("unique indexes that are not of ascending or descending fields")
-
-
-def _check_plane(spec: Mapping[str, Any], kinds: list[Any]) -> None:
-    if kinds.count("2d") > 1:
-        raise location(16800, "can't have 2 geo fields")
-    if kinds[0] != "2d":
-        raise location(16801, "2d has to be first in index")
-    if not 1 <= whole(spec.get("bits", 26)) <= 32:
-        raise invalid_options(f"bits for hash must be > 0 and <= 32, but {spec['bits']} bits were specified")
-    if spec.get("min", -180) >= spec.get("max", 180):
-        raise invalid_options("region for hash must be valid and have positive area")
+        raise not_supported("a unique index of another kind")
+    given = _OF_OTHER_KINDS & set(spec)
+    if given or (plugin != "2dsphere" and len(kinds) > 1 and kinds != ["text"] * len(kinds)):
+        raise not_supported("options of a text or geospatial index", ", ".join(sorted(given)) or "other fields")
 
 
 def _check_expiry(spec: Mapping[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store import timeseries
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
@@ -38,9 +37,6 @@ def create_indexes(context: Context) -> Document:
     default = {} if collection is None else collection.collation.description()
     ignore = bool(context.body.get("ignoreUnknownIndexOptions"))
     wanted = [compile_index(spec, default, context.state.version, ignore) for spec in specs]
-    if collection is not None and collection.kind == "timeseries":
-        for spec in specs:
-            timeseries.check_index(collection.options["timeseries"], spec)
     created = collection is None
     collection = context.writable_collection()
     if context.access.in_transaction and context.access.records(collection):

@@ -7,8 +7,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import not_supported
-from gmongo.testing.store.errors import failed_to_parse, index_not_found, location
+from gmongo.testing.store.errors import failed_to_parse, location
 from gmongo.testing.store.expressions import (
     Expression,
     Scope,
@@ -22,8 +21,8 @@ from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.operators import equality
 from gmongo.testing.store.paths import joined_values, split, values_at
 from gmongo.testing.store.surroundings import Document, Documents, Finder, Stage, Surroundings, with_value
-from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, whole
+from gmongo.testing.unsupported import not_supported
 
 CompilePipeline = Callable[[Any, Surroundings], Stage]
 Let = Mapping[str, Expression]
@@ -59,7 +58,7 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
     source, pipeline = _source("$lookup", spec, spec.get("pipeline", []), around)
     _check_inner("$lookup", pipeline, 51047)
     let = _let(spec.get("let", {}), around.scope)
-    run_inner = compile_pipeline(pipeline, _around_inner(spec.get("from"), pipeline, around).within(let))
+    run_inner = compile_pipeline(pipeline, around.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
     join = _Join(spec, source, around) if by_fields else None
 
@@ -83,7 +82,7 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundi
     origin = spec.get("from", spec.get("coll"))
     if origin is not None:
         if type(origin) is not str:
-            raise not_supported(f"{name} of another database")
+            raise not_supported("a join with another database", name)
         collection = origin
         return lambda: around.read(collection).documents(), pipeline
     first = pipeline[0] if isinstance(pipeline, list) and pipeline else None
@@ -91,18 +90,6 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundi
         raise failed_to_parse(f"{name} without a collection needs a pipeline that begins with $documents")
     made = documents_of(first["$documents"], around.scope)
     return lambda: made, pipeline[1:]
-
-
-def _around_inner(collection: str | None, pipeline: Any, around: Surroundings) -> Surroundings:
-    """For a pipeline over another collection, which may begin with what needs an index of it."""
-    first = pipeline[0] if collection is not None and isinstance(pipeline, list) and pipeline else None
-    if collection is None or not isinstance(first, dict):
-        return around.changed()
-    if "$geoNear" in first:
-        if not around.read(collection).is_geographical():
-            raise index_not_found("$geoNear requires a 2d or 2dsphere index, but none were found")
-        raise not_supported("the stage $geoNear")
-    return around.changed() if search_in(first.get("$match")) is None else around.of_collection(collection)
 
 
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
@@ -185,7 +172,7 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
         )
     source, pipeline = _source("$unionWith", options, options.get("pipeline", []), around)
     _check_inner("$unionWith", pipeline, 31441)
-    run_inner = compile_pipeline(pipeline, _around_inner(options.get("coll"), pipeline, around))
+    run_inner = compile_pipeline(pipeline, around)
 
     def run(documents: Documents, variables: Variables) -> Documents:
         yield from documents

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gmongo import _chance
-from gmongo.testing.command import not_supported
+from gmongo.testing import unsupported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
@@ -25,6 +25,7 @@ from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.text_search import TextSearch
 from gmongo.testing.store.values import MISSING, is_number, is_true
+from gmongo.testing.unsupported import not_supported
 
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
@@ -33,7 +34,6 @@ Clause = Callable[[Any, Variables], bool]
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 # What not every query can have.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
-_UNSUPPORTED = frozenset({"$where", "$near", "$nearSphere", "$geoWithin", "$geoIntersects", "$geoNear"})
 
 
 class Predicate(NamedTuple):
@@ -103,14 +103,14 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
         return lambda document, variables: is_true(expression({**variables, "ROOT": document, "CURRENT": document}))
     if name == "$jsonSchema":
         schema.check(condition)
-        return lambda document, variables: not schema.violations(condition, document)
+        return lambda document, variables: schema.is_valid(condition, document)
     if name == "$text":
         search = TextSearch(condition, scope.text)
         return lambda document, variables: search.score(document) is not None
     if name == "$sampleRate":
         return _sample_rate(condition)
-    if name in _UNSUPPORTED:
-        raise not_supported(f"the query operator {name}")
+    if name in unsupported.QUERY_OPERATORS:
+        raise not_supported(name)
     raise bad_value(f"unknown top level operator: {name}. If you are trying to negate an entire expression, use $nor.")
 
 
@@ -162,8 +162,8 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
     if name in OF_WHOLES:
         found = _of_wholes(OF_WHOLES[name](operand, condition, scope.collation))
         return found if name != "$exists" or is_wanted(operand) else _negated(found)
-    if name in _UNSUPPORTED:
-        raise not_supported(f"the query operator {name}")
+    if name in unsupported.QUERY_OPERATORS:
+        raise not_supported(name)
     raise bad_value(f"unknown operator: {name}")
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from bson import Int64
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store import timeseries
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.creation import check_capped_count, check_capped_size, check_contents, check_expiry
 from gmongo.testing.store.data import Collection, Document
@@ -24,7 +23,6 @@ _OF_INDEX = frozenset({"keyPattern", "name", *_CHANGES})
 # What only collections have, and of those only ones that are no time series.
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
-_NOT_OF_SERIES = ("validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages")
 _MAX_SECONDS = 2**31 - 1
 
 
@@ -62,17 +60,14 @@ def _changed_options(collection: Collection, wanted: Document, has_index: bool) 
     named = {*options, "index"} if has_index else set(options)
     for names, holds, what in (
         (_NOT_OF_VIEWS, collection.is_view, "not supported on a view"),
-        (_NOT_OF_SERIES, collection.kind == "timeseries", "not supported on a time-series collection"),
         (("pipeline", "viewOn"), not collection.is_view, "only supported on a view"),
-        (("timeseries",), collection.kind != "timeseries", "only supported on a time-series collection"),
+        (("timeseries",), True, "only supported on a time-series collection"),
     ):
         for name in names:
             if holds and name in named:
                 raise invalid_options(f"option {what}: {name}")
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
-    if "timeseries" in options:
-        options["timeseries"] = timeseries.modified(collection.options["timeseries"], options["timeseries"])
     return options
 
 
@@ -91,7 +86,7 @@ def _capped_options(collection: Collection, options: Document) -> Document:
 
 
 def _expiry(collection: Collection, seconds: Any) -> Any:
-    if collection.kind != "timeseries" and "clusteredIndex" not in collection.options:
+    if "clusteredIndex" not in collection.options:
         raise invalid_options("'expireAfterSeconds' option is only supported on collections clustered by _id")
     if isinstance(seconds, str):
         if seconds != "off":
@@ -149,8 +144,6 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
 def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
     """``prepareUnique``, which a unique index does not need."""
     before, wanted = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
-    if collection.kind == "timeseries":
-        raise invalid_options("cannot set 'prepareUnique' for indexes of a time-series collection.")
     if before == wanted or (index.unique and not before):
         return {}
     if not alone or set(spec) & (set(_CHANGES) - {"prepareUnique"}):
@@ -160,8 +153,6 @@ def _prepared(collection: Collection, index: Index, spec: Document, reply: Docum
 
 
 def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
-    if collection.kind == "timeseries":
-        raise invalid_options("TTL indexes are not supported for time-series collections")
     if not 0 <= long_of(seconds) <= _MAX_SECONDS:
         raise invalid_options(f"TTL index 'expireAfterSeconds' option must be from 0 to {_MAX_SECONDS}")
     if "expireAfterSeconds" not in index.options:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, location
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import ParallelArrays, leaves_at
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
+from gmongo.testing.unsupported import not_supported
 
 T = TypeVar("T")
 Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
@@ -138,7 +138,7 @@ def _direction(path: str, wanted: Any, score: Score | None) -> int:
             "searchScore",
             "vectorSearchScore",
         ):
-            raise not_supported(f"sorting by {wanted!r}")
+            raise not_supported("a sort by metadata", repr(wanted))
         raise location(31138, f"Illegal $meta sort: {wanted}")
     if score is None:
         raise location(40218, "query requires text score metadata, but it is not available")
@@ -155,7 +155,7 @@ def direction_of(path: str, wanted: Any) -> int:
     if path.startswith("$") and path != "$natural":
         raise location(16410, f"FieldPath field names may not start with '$', given '{path}'.")
     if isinstance(wanted, dict):
-        raise not_supported(f"sorting by {wanted!r}")
+        raise not_supported("a sort by metadata", repr(wanted))
     if not is_number(wanted):
         raise location(15974, "$sort key ordering must be specified using a number or {$meta: 'textScore'}")
     if float(str(wanted)) not in (1, -1):

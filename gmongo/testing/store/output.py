@@ -7,7 +7,7 @@ from typing import Any
 
 from gmongo import _chance
 from gmongo._object_ids import new_object_id
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
@@ -20,6 +20,7 @@ from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.validation import check_document, check_storable
 from gmongo.testing.store.values import MISSING, Key, identical, type_name
+from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
@@ -50,7 +51,7 @@ def _target(context: Context, spec: Any) -> tuple[str, str]:
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
         raise location(16990, f"an output must be a string or an object with 'coll', not {spec!r}")
     if "timeseries" in spec:
-        raise not_supported("$out into a time series")
+        raise not_supported("a time series", "$out")
     database, name = spec.get("db", context.database), spec["coll"]
     check_name(database, name)
     collection = context.access.find(database, name)

@@ -10,7 +10,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.schema import titles, violations
+from gmongo.testing.store.schema import titles
 from gmongo.testing.store.values import MISSING, type_name
 
 # Why an operator did not match a value that is there.
@@ -59,8 +59,7 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
     if compile_filter({name: condition})(document):
         return None
     if name == "$jsonSchema":
-        broken = violations(condition, document)
-        return {"operatorName": name, **titles(condition), "schemaRulesNotSatisfied": broken}
+        return {"operatorName": name, **titles(condition)}
     if name in ("$and", "$or"):
         clauses = [(index, details(part, document)) for index, part in enumerate(condition)
                    if not compile_filter(part)(document)]  # fmt: skip

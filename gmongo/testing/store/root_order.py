@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.command import not_supported
+from gmongo.testing.unsupported import not_supported
 
 Fold = Callable[[str], str]
 # Languages whose order of Latin letters is Unicode's root order.
@@ -53,7 +53,7 @@ def fold_of(spec: Mapping[str, Any]) -> Fold:
 
 def _refusing(locale: str) -> Fold:
     def fold(_text: str) -> str:
-        raise not_supported(f"comparing texts under a collation for the locale {locale!r} without {_ICU}")
+        raise not_supported("a collation of another language", f"locale {locale!r}, without {_ICU}")
 
     return fold
 
@@ -96,7 +96,7 @@ class _Levels:
 
 def _base(letter: str) -> str:
     if letter not in _PRIMARY:
-        raise not_supported(f"comparing the letter {letter!r} under a collation without {_ICU}")
+        raise not_supported("a collation of another language", f"letter {letter!r}, without {_ICU}")
     return _PRIMARY[letter]
 
 

@@ -12,8 +12,8 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatc
 from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_number, is_whole, type_name, whole
 
-Details = dict[str, Any]
-Keyword = Callable[[Any, Any, Mapping[str, Any]], "list[Details]"]
+# Returns whether a value satisfies the rule of a keyword; gets the schema with the keyword, too.
+Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
 _JSON_TYPES = {"boolean": "bool"}
@@ -23,17 +23,13 @@ _ANNOTATIONS = frozenset({"title", "description", "encryptMetadata"})
 _CIPHERTEXT_SUBTYPE = 6
 
 
-def violations(schema: Any, value: Any) -> list[Details]:
-    """The rules that the value breaks, each as a server describes it in ``schemaRulesNotSatisfied``."""
-    found: list[Details] = []
-    for name, rule in schema.items():
-        if name not in _ANNOTATIONS:
-            found += _KEYWORDS[name](rule, value, schema)
-    return found
+def is_valid(schema: Any, value: Any) -> bool:
+    """Return whether a value satisfies a schema."""
+    return all(_KEYWORDS[name](rule, value, schema) for name, rule in schema.items() if name not in _ANNOTATIONS)
 
 
-def titles(schema: Mapping[str, Any]) -> Details:
-    """What a schema says of itself, which errors repeat."""
+def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the annotations of a schema that errors repeat."""
     return {name: schema[name] for name in ("title", "description") if name in schema}
 
 
@@ -124,222 +120,124 @@ def _schemas_of(name: str, rule: Any) -> list[Any]:
     return [rule] if name in inner and isinstance(rule, dict) else []
 
 
-def _broken(name: str, rule: Any, value: Any, reason: str) -> list[Details]:
-    return [{"operatorName": name, "specifiedAs": {name: rule}, "reason": reason, "consideredValue": value}]
+def _types(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    wanted = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
+    found = type_name(value)
+    return found in wanted or ("number" in wanted and found in _NUMBERS)
 
 
-def _types(name: str) -> Keyword:
-    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-        wanted = {_JSON_TYPES.get(one, one) for one in (rule if isinstance(rule, list) else [rule])}
-        found = type_name(value)
-        if found in wanted or ("number" in wanted and found in _NUMBERS):
-            return []
-        broken = _broken(name, rule, value, "type did not match")
-        broken[0]["consideredType"] = found
-        return broken
-
-    return check
-
-
-def _required(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    missing = [name for name in rule if name not in value] if isinstance(value, dict) else []
-    if not missing:
-        return []
-    return [{"operatorName": "required", "specifiedAs": {"required": rule}, "missingProperties": missing}]
-
-
-def _properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not isinstance(value, dict):
-        return []
-    failed = [
-        {"propertyName": name, **titles(schema), "details": broken}
-        for name, schema in rule.items()
-        if name in value and (broken := violations(schema, value[name]))
-    ]
-    return [{"operatorName": "properties", "propertiesNotSatisfied": failed}] if failed else []
-
-
-def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
-    if not isinstance(value, dict) or rule is True:
-        return []
+def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
     patterns = [compile_pattern(pattern) for pattern in schema.get("patternProperties", {})]
-    extra = [
+    extra = (
         name
         for name in value
         if name not in schema.get("properties", {}) and not any(pattern.search(name) for pattern in patterns)
-    ]
-    if isinstance(rule, dict):
-        extra = [name for name in extra if violations(rule, value[name])]
-    if not extra:
-        return []
-    return [{"operatorName": "additionalProperties", "specifiedAs": {"additionalProperties": rule},
-             "additionalProperties": extra}]  # fmt: skip
+    )
+    return all(_allows(rule, value[name]) for name in extra)
 
 
-def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not isinstance(value, dict):
-        return []
-    failed = [
-        {"propertyName": name, **titles(schema), "details": broken}
+def _allows(rule: Any, value: Any) -> bool:
+    """Return whether a value satisfies a schema, or whether the rule that stands for a schema is true."""
+    return is_valid(rule, value) if isinstance(rule, dict) else bool(rule)
+
+
+def _pattern_properties(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    return all(
+        is_valid(schema, value[name])
         for pattern, schema in rule.items()
         for name in value
-        if compile_pattern(pattern).search(name) and (broken := violations(schema, value[name]))
-    ]
-    return [{"operatorName": "patternProperties", "propertiesNotSatisfied": failed}] if failed else []
+        if compile_pattern(pattern).search(name)
+    )
 
 
-def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not isinstance(value, list):
-        return []
-    for index, element in enumerate(value):
-        schema = rule if isinstance(rule, dict) else rule[index] if index < len(rule) else {}
-        broken = violations(schema, element)
-        if broken:
-            return [{"operatorName": "items", "reason": "At least one item did not match the sub-schema",
-                     "itemIndex": index, "details": broken}]  # fmt: skip
-    return []
+def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    if isinstance(rule, dict):
+        return all(is_valid(rule, element) for element in value)
+    return all(is_valid(schema, element) for schema, element in zip(rule, value, strict=False))
 
 
-def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
-    """The rule for elements behind those that ``items``, as an array, has schemas for."""
+def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+    """Check the elements behind those that ``items``, as an array, has schemas for."""
     first = schema.get("items")
-    if not isinstance(value, list) or not isinstance(first, list) or rule is True:
-        return []
-    extra = value[len(first) :]
-    if extra and rule is False:
-        return [{"operatorName": "additionalItems", "specifiedAs": {"additionalItems": False},
-                 "reason": "found additional items", "additionalItems": extra}]  # fmt: skip
-    for index, element in enumerate(extra, len(first)):
-        broken = violations(rule, element)
-        if broken:
-            return [{"operatorName": "additionalItems", "reason": "At least one additional item did not match the "
-                     "sub-schema", "itemIndex": index, "details": broken}]  # fmt: skip
-    return []
+    return not isinstance(first, list) or all(_allows(rule, element) for element in value[len(first) :])
 
 
-def _unique_items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not rule or not isinstance(value, list):
-        return []
-    for index, element in enumerate(value):
-        if any(equal(element, other) for other in value[:index]):
-            broken = _broken("uniqueItems", rule, value, "found a duplicate item")
-            return [{**broken[0], "duplicatedValue": element}]
-    return []
+def _unique_items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    pairs = ((element, other) for index, element in enumerate(value) for other in value[:index])
+    return not rule or not any(equal(*pair) for pair in pairs)
 
 
-def _count_properties(name: str, holds: Callable[[int, int], bool]) -> Keyword:
-    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-        if not isinstance(value, dict) or holds(len(value), rule):
-            return []
-        return [{"operatorName": name, "specifiedAs": {name: rule}, "reason": "specified number of properties was not "
-                 "satisfied", "numberOfProperties": len(value)}]  # fmt: skip
-
-    return check
+def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    return all(
+        is_valid(needed if isinstance(needed, dict) else {"required": needed}, value)
+        for name, needed in rule.items()
+        if name in value
+    )
 
 
-def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not is_number(value) or Decimal(str(value)) % Decimal(str(rule)) == 0:
-        return []
-    return _broken("multipleOf", rule, value, "considered value is not a multiple of the specified value")
+def _minimum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+    return compare(value, rule) > (0 if schema.get("exclusiveMinimum") else -1)
 
 
-def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if not isinstance(value, dict):
-        return []
-    failed = []
-    for name, needed in rule.items():
-        schema = needed if isinstance(needed, dict) else {"required": needed}
-        if name in value and (broken := violations(schema, value)):
-            failed.append({"conditionalProperty": name, "details": broken})
-    return [{"operatorName": "dependencies", "failingDependencies": failed}] if failed else []
+def _maximum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
+    return compare(value, rule) < (0 if schema.get("exclusiveMaximum") else 1)
 
 
-def _enum(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    if any(equal(value, one) for one in rule):
-        return []
-    return _broken("enum", rule, value, "value was not found in enum")
+def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    """Check that the client has encrypted the value: a server cannot check more."""
+    return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
-def _bound(name: str, applies: Callable[[Any], bool], holds: Callable[[Any, Any, Any], bool]) -> Keyword:
-    def check(rule: Any, value: Any, schema: Mapping[str, Any]) -> list[Details]:
-        if not applies(value) or holds(value, rule, schema):
-            return []
-        return _broken(name, rule, value, "comparison failed")
-
-    return check
+def _of(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
+    """Return the keyword that accepts all values of other types."""
+    return lambda rule, value, schema: not applies(value) or keyword(rule, value, schema)
 
 
-def _minimum(value: Any, rule: Any, schema: Any) -> bool:
-    found = compare(value, rule)
-    return found > 0 if schema.get("exclusiveMinimum") else found >= 0
+def _of_objects(keyword: Keyword) -> Keyword:
+    return _of(lambda value: isinstance(value, dict), keyword)
 
 
-def _maximum(value: Any, rule: Any, schema: Any) -> bool:
-    found = compare(value, rule)
-    return found < 0 if schema.get("exclusiveMaximum") else found <= 0
+def _of_arrays(keyword: Keyword) -> Keyword:
+    return _of(lambda value: isinstance(value, list), keyword)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _of_texts(keyword: Keyword) -> Keyword:
+    return _of(lambda value: isinstance(value, str), keyword)
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-def _combined(name: str, holds: Callable[[int, int], bool]) -> Keyword:
-    def check(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-        matching = sum(not violations(schema, value) for schema in rule)
-        if holds(matching, len(rule)):
-            return []
-        return [{"operatorName": name, "reason": f"{matching} of {len(rule)} sub-schemas matched"}]
-
-    return check
-
-
-def _encrypt(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    """The client has encrypted the value; how, a server cannot see."""
-    if isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE:
-        return []
-    return _broken("encrypt", rule, value, "value was not encrypted")
-
-
-def _not(rule: Any, value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    return [] if violations(rule, value) else [{"operatorName": "not", "reason": "child expression matched"}]
-
-
-def _nothing(_rule: Any, _value: Any, _schema: Mapping[str, Any]) -> list[Details]:
-    """For a keyword that another one takes into account."""
-    return []
+def _matching(rule: Any, value: Any) -> int:
+    return sum(is_valid(schema, value) for schema in rule)
 
 
 _KEYWORDS: Mapping[str, Keyword] = {
-    "bsonType": _types("bsonType"),
-    "type": _types("type"),
-    "required": _required,
-    "properties": _properties,
-    "additionalProperties": _additional,
-    "patternProperties": _pattern_properties,
-    "dependencies": _dependencies,
-    "minProperties": _count_properties("minProperties", lambda found, rule: found >= rule),
-    "maxProperties": _count_properties("maxProperties", lambda found, rule: found <= rule),
-    "items": _items,
-    "additionalItems": _additional_items,
-    "uniqueItems": _unique_items,
-    "multipleOf": _multiple_of,
-    "enum": _enum,
-    "minimum": _bound("minimum", is_number, _minimum),
-    "maximum": _bound("maximum", is_number, _maximum),
-    "exclusiveMinimum": _nothing,
-    "exclusiveMaximum": _nothing,
-    "minLength": _bound("minLength", _is_text, lambda value, rule, schema: len(value) >= rule),
-    "maxLength": _bound("maxLength", _is_text, lambda value, rule, schema: len(value) <= rule),
-    "minItems": _bound("minItems", _is_array, lambda value, rule, schema: len(value) >= rule),
-    "maxItems": _bound("maxItems", _is_array, lambda value, rule, schema: len(value) <= rule),
-    "pattern": _bound("pattern", _is_text, lambda value, rule, schema: bool(compile_pattern(rule).search(value))),
-    "allOf": _combined("allOf", lambda matching, of: matching == of),
-    "anyOf": _combined("anyOf", lambda matching, of: matching > 0),
-    "oneOf": _combined("oneOf", lambda matching, of: matching == 1),
-    "not": _not,
+    "bsonType": _types,
+    "type": _types,
+    "required": _of_objects(lambda rule, value, schema: all(name in value for name in rule)),
+    "properties": _of_objects(
+        lambda rule, value, schema: all(is_valid(rule[name], value[name]) for name in rule if name in value)
+    ),
+    "additionalProperties": _of_objects(_additional),
+    "patternProperties": _of_objects(_pattern_properties),
+    "dependencies": _of_objects(_dependencies),
+    "minProperties": _of_objects(lambda rule, value, schema: len(value) >= rule),
+    "maxProperties": _of_objects(lambda rule, value, schema: len(value) <= rule),
+    "items": _of_arrays(_items),
+    "additionalItems": _of_arrays(_additional_items),
+    "uniqueItems": _of_arrays(_unique_items),
+    "multipleOf": _of(is_number, lambda rule, value, schema: Decimal(str(value)) % Decimal(str(rule)) == 0),
+    "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
+    "minimum": _of(is_number, _minimum),
+    "maximum": _of(is_number, _maximum),
+    "exclusiveMinimum": lambda rule, value, schema: True,
+    "exclusiveMaximum": lambda rule, value, schema: True,
+    "minLength": _of_texts(lambda rule, value, schema: len(value) >= rule),
+    "maxLength": _of_texts(lambda rule, value, schema: len(value) <= rule),
+    "minItems": _of_arrays(lambda rule, value, schema: len(value) >= rule),
+    "maxItems": _of_arrays(lambda rule, value, schema: len(value) <= rule),
+    "pattern": _of_texts(lambda rule, value, schema: bool(compile_pattern(rule).search(value))),
+    "allOf": lambda rule, value, schema: _matching(rule, value) == len(rule),
+    "anyOf": lambda rule, value, schema: _matching(rule, value) > 0,
+    "oneOf": lambda rule, value, schema: _matching(rule, value) == 1,
+    "not": lambda rule, value, schema: not is_valid(rule, value),
     "encrypt": _encrypt,
 }

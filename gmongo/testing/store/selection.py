@@ -21,8 +21,9 @@ from gmongo.testing.store.planning import is_point, plan_of, usable
 from gmongo.testing.store.scanning import scanned
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Finder, Foreign, Surroundings
-from gmongo.testing.store.text_search import Score, TextSearch, check_prefix, search_in
+from gmongo.testing.store.text_search import Score, TextSearch, search_in
 from gmongo.testing.store.values import MISSING, Key, key_of
+from gmongo.testing.unsupported import not_supported
 
 Found = Iterable[tuple[Key, Record]]
 # A view of a view of a view ... ends here.
@@ -48,8 +49,6 @@ def select(
     """
     text = text_index(collection)
     match = compile_filter(query, variables, collation, None if text is None else text.options)
-    if text is not None and search_in(query) is not None:
-        check_prefix(query, text.keys)
     index = hinted_index(collection, hint)
     records = access.records(collection)
     paced = pace or Pace()
@@ -91,11 +90,6 @@ def text_index(collection: Collection | None) -> Index | None:
     """The text index of a collection, if it has one."""
     indexes = () if collection is None else collection.indexes.values()
     return next((index for index in indexes if "_fts" in index.keys), None)
-
-
-def is_geographical(collection: Collection) -> bool:
-    """Whether it has an index of places."""
-    return any({"2d", "2dsphere"} & set(map(str, index.keys.values())) for index in collection.indexes.values())
 
 
 def score_of(collection: Collection | None, query: Any) -> Score | None:
@@ -174,15 +168,6 @@ class _Collection(Foreign):
 
         return find
 
-    def text(self) -> Mapping[str, Any] | None:
-        """The options of the text index, if there is one."""
-        index = text_index(self._collection)
-        return None if index is None else index.options
-
-    def is_geographical(self) -> bool:
-        """Whether there is an index of places."""
-        return self._collection is not None and is_geographical(self._collection)
-
     def _index_of(self, path: str) -> Index | None:
         if self._collection is None or self._collection.is_view:
             return None
@@ -218,6 +203,8 @@ def documents_of(
     collection = access.find(database, name)
     if collection is None:
         return []
+    if collection.kind == "timeseries":
+        raise not_supported("a time series", name)
     if not collection.is_view:
         return [record.document for record in access.records(collection).values()]
     if depth >= MAX_VIEW_DEPTH:
@@ -235,16 +222,11 @@ def surroundings(
     collation: Collation,
     pace: Pace,
     depth: int = 0,
-    text: Mapping[str, Any] | None = None,
 ) -> Surroundings:
-    """What the stages of a pipeline over a database are compiled for.
-
-    :param text: the options of the text index of the collection that it reads, if there is one.
-    """
+    """What the stages of a pipeline over a database are compiled for."""
     return Surroundings.of(
         variables,
         collation,
-        text=text,
         read=lambda name: _Collection(access, database, name, variables, depth, pace),
         pace=pace,
     )

@@ -10,14 +10,12 @@ from typing import Any
 from bson.int64 import Int64
 
 from gmongo import _chance
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing import unsupported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store import bucketing, joins
-from gmongo.testing.store.auto_buckets import bucket_auto
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.densifying import densify
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
-from gmongo.testing.store.filling import fill
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.ordering import compile_sort
@@ -27,7 +25,7 @@ from gmongo.testing.store.redacting import compile_redact
 from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
 from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
-from gmongo.testing.store.window_fields import set_window_fields
+from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Surroundings], Stage]
 
@@ -40,16 +38,9 @@ def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
     stages = []
-    for place, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:])):
+    for spec, following in zip_longest(pipeline, pipeline[1:]):
         name = stage_name(spec)
-        search = search_in(spec[name]) if name == "$match" else None
-        if search is not None and place:
-            raise location(17313, "$match with $text is only allowed as the first pipeline stage")
         stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
-        if search is not None:
-            around = around.searched(search)
-        elif name not in _OF_SAME_DOCUMENTS:
-            around = around.changed()
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -77,8 +68,8 @@ def stage_name(stage: Any) -> str:
         return str(name)
     if name in ELSEWHERE:
         raise location(40602, f"{name} is only valid as the first or last stage in a pipeline")
-    if name in _UNSUPPORTED:
-        raise not_supported(f"the stage {name}")
+    if name in unsupported.STAGES:
+        raise not_supported(name)
     raise location(40324, f"Unrecognized pipeline stage name: '{name}'")
 
 
@@ -100,6 +91,8 @@ def compile_update_pipeline(
 def _match(spec: Any, around: Surroundings) -> Stage:
     if not isinstance(spec, dict):
         raise location(15959, "the match filter must be an expression in an object")
+    if search_in(spec) is not None:
+        raise not_supported("$text in a pipeline")
     match = compile_query(spec, around.scope)
     return lambda documents, variables: (document for document in documents if match(document, variables))
 
@@ -147,7 +140,7 @@ def _sort(spec: Any, around: Surroundings) -> Stage:
         raise location(15973, "the $sort key specification must be an object")
     if not spec:
         raise location(15976, "$sort stage must have at least one sort key")
-    sort = compile_sort(spec, around.collation, around.pace, around.most, around.scope.score)
+    sort = compile_sort(spec, around.collation, around.pace, around.most)
     return lambda documents, variables: sort(documents, lambda document: document)
 
 
@@ -275,11 +268,8 @@ def _joining(make: Callable[[Any, Surroundings, joins.CompilePipeline], Stage]) 
 STAGES: Mapping[str, Make] = {
     "$addFields": _each(compile_add_fields),
     "$bucket": _composed(bucketing.bucket),
-    "$bucketAuto": bucket_auto,
     "$count": _count,
-    "$densify": densify,
     "$facet": _joining(joins.facet),
-    "$fill": _composed(fill),
     "$graphLookup": _joining(joins.graph_lookup),
     "$group": compile_group,
     "$limit": _limit,
@@ -291,7 +281,6 @@ STAGES: Mapping[str, Make] = {
     "$replaceWith": _each(_replace_with),
     "$sample": _sample,
     "$set": _each(compile_add_fields),
-    "$setWindowFields": set_window_fields,
     "$skip": _skip,
     "$sort": _sort,
     "$sortByCount": _composed(bucketing.sort_by_count),
@@ -307,7 +296,6 @@ ELSEWHERE = frozenset(
         "$collStats",
         "$currentOp",
         "$documents",
-        "$geoNear",
         "$indexStats",
         "$listLocalSessions",
         "$listSessions",
@@ -315,21 +303,4 @@ ELSEWHERE = frozenset(
         "$out",
     }
 )
-_OF_SAME_DOCUMENTS = frozenset({"$limit", "$match", "$sample", "$skip", "$sort"})
 _IN_UPDATES = frozenset({"$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"})
-_UNSUPPORTED = frozenset(
-    {
-        "$listClusterCatalog",
-        "$listSampledQueries",
-        "$planCacheStats",
-        "$querySettings",
-        "$queryStats",
-        "$rankFusion",
-        "$score",
-        "$scoreFusion",
-        "$search",
-        "$searchMeta",
-        "$shardedDataDistribution",
-        "$vectorSearch",
-    }
-)

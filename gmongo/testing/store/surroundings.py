@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.expressions import Scope, Variables
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.text_search import TextSearch
 from gmongo.testing.store.values import MISSING
+from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 Documents = Iterable[Document]
@@ -28,25 +27,13 @@ class Foreign:
         """All its documents."""
         raise NotImplementedError
 
-    def text(self) -> Mapping[str, Any] | None:
-        """The options of its text index, if there is one."""
-        raise NotImplementedError
-
-    def is_geographical(self) -> bool:
-        """Whether it has an index of places."""
-        raise NotImplementedError
-
     def finder(self, path: str, collation: Collation) -> Finder:
         """A fast way to the documents with values at a path."""
         raise NotImplementedError
 
 
 def _no_collection(name: str) -> Foreign:
-    raise not_supported(f"reading the collection {name} here")
-
-
-def _lost(_document: Document) -> float | None:
-    raise not_supported("the score of a text search behind a stage that makes other documents")
+    raise not_supported("a collection of the server", name)
 
 
 @dataclass(frozen=True)
@@ -75,29 +62,16 @@ class Surroundings:
         """The same with more variables."""
         return replace(self, scope=self.scope.within(names))
 
-    def of_collection(self, name: str) -> Surroundings:
-        """The same for a pipeline over another collection."""
-        return replace(self, scope=replace(self.scope, text=self.read(name).text(), score=None))
-
-    def searched(self, spec: Any) -> Surroundings:
-        """The same behind a search for a text."""
-        return replace(self, scope=replace(self.scope, score=TextSearch(spec, self.scope.text).score))
-
-    def changed(self) -> Surroundings:
-        """The same behind a stage that makes other documents, of which the score is not known."""
-        return self if self.scope.score is None else replace(self, scope=replace(self.scope, score=_lost))
-
     @classmethod
     def of(
         cls,
         variables: Mapping[str, Any],
         collation: Collation = BINARY,
         pace: Pace | None = None,
-        text: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Surroundings:
         """For these variables."""
-        return cls(Scope(frozenset(variables), collation, pace or Pace(), text), **more)
+        return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 
 def with_value(document: Document, parts: list[str], value: Any) -> Document:

@@ -10,7 +10,7 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing import clock
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access, snapshot_unavailable, store_insert, store_remove, store_replace
 from gmongo.testing.store.data import BEGINNING, Collection, Document, Record
 from gmongo.testing.store.duplicates import check_unique, check_unique_among, duplicate_key, new_entries
@@ -19,6 +19,7 @@ from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State
 from gmongo.testing.store.values import Key
+from gmongo.testing.unsupported import not_supported
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Transaction(Access):
         if (database, name) in self.state.catalog:
             raise write_conflict()
         if "viewOn" in options:
-            raise not_supported("creating a view in a transaction")
+            raise not_supported("a view made in a transaction")
         collection = Collection(database, name, options, created=BEGINNING)
         collection.indexes["_id_"] = identity_index(collection.collation)
         self._created[database, name] = collection

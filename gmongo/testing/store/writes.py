@@ -9,7 +9,6 @@ from typing import Any
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
-from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
@@ -66,7 +65,6 @@ class Target:
 def target_of(context: Context) -> Target:
     """The target of a command that writes to one collection."""
     collection = context.collection()
-    _check_series(context.access, collection)
     return Target(
         context.access,
         collection,
@@ -77,31 +75,12 @@ def target_of(context: Context) -> Target:
     )
 
 
-def check_target(access: Access, collection: Collection | None) -> None:
-    """Check that documents of the collection can be written.
-
-    :raises CommandError: 166, if it is a view; 263, if it is a time series, and this a transaction.
-    """
-    if collection is None:
-        return
-    check_writable(collection)
-    _check_series(access, collection)
-
-
-def _check_series(access: Access, collection: Collection | None) -> None:
-    if collection is not None and collection.kind == "timeseries" and access.in_transaction:
-        raise CommandError(263, "OperationNotSupportedInTransaction", "Cannot write to a time-series collection in a "
-                           f"multi-document transaction: {collection.namespace}")  # fmt: skip
-
-
 def insert_one(target: Target, document: Document) -> Outcome:
     """Insert a document; it gets an ``_id`` if it has none."""
     check_storable(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
     collection = target.existing()
-    if collection.kind == "timeseries":
-        timeseries.check_time(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
     while access.await_free(collection, key, target.pace) or access.await_entries(
@@ -142,8 +121,6 @@ def _is_free(target: Target, collection: Collection, key: Key, record: Record) -
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
     """Run a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
-    if target.collection is not None and target.collection.kind == "timeseries":
-        timeseries.check_update(target.collection.options["timeseries"], statement)
     update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:

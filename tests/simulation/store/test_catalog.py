@@ -175,17 +175,13 @@ def test_search_indexes_need_atlas(command):
 def test_explain():
     shell = standalone()
     shell.insert({"_id": 1}, {"_id": 2})
-    reply = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}}, verbosity="executionStats")
-    assert reply["queryPlanner"]["namespace"] == "db.c"
-    assert reply["queryPlanner"]["winningPlan"]["inputStage"]["indexName"] == "_id_"
-    assert (reply["executionStats"]["nReturned"], reply["executionStats"]["totalDocsExamined"]) == (1, 1)
-    scan = shell("explain", {"find": "c", "filter": {"x": 1}}, verbosity="executionStats")
+    planner = shell("explain", {"find": "c", "filter": {"_id": {"$gt": 1}}})["queryPlanner"]
+    assert planner["namespace"] == "db.c"
+    assert planner["winningPlan"]["inputStage"]["indexName"] == "_id_"
+    scan = shell("explain", {"find": "c", "filter": {"x": 1}})
     assert scan["queryPlanner"]["winningPlan"]["stage"] == "COLLSCAN"
-    assert (scan["executionStats"]["nReturned"], scan["executionStats"]["totalDocsExamined"]) == (0, 2)
-    assert "executionStats" not in shell("explain", {"count": "c"}, verbosity="queryPlanner")
-    shell("explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]})
-    assert shell("count", "c") == {"n": 2}
-    assert code_of(shell, "explain", {"ping": 1}) == 59
+    assert code_of(shell, "explain", {"delete": "c", "deletes": [{"q": {}, "limit": 0}]}) == 115
+    assert code_of(shell, "explain", {"find": "c", "sort": {"x": 1}}) == 115
     assert code_of(shell, "explain", {"find": "c", "foo": 1}) == 40415
 
 

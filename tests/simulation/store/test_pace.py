@@ -104,23 +104,6 @@ PIPELINES = {
     "unwind": [group(a={"$push": "$k"}), {"$unwind": "$a"}, {"$match": {"a": -1}}],
     "sortByCount": [{"$sortByCount": "$k"}, {"$limit": 3}],
     "bucket": [{"$bucket": {"groupBy": "$k", "boundaries": [0, 100, MANY]}}],
-    "bucketAuto": [{"$bucketAuto": {"groupBy": "$k", "buckets": 3, "granularity": "R5"}}],
-    "densify": [{"$densify": {"field": "k", "range": {"step": 2, "bounds": [0, 3 * MANY]}}}, {"$match": {"s": "x"}}],
-    "fill": [{"$fill": {"sortBy": {"k": 1}, "output": {"s": {"method": "locf"}}}}, {"$match": {"s": "x"}}],
-    "windows": [
-        {
-            "$setWindowFields": {
-                "sortBy": {"k": 1},
-                "output": {
-                    "a": {"$sum": "$g", "window": {"documents": [-2, 2]}},
-                    "b": {"$avg": "$g", "window": {"range": [-2, 2]}},
-                    "c": {"$rank": {}},
-                    "d": {"$shift": {"output": "$g", "by": 1}},
-                },
-            }
-        },
-        {"$match": {"s": "x"}},
-    ],
     "facet": [{"$facet": {"a": [{"$match": {"k": -1}}], "b": [{"$count": "n"}]}}],
     "sample": [{"$sample": {"size": 2}}],
     "unionWith": [{"$unionWith": "c"}, {"$match": {"k": -1}}],

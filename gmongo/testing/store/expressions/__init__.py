@@ -18,7 +18,6 @@ from gmongo.testing.store.expressions import (
     numbers,
     objects,
     parsing_dates,
-    percentiles,
     sets,
     strings,
     summaries,
@@ -63,7 +62,6 @@ for _module in (
     conversions,
     dates,
     parsing_dates,
-    percentiles,
     summaries,
 ):
     compiling.OPERATORS.update(_module.OPERATORS)

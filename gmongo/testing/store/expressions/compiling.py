@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing import unsupported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import failed_to_parse, location
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
+from gmongo.testing.unsupported import not_supported
 
 # The values of variables by their names. ROOT and CURRENT are the document.
 Variables = Mapping[str, Any]
@@ -47,23 +49,6 @@ OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
 _OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
 _REFERENCE = frozenset({"$ref", "$id", "$db"})
-# What a server has and the simulation does not.
-LACKING = frozenset(
-    {
-        "$accumulator",
-        "$createObjectId",
-        "$currentDate",
-        "$encStrContains",
-        "$encStrEndsWith",
-        "$encStrNormalizedEq",
-        "$encStrStartsWith",
-        "$function",
-        "$similarityCosine",
-        "$similarityDotProduct",
-        "$similarityEuclidean",
-        "$toHashedIndexKey",
-    }
-)
 
 
 class Constant:
@@ -98,14 +83,14 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
 
 def is_expression(name: str) -> bool:
     """Whether an expression has this name, be it supported or not."""
-    return name in OPERATORS or name in LACKING
+    return name in OPERATORS or name in unsupported.EXPRESSIONS
 
 
 def _compile_operator(name: str, operand: Any, scope: Scope) -> Expression:
     if name in OPERATORS:
         return OPERATORS[name](name, operand, scope)
-    if name in LACKING:
-        raise not_supported(f"the expression {name}")
+    if name in unsupported.EXPRESSIONS:
+        raise not_supported(name)
     raise CommandError(168, "InvalidPipelineOperator", f"Unrecognized expression '{name}'")
 
 
@@ -186,7 +171,7 @@ def _compile_path(expression: str, scope: Scope) -> Expression:
     if name not in scope.names and name not in _OF_DOCUMENTS:
         check_variable(name, may_be_system=True)
         if name in _OF_SERVERS:
-            raise not_supported(f"the variable {name} here")
+            raise not_supported("a variable of the server", name)
         raise location(17276, f"Use of undefined variable: {name}")
     return _of_variable(name, parts)
 

@@ -15,7 +15,7 @@ from bson.int64 import Int64
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.expressions.compiling import (
@@ -43,6 +43,7 @@ from gmongo.testing.store.values import (
     type_name,
     whole,
 )
+from gmongo.testing.unsupported import not_supported
 
 _CONVERT = Fields({"input": 9, "to": 9}, ("onError", "onNull", "format"), 9, 9)
 _NUMBERS = {number: name for name, number in TYPE_NAMES}
@@ -160,13 +161,13 @@ def _to_string(value: Any) -> str:
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, bytes):
-        raise not_supported("converting binary data that is no UUID")
+        raise not_supported("$convert of binary data")
     raise _Unsupported
 
 
 def _to_uuid(value: Any) -> Any:
     if isinstance(value, (bytes, uuid.UUID)):
-        raise not_supported("converting binary data")
+        raise not_supported("$convert of binary data")
     if not isinstance(value, str):
         raise _Unsupported
     if not re.fullmatch("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", value):
@@ -202,7 +203,7 @@ def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) 
 
 def _type(to: Any) -> str:
     if isinstance(to, dict):
-        raise not_supported("$convert to an object of type and subtype")
+        raise not_supported("$convert of binary data")
     if isinstance(to, str):
         if to not in _NAMES:
             raise bad_value(f"Unknown type name: {to}")
@@ -214,7 +215,7 @@ def _type(to: Any) -> str:
     else:
         raise failed_to_parse(f"$convert's 'to' argument must be a string or number, but is {type_name(to)}")
     if name in ("binData", "object", "array"):
-        raise not_supported(f"$convert to {name}")
+        raise not_supported("$convert of binary data", f"to {name}")
     return name
 
 
@@ -224,7 +225,7 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
     except CommandError as error:
         raise failed_to_parse(error.message) if error.code == 9 else error from None
     if "format" in fields:
-        raise not_supported("$convert with a format")
+        raise not_supported("$convert of binary data")
     source, to = fields["input"], fields["to"]
     on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
     if isinstance(to, Constant) and to.value is not None and to.value is not MISSING:

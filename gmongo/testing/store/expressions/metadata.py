@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import Expression, Make, Scope
 from gmongo.testing.store.values import MISSING, type_name
+from gmongo.testing.unsupported import not_supported
 
 # What is known of each document, and of those that a search or a query by distance found.
 _OF_ALL = frozenset(
@@ -36,7 +36,7 @@ def _meta(_name: str, operand: Any, scope: Scope) -> Expression:
     if operand not in _OF_ALL | _OF_FOUND:
         raise location(17308, f"Unsupported argument to $meta: {operand}")
     if operand in _OF_ALL:
-        raise not_supported(f"$meta: {operand!r}")
+        raise not_supported("$meta", operand)
     score = scope.score
     if operand != "textScore" or score is None:
         raise location(40218, f"query requires {operand} metadata, but it is not available")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError, not_supported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
@@ -20,6 +20,7 @@ from gmongo.testing.store.expressions.formatting_dates import MONTH_NAMES, speci
 from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.expressions.timezones import DAY, at_month, from_local, zone_of
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
+from gmongo.testing.unsupported import not_supported
 
 _CALENDAR = ("year", "month", "day")
 _ISO = ("isoWeekYear", "isoWeek", "isoDayOfWeek")
@@ -113,7 +114,7 @@ def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
         )
         return from_local(datetime.datetime.combine(day, datetime.time()) + time, zone)
     except (OverflowError, ValueError):
-        raise not_supported("calendars beyond the years 1 to 9999") from None
+        raise not_supported("a date beyond the years 1 to 9999") from None
 
 
 # Of text
@@ -131,7 +132,7 @@ def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
     match = _reading(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
     if match is None:
         if form is None and not _LONG_YEAR.match(text) and re.search(r"[A-Za-z].*\d|\d.*[A-Za-z]|\d[/.]\d", text):
-            raise not_supported(f"dates in another form than that of ISO 8601, such as {text!r}")
+            raise not_supported("a date in words", text)
         raise _failure(text, "Format literal not found" if form is not None else "Unexpected character")
     found = {name: value for name, value in match.groupdict().items() if value is not None}
     try:
@@ -150,7 +151,7 @@ def _zone(offset: str | None, timezone: str | None, text: str) -> datetime.tzinf
     if offset[0] in "+-":
         return zone_of(offset)
     if offset not in _NAMED:
-        raise not_supported(f"the time zone {offset} in a date")
+        raise not_supported("a date in words", offset)
     return datetime.timezone(datetime.timedelta(hours=_NAMED[offset]))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from bson.decimal128 import Decimal128
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.values import MISSING, is_date, is_number, type_name
+from gmongo.testing.unsupported import not_supported
 
 
 def coerced(value: Any) -> str:
@@ -51,5 +51,5 @@ def _of_double(value: float) -> str:
 def of_date(value: Any) -> str:
     """A date as a string, in UTC."""
     if not isinstance(value, datetime.datetime):
-        raise not_supported("the text of dates beyond the years 1 to 9999")
+        raise not_supported("a date beyond the years 1 to 9999")
     return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

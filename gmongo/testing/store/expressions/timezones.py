@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import failed_to_parse, location
 from gmongo.testing.store.values import date_of, is_date, milliseconds, type_name
+from gmongo.testing.unsupported import not_supported
 
 UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -48,7 +48,7 @@ def _zone(name: str) -> datetime.tzinfo:
             return datetime.timezone(-delta if sign == "-" else delta)
     zone = _known(name)
     if zone is None and _known("Etc/UTC") is None:
-        raise not_supported("time zones, as neither the system nor tzdata has any (pip install 'gmongo[testing]')")
+        raise not_supported("time zones without data", "pip install 'gmongo[testing]'")
 
     if zone is None:
         raise location(40485, f'unrecognized time zone identifier: "{name}"')
@@ -84,7 +84,7 @@ def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
     try:
         return (EPOCH + datetime.timedelta(milliseconds=milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
-        raise not_supported("calendars beyond the years 1 to 9999") from None
+        raise not_supported("a date beyond the years 1 to 9999") from None
 
 
 def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
@@ -92,7 +92,7 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
     try:
         return shown.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
-        raise not_supported("calendars beyond the years 1 to 9999") from None
+        raise not_supported("a date beyond the years 1 to 9999") from None
 
 
 def unit_of(value: Any, name: str) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 
 from bson.decimal128 import Decimal128
 
-from gmongo.testing.command import not_supported
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import Make
 from gmongo.testing.store.expressions.operands import null_of_null, of_values
 from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.unsupported import not_supported
 
 
 def _angle(name: str, function: Callable[[float], float], low: float, high: float, open_ends: bool = False) -> Make:
@@ -22,7 +22,7 @@ def _angle(name: str, function: Callable[[float], float], low: float, high: floa
         if not is_number(value):
             raise location(28765, f"{name} only supports numeric types, not {type_name(value)}")
         if isinstance(value, Decimal128):
-            raise not_supported(f"{name} of decimals")
+            raise not_supported("an angle of a decimal", name)
         number = float(value)
         if math.isnan(number):
             return number
@@ -53,7 +53,7 @@ def _tangent_of_two(y: Any, x: Any) -> float:
         if not is_number(value):
             raise location(code, f"$atan2 only supports numeric types, not {type_name(value)}")
         if isinstance(value, Decimal128):
-            raise not_supported("$atan2 of decimals")
+            raise not_supported("an angle of a decimal", "$atan2")
     return math.atan2(y, x)
 
 

@@ -1,0 +1,76 @@
+"""The constructs that the simulation does not support, and the engine that supports each construct."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gmongo.testing.command import CommandError
+
+MONGOD = 'EmbeddedDatabase(engine="mongod")'
+ATLAS = "MongoDB Atlas"
+
+
+def _of(engine: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), engine)
+
+
+STAGES: Mapping[str, str] = {
+    **_of(MONGOD, """$bucketAuto $densify $fill $geoNear $listClusterCatalog $listSampledQueries $planCacheStats
+        $querySettings $queryStats $setWindowFields $shardedDataDistribution"""),
+    **_of(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
+}  # fmt: skip
+QUERY_OPERATORS: Mapping[str, str] = _of(MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $where $within")
+EXPRESSIONS: Mapping[str, str] = {
+    **_of(MONGOD, """$accumulator $createObjectId $currentDate $encStrContains $encStrEndsWith $encStrNormalizedEq
+        $encStrStartsWith $function $median $percentile $toHashedIndexKey"""),
+    **_of(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
+}  # fmt: skip
+ACCUMULATORS: Mapping[str, str] = _of(MONGOD, "$accumulator $concatArrays $median $percentile $setUnion")
+_OTHERS = (
+    "$changeStream options of servers",
+    "$collStats of latencies",
+    "$convert of binary data",
+    "$meta",
+    "$text in a pipeline",
+    "a collation of another language",
+    "a collection of the server",
+    "a date beyond the years 1 to 9999",
+    "a date in words",
+    "a document in a geospatial index",
+    "a fail point of another name",
+    "a join with another database",
+    "a large event in parts",
+    "a sort by metadata",
+    "a stage over the server",
+    "a text search beyond English words",
+    "a time series",
+    "a unique index of another kind",
+    "a variable of the server",
+    "a view made in a transaction",
+    "a wildcard index",
+    "an angle of a decimal",
+    "explain of another command",
+    "options of a text or geospatial index",
+    "renameCollection to another database",
+    "time zones without data",
+    "validate with repair or metadata",
+)
+UNSUPPORTED: Mapping[str, str] = {
+    **STAGES,
+    **QUERY_OPERATORS,
+    **EXPRESSIONS,
+    **ACCUMULATORS,
+    **dict.fromkeys(_OTHERS, MONGOD),
+}
+"""Construct → the engine that supports it."""
+
+
+def not_supported(construct: str, detail: str = "") -> CommandError:
+    """Return the error of a construct that the simulation does not support.
+
+    :param construct: a key of :data:`UNSUPPORTED`.
+    :param detail: the part of the command that has the construct.
+    """
+    part = f" ({detail})" if detail else ""
+    message = f"the simulated deployment does not support {construct}{part}; {UNSUPPORTED[construct]} supports it"
+    return CommandError(115, "CommandNotSupported", message)
