@@ -13,7 +13,7 @@ from gmongo.testing.simulation.authentication.access import check_access
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.commands.operations import show_operations
 from gmongo.testing.simulation.commands.table import COMMANDS
-from gmongo.testing.simulation.error_codes import STATE_CHANGE, error
+from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.error_labels import add_labels
 from gmongo.testing.simulation.hello import learn_name
 from gmongo.testing.simulation.operations import Operation
@@ -37,17 +37,14 @@ def answer(call: Call) -> dict[str, Any]:
 
 
 def _answer(call: Call, operation: Operation) -> dict[str, Any]:
-    injected = False
     try:
         _check(call)
         met = call.member.fail_points.find(call)
         if met is not None:
-            injected = True
             fail_points.act_before(call, *met)
-            injected = False
         reply = _execute(call, operation)
         if met is not None:
-            fail_points.act_after(*met, reply)
+            fail_points.act_after(call, *met, reply)
     except CommandError as problem:
         reply = problem.reply()
     except (CloseConnection, OSError):
@@ -55,7 +52,7 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
     except Exception as problem:
         _log.exception("the simulated deployment cannot execute %r", call.body)
         reply = error(1, f"the simulated deployment cannot execute {call.name}: {problem!r}").reply()
-    return _decorate(call, reply, injected)
+    return _decorate(call, reply)
 
 
 def _check(call: Call) -> None:
@@ -88,18 +85,13 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     return reply
 
 
-def _decorate(call: Call, reply: dict[str, Any], injected: bool) -> dict[str, Any]:
-    """Put on what every reply of such a deployment has.
-
-    The error of a fail point says nothing of the member's state, so it has no topologyVersion.
-    """
+def _decorate(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
+    """Add the fields that every reply of such a deployment has."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
     modern = call.cluster.version >= STREAMS_AND_LABELS
     add_labels(call.request, reply, modern)
     topology = call.cluster.topology
-    if modern and not reply["ok"] and reply.get("code") in STATE_CHANGE and not injected:
-        reply.setdefault("topologyVersion", call.member.topology_version)
     if topology.gossips:
         now = call.cluster.store.now()
         reply.setdefault("operationTime", now)

@@ -105,8 +105,8 @@ NAMES = {
 
 # A write or a commit that failed with one of these may be tried again.
 RETRYABLE = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
-# The member is not what it was: the reply has its topologyVersion.
-STATE_CHANGE = frozenset({91, 189, 10107, 11600, 11602, 13435, 13436})
+# A member of a replica set adds its topologyVersion to replies with these codes.
+NOT_PRIMARY = frozenset({189, 10107, 11602, 13435, 13436})
 # In a transaction, these mean that the whole of it may be tried again.
 TRANSIENT = frozenset({24, 112, 246, 267, 13388})
 RESUMABLE_CHANGE_STREAM = frozenset(

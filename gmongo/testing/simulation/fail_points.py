@@ -12,6 +12,7 @@ from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.waiting import wait_for
+from gmongo.testing.simulation.write_concern import WITHOUT_WRITE_CONCERN
 from gmongo.testing.unsupported import not_supported
 
 FAIL_COMMAND = "failCommand"
@@ -218,16 +219,16 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
-    return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
+    return CommandError(code, name_of(code), "Failing command via 'failCommand' failpoint", **fields)
 
 
-def act_after(name: str, point: FailPoint, reply: dict[str, Any]) -> None:
+def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
     """What the fail point does to a command that has been executed.
 
     :raises CloseConnection: the connection is closed.
     """
     data = point.data
-    if "writeConcernError" in data:
+    if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:
         reply["writeConcernError"] = dict(data["writeConcernError"])
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])

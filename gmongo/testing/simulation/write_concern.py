@@ -11,7 +11,9 @@ from gmongo.testing.simulation.error_codes import error, name_of
 
 _LOOK_EVERY = 0.5  # seconds; the client may have left
 # The concern of a command inside a transaction is that of its commit.
-_WITHOUT = frozenset({"find", "getMore", "count", "distinct", "listCollections", "listIndexes", "listDatabases"})
+WITHOUT_WRITE_CONCERN = frozenset(
+    {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
+)
 
 AFTER_WHICH_WRITES_WAIT = frozenset({26, 27, 48, 11000})
 """The codes of errors that tell of what is written already, such as a collection that was dropped before: the server
@@ -42,7 +44,7 @@ def check_write_concern(call: Call) -> None:
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     """Wait until enough members have the write, or put a writeConcernError on the reply."""
     concern = call.body.get("writeConcern")
-    if not concern or call.name in _WITHOUT or not call.cluster.topology.gossips:
+    if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = concern.get("w", "majority")
     problem = _impossible(call, w) or _wait(call, w, concern)

@@ -56,6 +56,19 @@ def test_always_on_and_off_and_the_count(client):
     assert codes(client, {"find": "c"}, 1) == [None]
 
 
+@pytest.mark.parametrize("data", ["errorCode", "writeConcernError"])
+@pytest.mark.parametrize(("code", "is_there"), [(189, True), (10107, True), (11602, True), (91, False), (11600, False)])
+def test_error_not_primary_has_the_topology_version(client, data, code, is_there):
+    fail(client, {"times": 1}, failCommands=["insert"], **{data: code if data == "errorCode" else {"code": code}})
+    version = client.run(INSERT, "db").get("topologyVersion")
+    assert version == (client.run({"hello": 1})["topologyVersion"] if is_there else None)
+
+
+def test_read_ignores_a_write_concern_error(client):
+    fail(client, "alwaysOn", failCommands=["find"], writeConcernError={"code": 64})
+    assert "writeConcernError" not in client.run({"find": "c"}, "db")
+
+
 @pytest.mark.parametrize(("probability", "outcomes"), [(0, {None}), (1, {91}), (0.5, {None, 91})])
 def test_activation_probability(client, probability, outcomes):
     fail(client, {"activationProbability": probability}, failCommands=["find"], errorCode=91)
@@ -66,7 +79,6 @@ def test_the_name_belongs_to_the_code(client):
     fail(client, {"times": 1}, failCommands=["find"], errorCode=10107)
     reply = client.run({"find": "c"}, "db")
     assert reply["codeName"] == "NotWritablePrimary"
-    assert "topologyVersion" not in reply, "the member's state has not changed"
 
 
 def test_close_connection(client):

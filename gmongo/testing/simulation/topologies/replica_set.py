@@ -11,8 +11,9 @@ from gmongo._object_ids import new_object_id
 from gmongo.testing import clock
 from gmongo.testing.simulation.access_rules import needs_primary, reads_anywhere
 from gmongo.testing.simulation.commands import replication
-from gmongo.testing.simulation.error_codes import error
+from gmongo.testing.simulation.error_codes import NOT_PRIMARY, error
 from gmongo.testing.simulation.topologies.base import Topology
+from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 
 if TYPE_CHECKING:
     from gmongo.testing.simulation.call import Call
@@ -39,6 +40,12 @@ class ReplicaSet(Topology):
         self._barred: dict[Member, float] = {}  # who must not be elected before which time
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
+
+    def decorate(self, call: Call, reply: dict[str, Any]) -> None:
+        """Add the topologyVersion to an error "not primary", also to that of a write concern or fail point."""
+        codes = {reply.get("code"), (reply.get("writeConcernError") or {}).get("code")}
+        if codes & NOT_PRIMARY and call.cluster.version >= STREAMS_AND_LABELS:
+            reply.setdefault("topologyVersion", call.member.topology_version)
 
     # What members tell
 
