@@ -47,19 +47,24 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
     w = concern.get("w", "majority")
-    problem = _impossible(call, w) or _wait(call, w, concern)
+    problem = _impossible(call, w, concern) or _wait(call, w, concern)
     if problem is not None:
         reply.setdefault("writeConcernError", problem)
 
 
-def _impossible(call: Call, w: Any) -> dict[str, Any] | None:
+def _impossible(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | None:
     if isinstance(w, str):
         if w == "majority" or w in call.cluster.write_concern_modes:
             return None
         message = f'No write concern mode named "{w}" found in replica set configuration'
-        return {"code": 79, "codeName": name_of(79), "errmsg": message, "errInfo": _info(w)}
+        return {"code": 79, "codeName": name_of(79), "errmsg": message, "errInfo": _info(concern)}
     if w > call.cluster.topology.data_bearing:
-        return {"code": 100, "codeName": name_of(100), "errmsg": "Not enough data-bearing nodes", "errInfo": _info(w)}
+        return {
+            "code": 100,
+            "codeName": name_of(100),
+            "errmsg": "Not enough data-bearing nodes",
+            "errInfo": _info(concern),
+        }
     return None
 
 
@@ -72,10 +77,16 @@ def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | No
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             message = "waiting for replication timed out"
-            return {"code": 64, "codeName": name_of(64), "errmsg": message, "errInfo": {"wtimeout": True, **_info(w)}}
+            return {
+                "code": 64,
+                "codeName": name_of(64),
+                "errmsg": message,
+                "errInfo": {"wtimeout": True, **_info(concern)},
+            }
         topology.change.wait(_LOOK_EVERY if remaining is None else min(_LOOK_EVERY, remaining))
     return None
 
 
-def _info(w: Any) -> dict[str, Any]:
-    return {"writeConcern": {"w": w, "wtimeout": 0, "provenance": "clientSupplied"}}
+def _info(concern: Mapping[str, Any]) -> dict[str, Any]:
+    given = {"w": concern.get("w", "majority"), "wtimeout": concern.get("wtimeout", 0)}
+    return {"writeConcern": {**given, "provenance": "clientSupplied"}}

@@ -74,10 +74,17 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")
+    if isinstance(left, Decimal128) or isinstance(right, Decimal128):
+        left, right = (_of_15_digits(value) if isinstance(value, float) else value for value in (left, right))
     result = function(left, right)
     if isinstance(result, float) and not isinstance(left, (float, Decimal128)) and not isinstance(right, float):
         raise bad_value(f"Failed to apply {name} operations to current value ({left}) with an argument of {right}")
     return result
+
+
+def _of_15_digits(value: float) -> Decimal128:
+    """A double as a decimal with all of its 15 digits, zeros at the end included."""
+    return Decimal128(CONTEXT.create_decimal(f"{value:.14e}" if math.isfinite(value) else value))
 
 
 def total(values: Iterable[Any]) -> Any:

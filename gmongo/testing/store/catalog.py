@@ -150,16 +150,16 @@ def list_collections(context: Context) -> Document:
 
 def _description(collection: Collection) -> Document:
     described: Document = {"name": collection.name, "type": collection.kind, "options": collection.options}
+    info: Document = {"readOnly": False, "uuid": collection.uuid}
     if "clusteredIndex" in collection.options:
         clustered = {"v": 2, "name": "_id_", **collection.options["clusteredIndex"]}
         in_order = {name: clustered[name] for name in ("v", "key", "name", "unique")}
-        described["options"] = {**collection.options, "clusteredIndex": in_order}
+        return {**described, "options": {**collection.options, "clusteredIndex": in_order}, "info": info}
     if collection.is_view:
         return {**described, "info": {"readOnly": True}}
     if collection.kind == "timeseries":
         return {**described, "info": {"readOnly": False}}
-    described["info"] = {"readOnly": False, "uuid": collection.uuid}
-    return {**described, "idIndex": identity_index(collection.collation).description()}
+    return {**described, "info": info, "idIndex": identity_index(collection.collation).description()}
 
 
 def list_databases(context: Context) -> Document:

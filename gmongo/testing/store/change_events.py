@@ -30,7 +30,8 @@ class Presentation:
 
         :raises CommandError: if the stream requires an image of the document that there is none of.
         """
-        document = _head(position, event.kind, event, self.state.version)
+        moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
+        document = {**moved, **_head(position, event.kind, event, self.state.version)}
         if self.options.get("showExpandedEvents") and event.uuid is not None:
             document["collectionUUID"] = event.uuid
         document.update(event.session)

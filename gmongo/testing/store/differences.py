@@ -71,16 +71,24 @@ class _Changes:
     def compare(self, before: Document, after: Document, prefix: str) -> None:
         """Add what has changed between two documents that are found at a path."""
         self.removed += [prefix + name for name in before if name not in after]
-        for name, value in after.items():
-            path, old = prefix + name, before.get(name)
-            if name in before and identical(old, value):
-                continue
-            if isinstance(value, dict) and isinstance(old, dict) and value and old:
-                self.compare(old, value, f"{path}.")
-            elif isinstance(value, list) and isinstance(old, list) and value and old and path not in self._whole:
-                self._compare_arrays(old, value, path)
+        changed = {name: value for name, value in after.items() if name not in before or prefix + name in self._whole}
+        changed |= {name: value for name, value in after.items() if not identical(before.get(name), value)}
+        parts = {name for name, value in changed.items() if self._has_parts(prefix + name, before.get(name), value)}
+        # A server tells the fields that are written before those that are new, and parts of fields at last.
+        for name in sorted((name for name in changed if name not in parts), key=lambda name: name not in before):
+            self.updated[prefix + name] = changed[name]
+        for name in (name for name in changed if name in parts):
+            if isinstance(changed[name], dict):
+                self.compare(before[name], changed[name], f"{prefix}{name}.")
             else:
-                self.updated[path] = value
+                self._compare_arrays(before[name], changed[name], prefix + name)
+
+    def _has_parts(self, path: str, old: Any, new: Any) -> bool:
+        """Whether the parts of two values are compared."""
+        if not old or not new:
+            return False
+        both = isinstance(old, list) and isinstance(new, list) and path not in self._whole
+        return both or (isinstance(old, dict) and isinstance(new, dict))
 
     def _compare_arrays(self, before: list[Any], after: list[Any], path: str) -> None:
         inside = _Changes(self._whole)

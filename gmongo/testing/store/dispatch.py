@@ -224,6 +224,8 @@ def _run_statement(
     try:
         reply = command.run(Context(state, request, transaction))
     except CommandError as error:
+        if error.code == 16:  # of a batch without statements, which does not reach the transaction
+            raise
         abort(state, session)
         if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
             error.labels.append(TRANSIENT)

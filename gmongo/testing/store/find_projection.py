@@ -34,14 +34,14 @@ def compile_projection(
     spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
     position = _position_of(spec)
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
-    including = position is not None or any(map(_is_inclusion, spec.values()))
-    including = including or any("$elemMatch" in value for value in special.values())
+    including = _is_including(spec, special)
     plain: dict[str, Any] = {}
     for name, value in spec.items():
-        if name not in special:
+        if name in special:
+            if including:
+                plain[name] = 1
+        elif including or name != "_id" or not _is_inclusion(value):
             plain[name.removesuffix(".$")] = value
-        elif including:
-            plain[name] = 1
     chosen = compile_project(plain, scope) if plain else None
     edits = [_array_operator(name, value, variables) for name, value in special.items()]
 
@@ -55,6 +55,15 @@ def compile_projection(
         return projected
 
     return project
+
+
+def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
+    """Whether only the chosen fields are kept. The first field decides, but for ``_id``."""
+    others = {name: value for name, value in spec.items() if name not in special and name != "_id"}
+    if others:
+        return _is_inclusion(value := next(iter(others.values()))) or not (isinstance(value, bool) or is_number(value))
+    sliced = any("$slice" in value for value in special.values())
+    return _is_inclusion(spec.get("_id")) or (bool(special) and not sliced)
 
 
 def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -64,6 +64,22 @@ def _remove(document: Any, parts: list[str]) -> None:
         container[int(parts[-1])] = None
 
 
+def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
+    """An operator that removes elements of an array: a path that leads through other values is an error."""
+
+    def make(path: str, operand: Any, collation: Collation) -> Edits:
+        def edit(document: dict[str, Any], parts: list[str]) -> None:
+            present = get(document, parts)
+            if present is MISSING:
+                _check_can_exist(document, parts)
+            else:
+                put(document, parts, change(present, operand, collation))
+
+        return [(path, edit)]
+
+    return make
+
+
 def _changing(change: Change) -> Make:
     """An operator that makes a new value of the present one and the operand; MISSING leaves the field alone."""
     return _comparing(lambda present, operand, _collation: change(present, operand))
@@ -211,17 +227,13 @@ def _add_to_set(present: Any, operand: Any, collation: Collation) -> Any:
     return array
 
 
-def _pop(present: Any, operand: Any) -> Any:
-    if present is MISSING:
-        return MISSING
+def _pop(present: Any, operand: Any, _collation: Collation) -> Any:
     if not isinstance(present, list):
         raise type_mismatch(f"$pop: the path contains an element of non-array type '{type_name(present)}'")
     return present[:-1] if whole(operand) == 1 else present[1:]
 
 
 def _pull(present: Any, operand: Any, collation: Collation) -> Any:
-    if present is MISSING:
-        return MISSING
     match = _pull_condition(operand, collation)
     return [element for element in _array(present, "$pull") if not match(element)]
 
@@ -238,8 +250,6 @@ def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]
 
 
 def _pull_all(present: Any, operand: Any, collation: Collation) -> Any:
-    if present is MISSING:
-        return MISSING
     array = _array(present, "$pullAll")
     return [element for element in array if not _is_among(operand, element, collation)]
 
@@ -262,7 +272,7 @@ MODIFIERS: Mapping[str, Make] = {
     "$rename": _rename,
     "$push": _comparing(_push),
     "$addToSet": _comparing(_add_to_set),
-    "$pop": _changing(_pop),
-    "$pull": _comparing(_pull),
-    "$pullAll": _comparing(_pull_all),
+    "$pop": _of_arrays(_pop),
+    "$pull": _of_arrays(_pull),
+    "$pullAll": _of_arrays(_pull_all),
 }

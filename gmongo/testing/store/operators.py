@@ -197,6 +197,8 @@ def _bits(holds: Callable[[int, int], bool]) -> Make:
         def test(value: Any) -> bool:
             if isinstance(value, bytes):
                 return holds(int.from_bytes(value, "little"), mask)
+            if isinstance(value, Decimal128):
+                return _is_long(value) and holds(whole(value), mask)
             return is_number(value) and is_whole(value) and _is_long(value) and holds(whole(value), mask)
 
         return test

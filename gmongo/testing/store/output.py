@@ -41,7 +41,7 @@ def _with_identity(document: Document) -> Document:
     return document if "_id" in document else {"_id": new_object_id(), **document}
 
 
-def _target(context: Context, spec: Any) -> tuple[str, str]:
+def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
     """The database and the name of the collection to write to.
 
     :raises CommandError: if it cannot be written to.
@@ -50,6 +50,8 @@ def _target(context: Context, spec: Any) -> tuple[str, str]:
         spec = {"db": context.database, "coll": spec}
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
         raise location(16990, f"an output must be a string or an object with 'coll', not {spec!r}")
+    if stage == "$out" and "db" not in spec:
+        raise location(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
     if "timeseries" in spec:
         raise not_supported("a time series", "$out")
     database, name = spec.get("db", context.database), spec["coll"]
@@ -62,7 +64,7 @@ def _target(context: Context, spec: Any) -> tuple[str, str]:
 
 def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     """Write to a collection that takes the place of the other one when it is complete."""
-    access, (database, name) = context.access, _target(context, spec)
+    access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
         raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
@@ -92,10 +94,11 @@ def _check(context: Context, collection: Collection, document: Document) -> None
 def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     spec = _checked(spec)
     on = _fields(spec.get("on", "_id"))
-    database, name = _target(context, spec["into"])
+    database, name = _target(context, "$merge", spec["into"])
     collection = context.access.find(database, name) or context.access.create(database, name, {})
     collation = context.collation(None if context.body["aggregate"] == 1 else context.collection())
-    _check_unique(collection, on, collation)
+    if "on" in spec:
+        _check_unique(collection, on, collation)
     failure: CommandError | None = None
     for document in documents:
         document = _with_identity(document) if "_id" in on else document
@@ -169,6 +172,8 @@ def _fields(on: Any) -> list[str]:
         raise location(51187, "If explicitly specifying $merge 'on', must include at least one field")
     if not all(type(path) is str for path in fields):
         raise location(51134, "$merge 'on' array elements must be strings")
+    if len(set(fields)) < len(fields):
+        raise location(31465, "$merge 'on' has a field twice")
     return fields
 
 

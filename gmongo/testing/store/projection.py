@@ -152,11 +152,16 @@ def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -
     default = DROP if including else KEEP
     for name, part in value.items():
         node = tree.get(name, default)
+        if including and (
+            isinstance(node, Computed) or (isinstance(node, dict) and not isinstance(part, (dict, list)))
+        ):
+            continue  # computed fields come behind the included fields
         found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
         if found is not MISSING:
             chosen[name] = found
+    present = chosen if including else value
     for name, node in tree.items():
-        if name not in value and node is not KEEP and node is not DROP and Computed in _kinds(node):
+        if name not in present and Computed in _kinds(node):
             found = _child(node, MISSING, variables, including)
             if found is not MISSING:
                 chosen[name] = found

@@ -103,7 +103,7 @@ def hinted_index(collection: Collection, hint: Any) -> Index | None:
 
     :raises CommandError: 2, if there is no such index.
     """
-    if not hint:
+    if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:
         return None

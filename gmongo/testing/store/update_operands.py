@@ -105,6 +105,8 @@ def _pop(path: str, operand: Any) -> None:
 
 
 def _pull(_path: str, operand: Any) -> None:
+    if is_operators(operand) and "$not" in operand:
+        raise bad_value("unknown top level operator: $not")
     if isinstance(operand, dict):
         compile_filter({"v": {"$elemMatch": operand}} if is_operators(operand) else operand)
 

@@ -107,12 +107,11 @@ class Update:
 
     def _modified(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
-        wanted = [(parts, edit) for parts, name, edit in self._edits if name != "$setOnInsert" or inserting]
-        targets = [(list(self._concrete(original, parts, document)), edit) for parts, edit in wanted]
+        targets = [(list(self._concrete(original, parts, document)), name, edit) for parts, name, edit in self._edits]
         if self._filters:
-            _check_met([paths for paths, _ in targets])
-        for paths, edit in targets:
-            for path in paths:
+            _check_met([paths for paths, _, _ in targets])
+        for paths, name, edit in targets:
+            for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
         return document
 
@@ -306,7 +305,7 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
     """
     document: Document = {}
     taken: list[list[str]] = []
-    for path, wanted in _equal_paths(query):
+    for path, wanted in sorted(_equal_paths(query), key=lambda entry: entry[0]):
         parts = split(path)
         if only_identity and parts[0] != "_id":
             continue

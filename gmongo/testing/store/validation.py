@@ -96,7 +96,9 @@ def check_updated(value: Any, version: tuple[int, int]) -> None:
 
 
 def _check_identity(identity: Document) -> None:
-    for name in identity:
+    for name, part in identity.items():
+        if isinstance(part, dict):
+            _check_identity(part)
         if name.startswith("$"):
             raise CommandError(
                 52, "DollarPrefixedFieldName", f"_id fields may not contain '$'-prefixed fields: {name} is not valid "

@@ -208,10 +208,10 @@ def update(context: Context) -> Document:
         check_statement("update.updates", statement, context.state.version)
     statements = context.body["updates"]
     tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
-    reply: Document = {"n": tally.matched}
+    reply = tally.reply({"n": tally.matched})
     if tally.upserted:
         reply["upserted"] = tally.upserted
-    return {**tally.reply(reply), "nModified": tally.modified}
+    return {**reply, "nModified": tally.modified}
 
 
 def delete(context: Context) -> Document:
