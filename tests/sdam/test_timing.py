@@ -127,6 +127,22 @@ def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServe
     polled.wait_for("hello", 2)
 
 
+@pytest.mark.requirement("SM-119")
+def test_requested_checks_start_at_least_half_a_second_apart(connect: Any, polled: ScriptedServer) -> None:
+    clock = Clock()
+    client = connect(polled, event_listeners=[clock])
+
+    def request() -> None:
+        while True:
+            client._topology.request_checks()
+            gevent.sleep(0.01)
+
+    requests = gevent.spawn(request)
+    pauses = clock.pauses(3)
+    requests.kill()
+    assert 0.5 <= min(pauses) <= max(pauses) < 0.6
+
+
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick")
 def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> None:

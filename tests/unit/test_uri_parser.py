@@ -16,9 +16,9 @@ from gmongo.options import (
     OPTIONS,
     Source,
     check_combination,
-    connection_string,
     read_preference,
     srv,
+    uri_parts,
     validate_keyword_options,
 )
 from gmongo.options.uri import read_uri
@@ -440,4 +440,4 @@ def test_a_sign_of_a_user_name_that_is_not_escaped(uri: str, escaped: bool) -> N
         message = ""
     except InvalidURI as error:
         message = str(error)
-    assert message.startswith(connection_string.ESCAPE_THE_USERINFO) is not escaped
+    assert message.startswith(uri_parts.ESCAPE_THE_USERINFO) is not escaped

@@ -1,0 +1,181 @@
+"""What goes wrong in a history, and when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from gmongo.testing import Deployment, VirtualTime
+
+# Errors of a server that a driver has to live with: state changes, overload, and one that is retryable by its label.
+_CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
+_COMMANDS = (
+    "insert",
+    "update",
+    "findAndModify",
+    "find",
+    "getMore",
+    "commitTransaction",
+    "abortTransaction",
+    "aggregate",
+)
+
+
+class Faults:
+    """Lets things go wrong for a while, one after the other, and mends all in the end.
+
+    :ivar told: what went wrong, with its time.
+    """
+
+    def __init__(self, deployment: Deployment, time: VirtualTime, chance: random.Random) -> None:
+        self.told: list[str] = []
+        self._deployment = deployment
+        self._time = time
+        self._chance = chance
+        deployment.network.random = random.Random(chance.random())
+
+    def run(self, count: int, until: float) -> None:
+        """Let `count` things go wrong until that moment."""
+        moments = sorted(self._chance.uniform(0, until - self._time.monotonic()) for _ in range(count))
+        plans = [(moment, self._chance.choice(self._kinds())) for moment in moments]
+        began = self._time.monotonic()
+        waiting = []
+        for moment, kind in plans:
+            gevent.sleep(max(0.0, began + moment - self._time.monotonic()))
+            waiting.append(gevent.spawn(kind))
+        gevent.joinall(waiting, raise_error=True)
+
+    def mend(self) -> None:
+        """Everything works again."""
+        network = self._deployment.network
+        network.latency = network.loss = 0.0
+        self._deployment.rate_limit()
+        for member in self._deployment.members:
+            self._deployment.set_fail_point(mode="off", member=member)
+            member.restart()
+
+    def _kinds(self) -> list[Callable[[], None]]:
+        kinds = [
+            self.kill, self.freeze, self.partition, self.delay, self.cut, self.garbage, self.drop, self.fail_point,
+            self.overload, self.loss, self.latency, self.suspend, self.block,
+        ]  # fmt: skip
+        if self._deployment.members.primary is not None:
+            kinds += [self.step_down] * 3
+        return kinds
+
+    def _tell(self, what: str, *details: Any) -> None:
+        self.told.append(f"{self._time.monotonic():.3f} {what} {' '.join(map(str, details))}".rstrip())
+
+    def _member(self) -> Any:
+        """The one that hurts most, half of the time."""
+        members = self._deployment.members
+        primary = members.primary
+        return primary if primary is not None and self._chance.random() < 0.5 else self._chance.choice(members)
+
+    def _number(self, member: Any) -> int:
+        return self._deployment.members.index(member)
+
+    def _pause(self, most: float) -> None:
+        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, most))
+
+    def kill(self) -> None:
+        member = self._member()
+        self._tell("kill", self._number(member))
+        member.kill()
+        self._pause(12)
+        member.restart()
+
+    def freeze(self) -> None:
+        member = self._member()
+        self._tell("freeze", self._number(member))
+        member.freeze()
+        self._pause(12)
+        member.thaw()
+
+    def partition(self) -> None:
+        member = self._member()
+        self._tell("partition", self._number(member))
+        member.partition()
+        self._pause(12)
+        member.heal()
+
+    def step_down(self) -> None:
+        primary = self._deployment.members.primary
+        if primary is not None:
+            self._tell("step down", self._number(primary))
+            primary.step_down(self._chance.choice((0.1, 5)))
+
+    def delay(self) -> None:
+        member, seconds = self._member(), self._chance.choice((0.01, 0.3, 3))
+        self._tell("delay", self._number(member), seconds)
+        member.delay(seconds)
+        self._pause(6)
+        member.delay(0)
+
+    def cut(self) -> None:
+        member, command, size = self._member(), self._command(), self._chance.choice((0, 1, 15, 16, 20, 60))
+        self._tell("cut", self._number(member), command, size)
+        member.drop_after(size, command)
+
+    def garbage(self) -> None:
+        member, command = self._member(), self._command()
+        self._tell("garbage", self._number(member), command)
+        member.garbage(command)
+
+    def _command(self) -> str | None:
+        return self._chance.choice((None, "hello", *_COMMANDS))
+
+    def drop(self) -> None:
+        member = self._member()
+        self._tell("drop", self._number(member))
+        member.drop_connections()
+
+    def fail_point(self) -> None:
+        member = self._member()
+        data: dict[str, Any] = {"failCommands": self._chance.sample(_COMMANDS, 3)}
+        if self._chance.random() < 0.4:
+            data["closeConnection"] = True
+        else:
+            data["errorCode"] = self._chance.choice(_CODES)
+        mode = {"times": self._chance.choice((1, 1, 2, 5))}
+        self._tell("fail point", self._number(member), mode, data)
+        self._deployment.set_fail_point("failCommand", mode, data, member=member)
+
+    def block(self) -> None:
+        member, seconds = self._member(), self._chance.choice((0.05, 1, 12))
+        data = {
+            "failCommands": self._chance.sample(_COMMANDS, 3),
+            "blockConnection": True,
+            "blockTimeMS": seconds * 1000,
+        }
+        self._tell("block", self._number(member), data)
+        self._deployment.set_fail_point("failCommand", {"times": self._chance.choice((1, 3))}, data, member=member)
+
+    def overload(self) -> None:
+        requests, connections = self._chance.choice((1, 5, 20)), self._chance.choice((None, 1, 5))
+        self._tell("overload", requests, connections)
+        self._deployment.rate_limit(requests, connections, burst=1)
+        self._pause(6)
+        self._deployment.rate_limit()
+
+    def loss(self) -> None:
+        share = self._chance.choice((0.05, 0.3))
+        self._tell("loss", share)
+        self._deployment.network.loss = share
+        self._pause(6)
+        self._deployment.network.loss = 0.0
+
+    def latency(self) -> None:
+        seconds = self._chance.choice((0.005, 0.1, 1))
+        self._tell("latency", seconds)
+        self._deployment.network.latency = seconds
+        self._pause(6)
+        self._deployment.network.latency = 0.0
+
+    def suspend(self) -> None:
+        seconds = self._chance.choice((0.5, 15, 120, 4000))
+        self._tell("suspend", seconds)
+        self._time.suspend(seconds)
