@@ -24,6 +24,7 @@ from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.servers import RealDeployment
 from tests.gevent.switching.sharing import SHARED
 from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, SECOND, UNBORN, know_timeouts
+from tests.support import wait
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,14 @@ def short_waits(monkeypatch, request, real):
     """Shorten the waits of the driver, and follow its timeouts and its greenlets."""
     if real is None:
         request.getfixturevalue("virtual_time")
+    else:
+        monkeypatch.setattr(wait, "turns", 20_000)
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
-    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002))
-    monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
+    # A real server may execute an interrupted command some time later.
+    monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.002) if real is None else (0.0, 0.002, 0.1, 2.0))
+    monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real is None else (0.002, 0.02, 0.2, 2.0))
 
 
 def kinds(*wanted):
@@ -62,6 +66,8 @@ def scenarios(wanted):
 def explored(scenario, kind, real, yields=False):
     if real is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
+    if real is not None and real.version < scenario.oldest_server:
+        pytest.skip("the server is MongoDB {}.{}, and lacks the command".format(*real.version))
     return explore(scenario, kind, yields, real)
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import gevent
 
 PATIENCE = 30.0  # seconds that a test waits for what must happen
+turns = 1000  # turns of a millisecond that `comes_true` gives the event loop
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
         return until(condition, 0.002)
 
 
-def comes_true(condition: Callable[[], Any], seconds: float = 1.0) -> bool:
+def comes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
     """Let the others run until `condition` holds, at first without a pause; False if it never does.
 
     Other than :func:`eventually`, this raises nothing and starts no timer before it has to. It gives the loop a turn
@@ -39,7 +40,7 @@ def comes_true(condition: Callable[[], Any], seconds: float = 1.0) -> bool:
         if condition():
             return True
         gevent.sleep(0)
-    for _ in range(round(seconds * 1000)):
+    for _ in range(turns if seconds is None else round(seconds * 1000)):
         if condition():
             return True
         gevent.sleep(0.001)

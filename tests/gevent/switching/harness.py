@@ -70,6 +70,7 @@ class Scenario:
     covers = ""  # further public methods, separated by spaces
     rehearses = False  # whether an undisturbed run comes first
     simulated = False  # whether it takes place only on a simulated deployment
+    oldest_server = (0, 0)  # the first version of a real server that has the command
     wraps = False  # whether an error of another kind may come out, because bson or a callback catches errors
     options: dict[str, Any] = {}  # of the client
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}

@@ -138,6 +138,10 @@ class OneCommand(Scenario):
         return self._call(stage.db)
 
 
+class ClientBulkWrite(OneCommand):
+    oldest_server = (8, 0)
+
+
 class HalfRead(Scenario):
     """A cursor of which a batch has been read."""
 
@@ -405,6 +409,7 @@ class DownloadLines(DownloadFile):
     """The server loses the cursor, and a new one continues."""
 
     name = "GridFS download by lines after a lost cursor"
+    simulated = True
 
     def read(self, stage: Stage) -> Any:
         piece = b"".join(stage.kept["file"].readlines(60))
@@ -624,7 +629,7 @@ SCENARIOS: list[Scenario] = [
     OneCommand("find", lambda db: db.facts.find_one({"_id": 5})),
     OneCommand("insert without acknowledgement", lambda db: unacknowledged(db).insert_one({"a": LARGE})),
     OneCommand("bulk write in batches", write_in_batches, 4),
-    OneCommand("client bulk write", write_with_client),
+    ClientBulkWrite("client bulk write", write_with_client),
     ReadRest(),
     DropRest(),
     CloseCursor(),

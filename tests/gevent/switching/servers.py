@@ -18,7 +18,7 @@ class RealDeployment:
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self.observer: MongoClient[Any] = MongoClient(uri, serverMonitoringMode="poll", heartbeatFrequencyMS=3_600_000)
-        self.observer.admin.command("ping")
+        self.version = tuple(self.observer.server_info()["versionArray"][:2])
         # The driver greenlets of the observer outlive each run.
         self.greenlets = WeakSet(each for each in gc.get_objects() if isinstance(each, gevent.Greenlet))
 
