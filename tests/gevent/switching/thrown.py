@@ -11,7 +11,7 @@ from gevent import GreenletExit, Timeout, getcurrent
 
 from gmongo import _background
 from gmongo.auth import scram_keys
-from gmongo.cmap import connecting, connection, draining, establishing, wait_queue
+from gmongo.cmap import connecting, draining, establishing, server_connection, wait_queue
 from gmongo.events import delivery
 from gmongo.wire import limit
 from gmongo.wire.transport import Transport
@@ -135,7 +135,7 @@ class KnownTimeout(gevent.timeout.Timeout):
 def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use timeouts and greenlets that are known."""
     Running.known.clear()
-    for module in (limit, connection, connecting, establishing):
+    for module in (limit, server_connection, connecting, establishing):
         monkeypatch.setattr(module, "Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
     for module in (_background, delivery, draining):
