@@ -6,11 +6,10 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.errors import AutoReconnect, NotPrimaryError
+from gmongo.errors import AutoReconnect
 from gmongo.read_preferences import ReadPreference
 from gmongo.write_concern import WriteConcern
-from tests.support.recorder import Recorder
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
+from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import PATIENCE, eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": ["RetryableWriteError"]}
@@ -75,15 +74,6 @@ def test_all_members_are_found_from_one_seed(replica_set):
         assert client.topology_description.replica_set_name == "scripted"
 
 
-def test_seed_that_is_down_does_not_matter(streaming_set):
-    with ScriptedServer() as dead:
-        seeds = [dead.name, streaming_set.members[1].name]
-    with MongoClient(seeds, replicaSet="scripted") as client:
-        client.db.c.insert_one({})
-        assert ("127.0.0.1", dead.port) not in client.nodes
-        eventually(lambda: client.nodes == addresses(streaming_set.hosts))
-
-
 # Where operations go
 
 
@@ -141,32 +131,6 @@ def test_step_down_is_followed_by_a_second_try_on_the_new_primary(replica_set):
         assert first["documents"] == second["documents"] == [{"_id": 1}]
         assert client.primary == new.address
         check_whole(client)
-
-
-def test_step_down_keeps_the_connections_of_a_new_server(streaming_set):
-    with connected(streaming_set) as client:
-        client.db.c.insert_one({})
-        old = step_down(streaming_set, streaming_set.members[1])
-        client.db.c.insert_one({})
-        assert pool_of(client, old)["generation"] == 0
-
-
-def test_shutdown_clears_the_pool(streaming_set):
-    with connected(streaming_set) as client:
-        client.db.c.insert_one({})
-        old = step_down(streaming_set, streaming_set.members[1], code=11600)
-        client.db.c.insert_one({})
-        assert pool_of(client, old)["generation"] == 1
-
-
-def test_error_older_than_what_is_known_is_ignored(streaming_set):
-    """The primary's error carries a topologyVersion that the client knows already."""
-    with connected(streaming_set, retryWrites=False) as client:
-        primary = streaming_set.primary
-        primary.replies["insert"] = {**NOT_PRIMARY, "topologyVersion": primary.topology_version}
-        with pytest.raises(NotPrimaryError):
-            client.db.c.insert_one({})
-        assert client.primary == primary.address
 
 
 @pytest.mark.requirement("SM-53", "SM-63")
@@ -258,38 +222,7 @@ def test_cursor_on_a_removed_member_says_so(streaming_set):
         assert not cursor.alive
 
 
-@pytest.mark.requirement("SM-15")
-def test_frozen_member_does_not_delay_the_others():
-    """Each monitor waits for its own server only."""
-    recorder = Recorder()
-    with gevent.Timeout(10), ScriptedReplicaSet(streams=False) as replica_set:
-        options = {"heartbeatFrequencyMS": 500, "event_listeners": [recorder], "connectTimeoutMS": 60_000}
-        with connected(replica_set, **options) as client:
-            frozen = replica_set.members[2]
-            frozen.answering.clear()
-            checks = len(frozen.commands("hello"))
-            eventually(lambda: len(frozen.commands("hello")) > checks)
-            recorder.forget()
-            replica_set.elect(replica_set.members[1])
-            eventually(lambda: client.primary == replica_set.members[1].address)
-            client.db.c.insert_one({})
-            assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatSucceeded")]
-
-
 # Second tries
-
-
-def test_lost_reply_to_a_write_is_asked_for_again_with_the_same_number(replica_set):
-    with connected(replica_set, heartbeatFrequencyMS=500) as client:
-        primary = replica_set.primary
-        primary.fail("insert", cut(0))
-        client.db.c.insert_one({"_id": 1})
-        first, second = primary.commands("insert")
-        assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
-        client.db.c.insert_one({"_id": 2})
-        third = primary.commands("insert")[2]
-        assert third["lsid"] != first["lsid"]  # the session was dirty
-        check_whole(client)
 
 
 def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):
@@ -311,11 +244,6 @@ def test_unacknowledged_pipeline_that_writes_has_no_session(streaming_set, stage
         unacknowledged, acknowledged = streaming_set.primary.commands("aggregate")
         assert "lsid" not in unacknowledged
         assert "lsid" in acknowledged
-
-
-def pool_of(client, member):
-    (pool,) = [pool for pool in client.pool_stats() if pool["address"] == member.address]
-    return pool
 
 
 def check_whole(client):
