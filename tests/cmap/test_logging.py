@@ -13,9 +13,7 @@ from bson import ObjectId
 from gmongo.cmap.pool import Pool
 from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
-from gmongo.events.delivery import Delivery
-from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import NO_UPKEEP, Owner, filled, make_pool
+from tests.cmap.harness import filled, make_pool
 from tests.support.pools import checked_out
 from tests.support.server import cut
 
@@ -90,29 +88,6 @@ def test_nothing_is_logged_unless_it_is_wanted(new_pool: Any, caplog: Any) -> No
     assert not records(caplog)
 
 
-@pytest.mark.requirement("CMAP-205", "CMAP-49")
-def test_messages_need_no_listener(server: Any, log: Any) -> None:
-    owner = Owner()
-    from gmongo.cmap.pool_settings import ConnectionSettings
-
-    pool = Pool(
-        server.address,
-        PoolSettings(upkeep_interval=NO_UPKEEP),
-        ConnectionSettings(metadata={"driver": {"name": "tests"}}),
-        PoolEvents(server.address, (), Delivery(), None, silent=False),
-        owner,
-    )
-    owner.pool = pool
-    pool.ready()
-    filled(pool, 1)
-    pool.close()
-    assert [record.structured["message"] for record in records(log)] == [
-        OF_EVENTS[kind]
-        for kind in ("PoolCreated", "PoolReady", "Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed",
-                     "PoolClosed")
-    ]  # fmt: skip
-
-
 @pytest.mark.requirement("CMAP-211", "CMAP-212")
 def test_a_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: Any) -> None:
     path = str(tmp_path / "mongodb.sock")
@@ -136,92 +111,109 @@ def test_the_default_port_is_shown(new_client: Any, log: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-214", "CMAP-210")
-def test_the_pool_was_created(new_client: Any, server: Any, log: Any) -> None:
+def test_creation_of_the_pool_shows_the_options_that_were_given(new_client: Any, server: Any, log: Any) -> None:
     given = {"maxIdleTimeMS": 5000, "minPoolSize": 0, "maxPoolSize": 100, "maxConnecting": 2, "waitQueueTimeoutMS": 500}
-    new_client(**given)
-    assert last(log, "Connection pool created")[1] == given
+    new_client(**dict(reversed(given.items())))
+    shown = ", ".join(f"{name}={value}" for name, value in given.items())
+    assert last(log, "Connection pool created") == (
+        f"Connection pool created for {server.name} using options {shown}",
+        given,
+    )
     new_client()
     assert last(log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
 
 
-@pytest.mark.requirement("CMAP-214")
-def test_the_text_of_the_creation(new_client: Any, server: Any, log: Any) -> None:
-    new_client(waitQueueTimeoutMS=500, maxConnecting=2, maxPoolSize=100, minPoolSize=0, maxIdleTimeMS=5000)
-    assert last(log, "Connection pool created")[0] == (
-        f"Connection pool created for {server.name} using options maxIdleTimeMS=5000, minPoolSize=0, "
-        "maxPoolSize=100, maxConnecting=2, waitQueueTimeoutMS=500"
-    )
+def _use(pool: Pool) -> None:
+    filled(pool, 1)
 
 
-@pytest.mark.requirement("CMAP-215", "CMAP-216", "CMAP-217")
-def test_ready_cleared_closed(new_pool: Any, server: Any, log: Any) -> None:
-    pool = new_pool()
+def _clear_and_close(pool: Pool) -> None:
     pool.clear()
     pool.close()
-    assert last(log, "Connection pool ready") == (f"Connection pool ready for {server.name}", {})
-    assert last(log, "Connection pool cleared") == (f"Connection pool for {server.name} cleared", {})
-    assert last(log, "Connection pool closed") == (f"Connection pool closed for {server.name}", {})
 
 
-@pytest.mark.requirement("CMAP-216")
-def test_a_service_was_cleared(new_pool: Any, server: Any, log: Any) -> None:
-    service = ObjectId()
-    new_pool(load_balanced=True).clear(service_id=service)
-    assert last(log, "Connection pool cleared") == (
-        f"Connection pool for {server.name} cleared for serviceId {service}",
-        {"serviceId": str(service)},
-    )
-
-
-@pytest.mark.requirement("CMAP-218", "CMAP-219", "CMAP-225", "CMAP-230", "CMAP-231")
-def test_the_life_of_a_connection(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
-    filled(new_pool(), 1)
-    where = f"address={server.name}, driver-generated ID=1"
-    ready, out = (int(recorder.of(kind)[0].duration * 1000) for kind in ("Ready", "CheckedOut"))
-    assert last(log, "Connection created") == (f"Connection created: {where}", {"driverConnectionId": 1})
-    assert last(log, "Connection ready") == (
-        f"Connection ready: {where}, established in={ready} ms",
-        {"driverConnectionId": 1, "durationMS": ready},
-    )
-    assert last(log, "Connection checkout started") == (f"Checkout started for connection to {server.name}", {})
-    assert last(log, "Connection checked out") == (
-        f"Connection checked out: {where}, duration={out} ms",
-        {"driverConnectionId": 1, "durationMS": out},
-    )
-    assert last(log, "Connection checked in") == (f"Connection checked in: {where}", {"driverConnectionId": 1})
-
-
-def _stale(pool: Pool) -> None:
+def _return_after_a_clear(pool: Pool) -> None:
     connection = pool.check_out()
     pool.clear()
     pool.check_in(connection)
 
 
-def _idle(pool: Pool) -> None:
+def _check_out_after_a_rest(pool: Pool) -> None:
     (connection,) = filled(pool, 1)
     connection.idle_since -= 1000
     pool.check_out()
 
 
-def _closed(pool: Pool) -> None:
+def _use_and_close(pool: Pool) -> None:
     filled(pool, 1)
     pool.close()
 
 
-REASONS = [
-    (_stale, "Connection became stale because the pool was cleared"),
-    (_idle, "Connection has been available but unused for longer than the configured max idle time"),
-    (_closed, "Connection pool was closed"),
+def _check_out_in_vain(pool: Pool) -> None:
+    pool.check_out()
+    with pytest.raises(WaitQueueTimeoutError):
+        pool.check_out()
+
+
+def _check_out_of_a_closed_pool(pool: Pool) -> None:
+    pool.close()
+    with pytest.raises(PoolClosedError):
+        pool.check_out()
+
+
+ONE = {"driverConnectionId": 1}
+NUMBERED = "address={name}, driver-generated ID=1"
+FAILED = "Checkout failed for connection to {name}. Reason: "
+# What happens, a message that follows, its text, and its fields; the duration is that of the event of the name.
+MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
+    (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
+    (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),
+    (_clear_and_close, "pool closed", "Connection pool closed for {name}", {}, ""),
+    (_use, "created", f"Connection created: {NUMBERED}", ONE, ""),
+    (_use, "ready", f"Connection ready: {NUMBERED}, established in={{ms}} ms", ONE, "Ready"),
+    (_use, "checkout started", "Checkout started for connection to {name}", {}, ""),
+    (_use, "checked out", f"Connection checked out: {NUMBERED}, duration={{ms}} ms", ONE, "CheckedOut"),
+    (_use, "checked in", f"Connection checked in: {NUMBERED}", ONE, ""),
+    *(
+        (act, "closed", f"Connection closed: {NUMBERED}. Reason: {reason}", {**ONE, "reason": reason}, "")
+        for act, reason in (
+            (_return_after_a_clear, "Connection became stale because the pool was cleared"),
+            (
+                _check_out_after_a_rest,
+                "Connection has been available but unused for longer than the configured max idle time",
+            ),
+            (_use_and_close, "Connection pool was closed"),
+        )
+    ),
+    *(
+        (act, "checkout failed", f"{FAILED}{reason}. Duration: {{ms}} ms", {"reason": reason}, "Failed")
+        for act, reason in (
+            (_check_out_in_vain, "Wait queue timeout elapsed without a connection becoming available"),
+            (_check_out_of_a_closed_pool, "Connection pool was closed"),
+        )
+    ),
 ]
 
 
-@pytest.mark.requirement("CMAP-220", "CMAP-221", "CMAP-222", "CMAP-224")
-@pytest.mark.parametrize(("act", "reason"), REASONS)
-def test_why_a_connection_was_closed(new_pool: Any, server: Any, log: Any, act: Any, reason: str) -> None:
-    act(new_pool(max_idle_time=60))
-    assert last(log, "Connection closed") == (
-        f"Connection closed: address={server.name}, driver-generated ID=1. Reason: {reason}",
-        {"driverConnectionId": 1, "reason": reason},
+@pytest.mark.requirement("CMAP-215", "CMAP-216", "CMAP-217", "CMAP-218", "CMAP-219", "CMAP-220", "CMAP-221", "CMAP-222")
+@pytest.mark.requirement("CMAP-224", "CMAP-225", "CMAP-226", "CMAP-227", "CMAP-229", "CMAP-230", "CMAP-231")
+@pytest.mark.parametrize(("act", "message", "text", "found", "timed"), MESSAGES)
+def test_each_message_has_the_text_and_the_fields_of_the_specification(
+    new_pool: Any, server: Any, recorder: Any, log: Any, act: Any, message: str, text: str, found: Any, timed: str
+) -> None:
+    act(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
+    duration = int(recorder.of(timed)[0].duration * 1000) if timed else 0
+    expected = {**found, **({"durationMS": duration} if timed else {})}
+    assert last(log, f"Connection {message}") == (text.format(name=server.name, ms=duration), expected)
+
+
+@pytest.mark.requirement("CMAP-216")
+def test_clear_of_a_service_names_the_service(new_pool: Any, server: Any, log: Any) -> None:
+    service = ObjectId()
+    new_pool(load_balanced=True).clear(service_id=service)
+    assert last(log, "Connection pool cleared") == (
+        f"Connection pool for {server.name} cleared for serviceId {service}",
+        {"serviceId": str(service)},
     )
 
 
@@ -239,20 +231,6 @@ def test_an_error_closed_a_connection(new_pool: Any, server: Any, log: Any) -> N
     assert "lost" in text
 
 
-@pytest.mark.requirement("CMAP-226", "CMAP-227")
-def test_a_check_out_timed_out(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
-    pool = new_pool(max_pool_size=1, wait_queue_timeout=0.01)
-    pool.check_out()
-    with pytest.raises(WaitQueueTimeoutError):
-        pool.check_out()
-    reason = "Wait queue timeout elapsed without a connection becoming available"
-    duration = int(recorder.of("Failed")[0].duration * 1000)
-    assert last(log, "Connection checkout failed") == (
-        f"Checkout failed for connection to {server.name}. Reason: {reason}. Duration: {duration} ms",
-        {"reason": reason, "durationMS": duration},
-    )
-
-
 @pytest.mark.requirement("CMAP-226", "CMAP-228", "CMAP-48")
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_check_out_met_an_error(new_pool: Any, server: Any, recorder: Any, log: Any, paused: bool) -> None:
@@ -267,14 +245,3 @@ def test_a_check_out_met_an_error(new_pool: Any, server: Any, recorder: Any, log
     assert found == {"reason": reason, "durationMS": duration, "error": raised.value}
     assert text.startswith(f"Checkout failed for connection to {server.name}. Reason: {reason}. Error: ")
     assert text.endswith(f". Duration: {duration} ms")
-
-
-@pytest.mark.requirement("CMAP-226", "CMAP-229")
-def test_a_check_out_met_a_closed_pool(new_pool: Any, log: Any) -> None:
-    pool = new_pool()
-    pool.close()
-    with pytest.raises(PoolClosedError):
-        pool.check_out()
-    text, found = last(log, "Connection checkout failed")
-    assert found == {"reason": "Connection pool was closed", "durationMS": found["durationMS"]}
-    assert "Reason: Connection pool was closed. Duration: " in text
