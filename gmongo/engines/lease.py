@@ -8,7 +8,7 @@ from gmongo import _clock
 from gmongo._documents import Value
 from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.engines.reaper import CursorReaper, Dropped
-from gmongo.errors import PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
@@ -123,10 +123,10 @@ class Lease:
             if self._left_open and self._epoch == self._executor.epoch:
                 operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
-        except PyMongoError as error:
-            if error.timeout:  # it may not even have been sent
-                self.drop()
-            # else the server forgets it by itself after a while
+        except OperationFailure:
+            pass  # the server has replied, and closes the cursor after ten minutes without use
+        except PyMongoError:
+            self.drop()
         except BaseException:
             self.drop()
             raise

@@ -12,7 +12,7 @@ from gevent import spawn
 
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.engines.read_ahead import ReadAhead
-from gmongo.errors import PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors, context_of
@@ -145,8 +145,12 @@ class CursorReaper:
             if cursor_ids := [each.cursor_id for each in group if each.cursor_id]:
                 operation = KillCursors(context_of(first.namespace), cursor_ids, first.address, first.pin)
                 self._executor.run(operation, first.session)
+        except OperationFailure:
+            pass  # the server has replied, and closes the cursors after ten minutes without use
         except (PyMongoError, BSONError):
-            pass  # the server forgets them by itself after a while
+            for dropped in group:
+                if dropped.session is not None and dropped.pin is None:  # `killSessions` ends the cursor later
+                    dropped.session.server_session.interrupted(first.address)
         finally:
             for dropped in group:
                 dropped.release()

@@ -173,9 +173,9 @@ class CommandRunner:
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
-                if is_own and not isinstance(error, NetworkTimeout):
+                if is_own and not isinstance(error, NetworkTimeout) and not attempt.operation.leaves_cursor:
                     session = None
-                else:  # the server may still execute the command, and may open a cursor
+                else:  # the server may still execute the command, and may have an open cursor
                     session.interrupted(connection.address)
             if connection.unanswered is not None:
                 late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)

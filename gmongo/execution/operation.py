@@ -85,6 +85,8 @@ class Operation:
     """Whether its own ``maxTimeMS`` is how long the server waits for documents that are not there yet."""
     opens_cursor: bool = False
     """Whether its result may be a cursor that is open still."""
+    leaves_cursor: ClassVar[bool] = False
+    """True if a cursor may stay open on the server after a network error."""
     pins_connection: bool = False
     """Whether the connection stays with the cursor that it opens, also where there is no load balancer."""
     pin: PinnedConnection | None = None

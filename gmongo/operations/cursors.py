@@ -28,6 +28,7 @@ class GetMore(CursorOperation):
     name = "getMore"
     retryable = False
     opens_cursor = False  # its cursor is open already, and holds its connection
+    leaves_cursor = True
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -124,6 +125,7 @@ class KillCursors(Operation):
     """
 
     name = "killCursors"
+    leaves_cursor = True
     retries_overload = False
     waits_for_server = False
 

@@ -76,6 +76,7 @@ class CursorOperation(Operation):
     retryable = True
     batch_field = "firstBatch"
     opens_cursor = True
+    leaves_cursor = True
 
     __slots__ = ("decoding", "raw")
 
@@ -210,6 +211,7 @@ class FindOne(Find):
     """Find the first document that matches, or None."""
 
     opens_cursor = False
+    leaves_cursor = False
 
     __slots__ = ()
 

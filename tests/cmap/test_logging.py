@@ -11,7 +11,6 @@ import pytest
 from bson import ObjectId
 
 from gmongo.cmap.pool import Pool
-from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from tests.cmap.harness import filled, make_pool
 from tests.support.pools import checked_out

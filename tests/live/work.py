@@ -12,7 +12,7 @@ import gevent
 
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
-from gmongo.testing import EmbeddedReplicaSet
+from gmongo.testing import EmbeddedDatabaseError, EmbeddedReplicaSet
 from gmongo.testing.mongod.server import Server
 from tests.hostile.soak import Step
 from tests.hostile.witness import Violation, silent_stderr
@@ -59,11 +59,13 @@ class LiveStep(Step):
         super()._fork(number)
 
     def _kill_a_member(self, member: Any) -> None:
-        self._a_member().kill()
+        with suppress(EmbeddedDatabaseError):  # the member has exited
+            self._a_member().kill()
         gevent.sleep(_OUTAGE)
 
     def _stop_a_member(self, member: Any) -> None:
-        self._a_member().stop()
+        with suppress(EmbeddedDatabaseError):
+            self._a_member().stop()
         gevent.sleep(_OUTAGE)
 
     def _a_member(self) -> Server:

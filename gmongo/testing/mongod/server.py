@@ -180,8 +180,11 @@ class Server:
         # `mongod` is no other's, so the check of the group makes sure that the signal reaches `mongod`.
         if not self.is_running or self.pid is None or self._process is None:
             raise EmbeddedDatabaseError(f"the server {self.address} is not running")
-        if os.getpgid(self.pid) == self._process.pid:
-            os.kill(self.pid, number)
+        try:
+            if os.getpgid(self.pid) == self._process.pid:
+                os.kill(self.pid, number)
+        except ProcessLookupError:
+            raise EmbeddedDatabaseError(f"the server {self.address} has exited") from None
 
     def _log(self) -> list[dict[str, Any]]:
         try:
