@@ -11,7 +11,7 @@ pytestmark = pytest.mark.long  # each question reads all tests
 
 
 def test_a_rule_leads_to_the_tests_that_prove_it() -> None:
-    assert "tests/cmap/test_populating.py::test_the_backoff_ends_when_an_operation_has_connected" in found("CMAP-97")
+    assert "tests/cmap/test_populating.py::test_a_ready_pool_is_populated_by_itself" in found("CMAP-97")
 
 
 @pytest.mark.parametrize("file", ["cmap/wait_queue.py", "gmongo/cmap/wait_queue.py", "./gmongo/cmap/wait_queue.py"])

@@ -328,6 +328,17 @@ def test_closing_ends_the_cursor_at_once_and_keeps_the_connection(server: Script
     assert len(server.commands("getMore")) == 1
 
 
+def test_closing_interrupts_what_goes_on_all_the_same(server: ScriptedServer, connect: Any) -> None:
+    client = connect(server)
+    server.fail("getMore", held(Event()))
+    cursor = client.db.c.find().read_ahead()
+    next(cursor)
+    server.wait_for("getMore")
+    cursor.close()
+    eventually(lambda: at_rest(client))
+    assert client.pool_stats()[0]["total"] == 1
+
+
 def test_a_cursor_that_is_dropped_with_a_batch_on_its_way_is_ended(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
