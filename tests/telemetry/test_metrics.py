@@ -239,21 +239,6 @@ def test_retries_and_tokens(connect: Any, collected: Collected, deployment: Depl
     assert collected.value("gmongo.client.retry.tokens") == pytest.approx(client.retry_stats()["tokens"])
 
 
-def test_metrics_and_traces_go_together(deployment: Deployment, collected: Collected) -> None:
-    from tests.telemetry.conftest import Collected as Spans
-
-    spans = Spans()
-    with MongoClient(
-        deployment.uri,
-        metrics={"enabled": True, "meter_provider": collected.provider},
-        tracing={"enabled": True, "tracer_provider": spans.provider},
-        slow_operation_ms=0,
-    ) as client:
-        client.shop.orders.find_one()
-    assert spans.one("find shop.orders")
-    assert collected.value("db.client.operation.duration") >= 1
-
-
 @pytest.mark.parametrize("metrics", [1, "yes", {"enable": True}, {"enabled": 1}, {"meter_provider": 1}])
 def test_the_option_is_checked(metrics: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="metrics must be a mapping"):

@@ -16,7 +16,6 @@ from gmongo.execution.account import Account
 from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
 from tests.support.pools import checked_out
-from tests.support.wait import eventually
 from tests.telemetry.conftest import Collected
 
 Connect = Callable[..., MongoClient[Any]]
@@ -62,31 +61,6 @@ def test_a_slow_operation_is_one_line(slow: Connect, deployment: Deployment, cap
     assert found["durationMS"] >= found["serverMS"]
     assert sum(found[f"{part}MS"] for part in PARTS) == pytest.approx(found["durationMS"], abs=1)
     assert "hunter2" not in record.getMessage() + str(found)
-
-
-def test_where_the_time_goes(slow: Connect, deployment: Deployment, caplog: Any) -> None:
-    client = slow(maxPoolSize=1, baseBackoffMS=100)
-    client._executor.overload.jitter = lambda: 1.0
-    client.shop.orders.insert_one({"_id": 1})
-    caplog.clear()
-    delay_once(deployment, "insert", 80)
-    inserting = gevent.spawn(client.shop.orders.insert_one, {})
-    eventually(lambda: client.pool_stats()[0]["in_use"])
-    client.shop.orders.find_one()
-    inserting.get()
-    by_name = {record.structured["operation"]: record.structured for record in lines(caplog)}
-    assert by_name["find shop.orders"]["checkOutMS"] >= 50
-    assert by_name["insert shop.orders"]["serverMS"] + by_name["insert shop.orders"]["networkMS"] >= 79
-    caplog.clear()
-    labels = ["SystemOverloadedError", "RetryableError"]
-    data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
-    deployment.set_fail_point("failCommand", {"times": 1}, data)
-    client.shop.orders.find_one()
-    (record,) = lines(caplog)
-    assert record.structured["backOffMS"] >= 100
-    assert record.structured["tries"] == 2
-    assert ", back-off 1" in record.getMessage()
-    assert record.getMessage().endswith("; 2 tries")
 
 
 def shares(record: Any) -> dict[str, int]:

@@ -73,48 +73,6 @@ class Gate:
         self._event.set()
 
 
-def test_what_is_noted_is_delivered_in_order(delivery: Delivery) -> None:
-    heard: list[int] = []
-    delivery.note(heard.append, 1)
-    delivery.note(heard.append, 2)
-    assert heard == []
-    delivery.deliver()
-    assert heard == [1, 2]
-    assert not delivery.pending
-
-
-def test_each_waits_for_those_before(delivery: Delivery) -> None:
-    gate = Gate()
-    first = spawn(do, delivery, (gate.hold, 1), (gate.heard.append, 2))
-    second = spawn(do, delivery, (gate.heard.append, 3))
-    third = spawn(do, delivery, (gate.heard.append, 4))
-    gevent.sleep(0.01)
-    assert gate.heard == [1]
-    assert not (first.ready() or second.ready() or third.ready())
-    gate.open()
-    gevent.joinall([first, second, third])
-    assert gate.heard == [1, 2, 3, 4]
-
-
-def test_an_event_is_delivered_by_the_greenlet_that_it_happened_in(delivery: Delivery) -> None:
-    """In its greenlet and its context."""
-    faults: list[Any] = []
-
-    def hear(name: str) -> None:
-        if getcurrent() is not greenlets[name] or NAME.get() != name:
-            faults.append(name)
-        gevent.sleep(0)
-
-    def happen(name: str) -> None:
-        NAME.set(name)
-        for _ in range(3):
-            do(delivery, (hear, name), (hear, name))
-
-    greenlets = {name: gevent.spawn(happen, name) for name in "abcdef"}
-    gevent.joinall(list(greenlets.values()), raise_error=True)
-    assert faults == []
-
-
 def test_a_greenlet_that_causes_events_waits_for_listeners(delivery: Delivery) -> None:
     """So there are never more of them on their way than greenlets that cause them."""
     most = 0
