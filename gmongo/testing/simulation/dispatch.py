@@ -66,6 +66,8 @@ def _check(call: Call) -> None:
 def _execute(call: Call, operation: Operation) -> dict[str, Any]:
     handler = COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
     if handler is not None:
+        if call.request.in_transaction:
+            raise error(263, "This command is not supported in transactions")
         return handler(call)
     if not call.cluster.store.handles(call.name):
         raise error(59, f"no such command: '{call.name}'")

@@ -16,7 +16,6 @@ from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import MISSING, is_number, is_whole, long_of, type_name
 from gmongo.testing.store.writes import (
     FATAL,
-    MAX_BATCH,
     Outcome,
     Target,
     delete_matching,
@@ -52,9 +51,6 @@ _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDelet
 
 
 def _check(context: Context, body: Document) -> None:
-    if not 0 < len(body["ops"]) <= MAX_BATCH:
-        raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
-                           f"Got {len(body['ops'])} operations.")  # fmt: skip
     for operation in context.pace.through(body["ops"]):
         kind = _kind(operation)
         check_statement(f"bulkWrite.{kind}", operation, context.state.version)

@@ -37,7 +37,7 @@ def create(context: Context) -> Document:
     check_view(context.access, context.database, context.collection_name, options)
     existing = context.collection()
     if existing is not None:
-        if existing.options == options and not context.access.in_transaction:
+        if context.state.version >= (7, 0) and existing.options == options and not context.access.in_transaction:
             return {}
         raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
@@ -110,11 +110,11 @@ def rename_collection(context: Context) -> Document:
     source, target = (_namespace(context.body[name]) for name in ("renameCollection", "to"))
     state = context.state
     collection = state.catalog.get(source)
+    if source == target:
+        raise CommandError(20, "IllegalOperation", "Can't rename a collection to itself")
     if collection is None:
         raise namespace_not_found(f"Source collection {'.'.join(source)} does not exist")
     check_writable(collection)
-    if source == target:
-        raise CommandError(20, "IllegalOperation", "Can't rename a collection to itself")
     present = state.catalog.get(target)
     if present is not None and not context.body.get("dropTarget"):
         raise CommandError(48, "NamespaceExists", "target namespace exists")

@@ -12,6 +12,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
+from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index_specs import check_identity_spec
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
@@ -166,10 +167,12 @@ def check_contents(options: Mapping[str, Any]) -> None:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
                 raise CommandError(167, "OptionNotSupportedOnView", "a view cannot write, as $out and $merge do")
-        compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
+        with constants_later():
+            compile_pipeline(options["pipeline"], Surroundings.of(BUILT_IN))
     if options.get("validator"):
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
-        compile_filter(options["validator"])
+        with constants_later():
+            compile_filter(options["validator"])
 
 
 def _check_images(images: Any) -> None:

@@ -191,8 +191,8 @@ def _begin(state: State, request: Request, session: Session) -> Transaction:
     number = request.transaction_number
     assert number is not None
     if number == session.number:
-        raise location(50911, f"Only servers in a sharded cluster can start a new transaction at the active "
-                       f"transaction number {number}")  # fmt: skip
+        message = f"Only servers in a sharded cluster can start a new transaction at the active number {number}"
+        raise CommandError(117, "ConflictingOperationInProgress", message)
     start = start_time(state, request.body.get("readConcern") or {})
     _advance(state, session, number)
     transaction = Transaction(state, request.body["lsid"], number, request.member, request.connection, start)
@@ -224,8 +224,6 @@ def _run_statement(
     try:
         reply = command.run(Context(state, request, transaction))
     except CommandError as error:
-        if error.code == 16:  # of a batch without statements, which does not reach the transaction
-            raise
         abort(state, session)
         if error.code in _TRANSIENT_CODES and TRANSIENT not in error.labels:
             error.labels.append(TRANSIENT)

@@ -13,9 +13,7 @@ from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.fields import check_command
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.planning import plan_of
-from gmongo.testing.store.reads import found
-from gmongo.testing.store.selection import hinted_index
+from gmongo.testing.store.reads import found, used_index
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
@@ -74,14 +72,10 @@ def _scan(context: Context, query: Document) -> Document:
     collection = None if context.body[context.request.name] == 1 else context.collection()
     if collection is None or collection.is_view:
         return {"stage": "EOF" if collection is None else "COLLSCAN"}
-    hint, collation = context.body.get("hint"), context.collation(collection)
     identity = query.get("_id")
-    if len(query) == 1 and identity is not None and not hint and not is_operators(identity):
+    if len(query) == 1 and identity is not None and not context.body.get("hint") and not is_operators(identity):
         return {"stage": "IDHACK"}
-    index = hinted_index(collection, hint)
-    plan = None if hint else plan_of(collection.indexes.values(), query, collation)
-    if plan is not None:
-        index = plan.index
+    index = used_index(context, collection, query)
     if index is None:
         return {"stage": "COLLSCAN", "direction": "forward"}
     return {"stage": "FETCH", "inputStage": _index_scan(index)}

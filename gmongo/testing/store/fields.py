@@ -12,6 +12,7 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, location, ty
 from gmongo.testing.store.values import is_number, type_name
 
 Version = tuple[int, int]
+_MAX_BATCH = 100_000
 
 GENERIC = frozenset(
     {
@@ -210,6 +211,10 @@ def _check(name: str, body: Mapping[str, Any], version: Version, generic: frozen
         if not _is_there(name, field, version):
             raise _unknown(name, field, version)
         _check_type(name, field, value)
+    for field in ("documents", "updates", "deletes", "ops"):
+        if isinstance(body.get(field), list) and field in known and not 0 < len(body[field]) <= _MAX_BATCH:
+            raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {_MAX_BATCH}. Got "
+                               f"{len(body[field])} operations.")  # fmt: skip
     for field in _REQUIRED.get(name, ()):
         if body.get(field) is None:
             raise CommandError(40414, "Location40414", f"BSON field '{name}.{field}' is missing but a required field")
@@ -221,15 +226,30 @@ def _is_there(name: str, field: str, version: Version) -> bool:
 
 
 def _check_type(name: str, field: str, value: Any) -> None:
-    if field == "maxTimeMS" and _IS["number"](value) and not 0 <= value < 2**31:
-        raise bad_value(f"{value} value for maxTimeMS is out of range")
+    if field == "maxTimeMS" and not (_IS["number"](value) and int(value) == value and 0 <= value < 2**31):
+        raise bad_value(f"{value!r} value for maxTimeMS is no whole number, or out of range")
     kind = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field, "any")
-    if value is None or _IS[kind](value):
+    if (value is None and not _refuses_null(name, field, kind)) or _IS[kind](value):
         _check_parts(name, field, value, kind)
     elif kind in _UNREADABLE:
         raise failed_to_parse(f"{_UNREADABLE[kind]}, and not {value!r}")
+    elif (name, field) == ("count", "limit"):
+        raise bad_value(f"limit value for count cannot be {value!r}")
     else:
         raise _mismatch(f"{name}.{field}", value, _NAMES.get(kind, kind))
+
+
+# Kinds of fields that a command has without a value, but not with null.
+_NEVER_NULL: Mapping[str, tuple[str, ...]] = {
+    "aggregate": ("bool", "cursor", "objects"),
+    "count": ("number",),
+    "find": ("bool", "object"),
+}
+
+
+def _refuses_null(name: str, field: str, kind: str) -> bool:
+    known = field in ("let", "lsid", "readConcern", "skip")
+    return not known and (kind == "hint" or kind in _NEVER_NULL.get(name, ()))
 
 
 # Kinds whose values a command reads by itself.

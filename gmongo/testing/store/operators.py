@@ -12,7 +12,7 @@ from bson.min_key import MinKey
 from bson.regex import Regex
 
 from gmongo.testing.store.collation import Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import (
     MISSING,
@@ -187,6 +187,8 @@ def _type_alias(wanted: Any) -> str:
         return wanted
     if is_number(wanted) and is_whole(wanted) and whole(wanted) in _NUMBERS:
         return _NUMBERS[whole(wanted)]
+    if type(wanted) is not str and not is_number(wanted):
+        raise type_mismatch("type must be represented as a number or a string")
     raise bad_value(f"Unknown type name alias: {wanted}")
 
 

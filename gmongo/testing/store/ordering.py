@@ -33,12 +33,12 @@ def compile_sort(
     """
     if not isinstance(order, dict):
         raise bad_value(f"a sort order must be an object, not {order!r}")
+    if "$natural" in order and len(order) > 1:
+        raise bad_value("Cannot include '$natural' in compound sort")
     directions = {path: _direction(path, wanted, score) for path, wanted in order.items()}
     if len(directions) > _MOST_KEYS:
         raise bad_value(f"too many sort keys: {len(directions)}, at most {_MOST_KEYS} are allowed")
     if "$natural" in directions:
-        if len(directions) > 1:
-            raise bad_value("Cannot include '$natural' in compound sort")
         return lambda items, _document_of: list(items)[:: directions["$natural"]]
 
     paced, backwards = pace or Pace(), set(directions.values()) == {-1}
@@ -150,6 +150,8 @@ def direction_of(path: str, wanted: Any) -> int:
 
     :raises CommandError: if it is neither, or the path is none.
     """
+    if path.endswith("."):
+        raise location(40353, "FieldPath must not end with a '.'.")
     if not path or "" in path.split("."):
         raise location(40352, "FieldPath cannot be constructed with empty string")
     if path.startswith("$") and path != "$natural":

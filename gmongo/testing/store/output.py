@@ -18,6 +18,7 @@ from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
+from gmongo.testing.store.updating import path_order
 from gmongo.testing.store.validation import check_document, check_storable
 from gmongo.testing.store.values import MISSING, Key, identical, type_name
 from gmongo.testing.unsupported import not_supported
@@ -222,13 +223,13 @@ def _merge_into(
 
 
 def _by_pipeline(context: Context, stored: Document, document: Document, spec: Mapping[str, Any]) -> Document:
-    let = {"new": "$$ROOT", **spec.get("let", {})}
+    let = spec.get("let", {"new": "$$ROOT"})
     variables = {name: evaluate(expression, document, context.variables) for name, expression in let.items()}
     return compile_update_pipeline(spec["whenMatched"], {**context.variables, **variables})(stored)
 
 
 _MODES: Mapping[str, Callable[[Document, Document], Document]] = {
     "replace": lambda stored, new: {"_id": stored["_id"], **new},
-    "merge": lambda stored, new: {**stored, **new},
+    "merge": lambda stored, new: {**stored, **{name: new[name] for name in sorted(new, key=path_order)}},
     "keepExisting": lambda stored, new: stored,
 }

@@ -56,7 +56,7 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
     tree: Tree = {}
-    _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)))
+    _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)), (40176, 40176))
     return _applying(tree, including=False)
 
 
@@ -72,21 +72,23 @@ def compile_unset(fields: Any) -> Project:
     return compile_project(dict.fromkeys(names, 0), Scope())
 
 
-def _grow(tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any]) -> None:
+def _grow(
+    tree: Tree, spec: Mapping[str, Any], leaf: Callable[[Any], Any], codes: tuple[int, int] = (31249, 31250)
+) -> None:
     for path, value in spec.items():
         *parents, last = _parts(path)
         node = tree
         for part in parents:
             node = node.setdefault(part, {})
             if not isinstance(node, dict):
-                raise location(31249, f"Path collision at {path}")
+                raise location(codes[0], f"Path collision at {path}")
         if last in node and not (isinstance(node[last], dict) and isinstance(value, dict)):
-            raise location(31250, f"Path collision at {path}")
+            raise location(codes[1], f"Path collision at {path}")
         if isinstance(value, dict) and value and not is_operators(value):
-            _grow(node.setdefault(last, {}), value, leaf)
+            _grow(node.setdefault(last, {}), value, leaf, codes)
         else:
             if last in node:
-                raise location(31250, f"Path collision at {path}")
+                raise location(codes[1], f"Path collision at {path}")
             node[last] = leaf(value)
 
 

@@ -23,6 +23,7 @@ from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, score_of, select
 from gmongo.testing.store.tailing import TailingCursor
 from gmongo.testing.store.values import MISSING, compare, key_of, long_of
+from gmongo.testing.store.views import check_find_of_view
 
 
 def find(context: Context) -> Document:
@@ -59,6 +60,8 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
     """The results of a ``find``, and whether there are as many as the limit allows."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
+    if collection is not None and collection.is_view:
+        check_find_of_view(body)
     score = score_of(collection, query)
     project = compile_projection(body.get("projection"), query, variables, score)
     collation = context.collation(collection)

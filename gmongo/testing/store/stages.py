@@ -15,7 +15,14 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store import bucketing, joins
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression, path_parts, with_document
+from gmongo.testing.store.expressions import (
+    Scope,
+    Variables,
+    compile_expression,
+    constants_later,
+    path_parts,
+    with_document,
+)
 from gmongo.testing.store.grouping import compile_group
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.ordering import compile_sort
@@ -81,7 +88,8 @@ def compile_update_pipeline(
         name = stage_name(stage)
         if name not in _IN_UPDATES:
             raise CommandError(72, "InvalidOptions", f"{name} is not allowed to be used within an update")
-    run = compile_pipeline(pipeline, Surroundings.of(variables, collation))
+    with constants_later():
+        run = compile_pipeline(pipeline, Surroundings.of(variables, collation))
     return lambda document: next(iter(run([document], variables)))
 
 

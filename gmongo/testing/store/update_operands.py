@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.store.collation import BINARY
 from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.values import is_number, is_whole, type_name
 
 _BITWISE = frozenset({"and", "or", "xor"})
@@ -82,7 +80,9 @@ def _check_order(order: Any) -> None:
     if isinstance(order, dict):
         if not order:
             raise bad_value("The $sort pattern is empty when it should be a set of fields.")
-        compile_sort(order, BINARY)
+        for path, direction in order.items():
+            if "" in path.split(".") or not is_number(direction) or float(str(direction)) not in (1, -1):
+                raise bad_value(f"The $sort element {path} must be a path with 1 or -1")
     elif not is_number(order) or float(str(order)) not in (1, -1):
         raise bad_value(
             "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields"

@@ -54,8 +54,6 @@ class Update:
             self._pipeline = compile_update_pipeline(self.spec, self.variables, self.collation)
         elif self.is_modifiers:
             self._edits = _edits_of(self.spec, self._filters, self.collation)
-        else:
-            _check_replacement(self.spec)
 
     @property
     def is_replacement(self) -> bool:
@@ -81,6 +79,7 @@ class Update:
         elif self.is_modifiers:
             changed = self._modified(copy_value(document), inserting)
         else:
+            _check_replacement(self.spec)
             changed = copy_value(self.spec)
         if self.is_modifiers and "_id" in document and "_id" not in changed:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
@@ -186,11 +185,12 @@ def _edits_of(
             check_operand(name, path, operand)
             found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand, collation)]
     _check_paths([parts for parts, _, _ in found], filters)
-    return sorted(found, key=lambda entry: _path_order(entry[0]))
+    return sorted(found, key=lambda entry: path_order(".".join(entry[0])))
 
 
-def _path_order(parts: list[str]) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+def path_order(path: str) -> list[tuple[int, int, str]]:
+    """The key that sorts paths as an update writes them."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
 
 
 def _check_paths(paths: list[list[str]], filters: Mapping[str, Match]) -> None:

@@ -9,6 +9,8 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Document
+from gmongo.testing.store.errors import location
+from gmongo.testing.store.values import is_number
 
 
 def check_view(access: Access, database: str, name: str, options: Document) -> None:
@@ -51,3 +53,20 @@ def _read_in(part: Any) -> Iterator[str]:
             elif name == "$unionWith":
                 yield value if isinstance(value, str) else value.get("coll", "")
             yield from _read_in(value)
+
+
+def check_find_of_view(body: Document) -> None:
+    """Check that an aggregation can answer a ``find``.
+
+    :raises CommandError: 168, 28667 or 31324, if only a query of a collection has the option or projection.
+    """
+    for name in ("returnKey", "showRecordId"):
+        if body.get(name):
+            raise CommandError(168, "InvalidPipelineOperator", f"Option {name} not supported in aggregation")
+    for path, value in (body.get("projection") or {}).items():
+        if path.endswith(".$"):
+            raise location(31324, "Cannot use positional projection in aggregation projection")
+        if isinstance(value, dict) and "$elemMatch" in value:
+            raise CommandError(168, "InvalidPipelineOperator", "Unrecognized expression '$elemMatch'")
+        if isinstance(value, dict) and is_number(value.get("$slice")):
+            raise location(28667, "Expression $slice takes at least 2 arguments, and at most 3, but 1 were passed in.")

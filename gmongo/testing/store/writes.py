@@ -23,7 +23,6 @@ from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical, type_name
 
-MAX_BATCH = 100_000
 _NOT_IN_UPSERTS = frozenset({"$expr"})
 # Errors that end the whole command, rather than being one statement's.
 FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40324})
@@ -248,11 +247,8 @@ class Tally:
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
     """Run statements one by one; an ordered command stops at the first error.
 
-    :raises CommandError: if there are none or too many, or for an error that ends the command.
+    :raises CommandError: for an error that ends the command.
     """
-    if not 0 < len(statements) <= MAX_BATCH:
-        raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {MAX_BATCH}. "
-                           f"Got {len(statements)} operations.")  # fmt: skip
     tally = Tally()
     for index, statement in enumerate(context.pace.through(statements)):
         try:

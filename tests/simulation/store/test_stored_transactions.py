@@ -258,7 +258,7 @@ def test_numbers(shell):
     error = error_of(session.transaction(5).find)
     assert (error.code, error.labels) == (251, [TRANSIENT])
     started(session, 5).insert({"_id": 3})
-    assert error_of(session.transaction(5, startTransaction=True).find).code == 50911
+    assert error_of(session.transaction(5, startTransaction=True).find).code == 117
     assert error_of(session.transaction(4).find).code == 225
     started(session, 6)
     assert len(shell.find()) == 2

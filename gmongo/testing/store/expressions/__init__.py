@@ -31,6 +31,7 @@ from gmongo.testing.store.expressions.compiling import (
     check_field_name,
     check_variable,
     compile_expression,
+    constants_later,
     is_expression,
     path_parts,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "check_field_name",
     "check_variable",
     "compile_expression",
+    "constants_later",
     "evaluate",
     "is_expression",
     "path_parts",

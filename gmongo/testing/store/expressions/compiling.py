@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +45,7 @@ class Scope:
 
 # Compiles the operand of an operator; gets the operator's name, too.
 Make = Callable[[str, Any, Scope], Expression]
+_postponing = False
 # All operators by their names; the package fills it.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
@@ -112,9 +114,20 @@ def _array(parts: list[Expression]) -> Expression:
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
     """The expression made of these parts; its value is found out now if all of them are constants."""
-    if all(isinstance(part, Constant) for part in parts):
+    if not _postponing and all(isinstance(part, Constant) for part in parts):
         return Constant(run({}))
     return run
+
+
+@contextlib.contextmanager
+def constants_later() -> Iterator[None]:
+    """Evaluate constants with the first document, and not when the expression is compiled, which does not switch."""
+    global _postponing
+    before, _postponing = _postponing, True
+    try:
+        yield
+    finally:
+        _postponing = before
 
 
 def none_if_missing(value: Any) -> Any:

@@ -38,7 +38,7 @@ def zone_of(value: Any) -> datetime.tzinfo:
 
 @lru_cache(maxsize=128)
 def _zone(name: str) -> datetime.tzinfo:
-    if name in ("UTC", "GMT", "Z"):
+    if name in ("UTC", "GMT"):
         return UTC
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
