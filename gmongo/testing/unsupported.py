@@ -15,23 +15,40 @@ def _of(engine: str, names: str) -> dict[str, str]:
 
 
 STAGES: Mapping[str, str] = {
-    **_of(MONGOD, """$bucketAuto $densify $fill $geoNear $listClusterCatalog $listSampledQueries $planCacheStats
-        $querySettings $queryStats $setWindowFields $shardedDataDistribution"""),
+    **_of(
+        MONGOD,
+        """$bucketAuto $densify $fill $geoNear $listClusterCatalog $listSampledQueries $planCacheStats $querySettings
+        $queryStats $redact $setWindowFields $shardedDataDistribution""",
+    ),
     **_of(ATLAS, "$rankFusion $score $scoreFusion $search $searchMeta $vectorSearch"),
-}  # fmt: skip
-QUERY_OPERATORS: Mapping[str, str] = _of(MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $where $within")
+}
+QUERY_OPERATORS: Mapping[str, str] = _of(
+    MONGOD, "$geoIntersects $geoNear $geoWithin $near $nearSphere $sampleRate $where $within"
+)
 EXPRESSIONS: Mapping[str, str] = {
-    **_of(MONGOD, """$accumulator $createObjectId $currentDate $encStrContains $encStrEndsWith $encStrNormalizedEq
-        $encStrStartsWith $function $median $percentile $toHashedIndexKey"""),
+    **_of(
+        MONGOD,
+        """$accumulator $acos $acosh $asin $asinh $atan $atan2 $atanh $binarySize $bitAnd $bitNot $bitOr $bitXor
+        $bsonSize $cos $cosh $createObjectId $currentDate $dateAdd $dateDiff $dateSubtract $dateToParts
+        $degreesToRadians $encStrContains $encStrEndsWith $encStrNormalizedEq $encStrStartsWith $firstN $function $lastN
+        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $setField $sin $sinh
+        $tan $tanh
+        $toHashedIndexKey $tsIncrement $tsSecond $unsetField""",
+    ),
     **_of(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
-}  # fmt: skip
-ACCUMULATORS: Mapping[str, str] = _of(MONGOD, "$accumulator $concatArrays $median $percentile $setUnion")
+}
+ACCUMULATORS: Mapping[str, str] = _of(
+    MONGOD,
+    "$accumulator $bottom $bottomN $concatArrays $firstN $lastN $maxN $median $minN $percentile $setUnion $top $topN",
+)
 _OTHERS = (
     "$changeStream options of servers",
     "$collStats of latencies",
     "$convert of binary data",
     "$meta",
     "$text in a pipeline",
+    "a change of a capped collection",
+    "a change of the uniqueness of an index",
     "a collation of another language",
     "a collection of the server",
     "a date beyond the years 1 to 9999",
@@ -48,7 +65,6 @@ _OTHERS = (
     "a variable of the server",
     "a view made in a transaction",
     "a wildcard index",
-    "an angle of a decimal",
     "explain of another command",
     "options of a text or geospatial index",
     "renameCollection to another database",

@@ -6,14 +6,12 @@ from typing import Any
 
 import bson
 
-from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context, check_name, check_writable
-from gmongo.testing.store.creation import MAX_CAPPED_SIZE, created_options
+from gmongo.testing.store.creation import created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
-    bad_value,
     invalid_namespace,
     invalid_options,
     namespace_not_found,
@@ -24,7 +22,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
-from gmongo.testing.store.values import long_of, type_name
+from gmongo.testing.store.values import type_name
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
@@ -42,41 +40,6 @@ def create(context: Context) -> Document:
         raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
     return {}
-
-
-def convert_to_capped(context: Context) -> Document:
-    """``convertToCapped``: the newest documents are kept; the indexes are not."""
-    collection = context.existing_collection()
-    check_writable(collection)
-    fresh = _capped_copy(context, collection, f"tmp{new_object_id()}.convertToCapped")
-    replaced = move_collection(context.state, fresh, collection.name)
-    if replaced is not None:
-        replaced.clear(context.pace)
-    return {}
-
-
-def clone_as_capped(context: Context) -> Document:
-    """``cloneCollectionAsCapped``: the newest documents are copied; the indexes are not."""
-    name = context.body["toCollection"]
-    check_name(context.database, name, to_write=True)
-    collection = context.existing_collection()
-    check_writable(collection)
-    if context.access.find(context.database, name) is not None:
-        raise CommandError(48, "NamespaceExists", f"cloneCollectionAsCapped failed - destination collection "
-                           f"{context.database}.{name} already exists")  # fmt: skip
-    _capped_copy(context, collection, name)
-    return {}
-
-
-def _capped_copy(context: Context, collection: Collection, name: str) -> Collection:
-    size = long_of(context.body["size"])
-    if not 1 <= size <= MAX_CAPPED_SIZE:
-        raise bad_value(f"Capped collection size must be from 1 to {MAX_CAPPED_SIZE}, and not {size}")
-    kept = {name: value for name, value in collection.options.items() if name not in ("capped", "size", "max")}
-    fresh = context.access.create(context.database, name, {"capped": True, "size": size, **kept})
-    for record in context.pace.through(list(collection.records.values())):
-        context.access.insert(fresh, record.document)
-    return fresh
 
 
 def drop(context: Context) -> Document:

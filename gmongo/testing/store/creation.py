@@ -24,7 +24,7 @@ from gmongo.testing.store.values import is_number, is_true, long_of, type_name
 _NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
-MAX_CAPPED_SIZE = 2**50
+_MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order in which options are listed.
 _ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
@@ -85,8 +85,8 @@ def check_capped_size(field: str, size: int) -> None:
 
     :raises CommandError: 51024, if no collection has so many.
     """
-    if not 1 <= size <= MAX_CAPPED_SIZE:
-        raise location(51024, f"BSON field '{field}' value must be from 1 to {MAX_CAPPED_SIZE}, actual value '{size}'")
+    if not 1 <= size <= _MAX_CAPPED_SIZE:
+        raise location(51024, f"BSON field '{field}' value must be from 1 to {_MAX_CAPPED_SIZE}, actual value '{size}'")
 
 
 def check_capped_count(field: str, count: int) -> None:

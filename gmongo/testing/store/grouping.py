@@ -45,7 +45,7 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
                 members[name].append(accumulator.value(values))
         for key in list(groups):
             found, members = groups.pop(key)
-            yield {"_id": found, **{name: one.made(members[name], found) for name, one in accumulators.items()}}
+            yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
 
     return run
 

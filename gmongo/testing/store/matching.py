@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from gmongo import _chance
 from gmongo.testing import unsupported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
@@ -107,8 +106,6 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
     if name == "$text":
         search = TextSearch(condition, scope.text)
         return lambda document, variables: search.score(document) is not None
-    if name == "$sampleRate":
-        return _sample_rate(condition)
     if name in unsupported.QUERY_OPERATORS:
         raise not_supported(name)
     raise bad_value(f"unknown top level operator: {name}. If you are trying to negate an entire expression, use $nor.")
@@ -125,12 +122,6 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
     "$or": lambda tests: lambda document, variables: any(test(document, variables) for test in tests),
     "$nor": lambda tests: lambda document, variables: not any(test(document, variables) for test in tests),
 }
-
-
-def _sample_rate(rate: Any) -> Clause:
-    if not is_number(rate) or not 0 <= float(str(rate)) <= 1:
-        raise bad_value("numeric argument to $sampleRate must be in [0, 1]")
-    return lambda document, variables: _chance.random() < float(str(rate))
 
 
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:

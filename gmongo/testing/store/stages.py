@@ -28,7 +28,6 @@ from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.projection import Project, compile_add_fields, compile_project, compile_unset
-from gmongo.testing.store.redacting import compile_redact
 from gmongo.testing.store.surroundings import Document, Documents, Stage, Surroundings, with_value
 from gmongo.testing.store.text_search import search_in
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
@@ -284,7 +283,6 @@ STAGES: Mapping[str, Make] = {
     "$lookup": _joining(joins.lookup),
     "$match": _match,
     "$project": _each(compile_project),
-    "$redact": compile_redact,
     "$replaceRoot": _each(_replace_root),
     "$replaceWith": _each(_replace_with),
     "$sample": _sample,

@@ -134,18 +134,6 @@ def test_collection_modify():
     assert shell("listCollections", 1, filter={"name": "v"})["cursor"]["firstBatch"][0]["options"]["pipeline"]
 
 
-def test_making_an_index_unique_lists_the_violations():
-    shell = standalone()
-    shell.insert({"_id": 1, "x": 1}, {"_id": 2, "x": 1})
-    shell("createIndexes", "c", indexes=[{"key": {"x": 1}, "name": "x"}])
-    shell("collMod", "c", index={"keyPattern": {"x": 1}, "prepareUnique": True})
-    assert shell.insert({"_id": 3, "x": 1})["writeErrors"][0]["code"] == 11000
-    with pytest.raises(CommandError) as caught:
-        shell("collMod", "c", index={"keyPattern": {"x": 1}, "unique": True})
-    assert caught.value.code == 359
-    assert caught.value.reply()["violations"] == [{"ids": [1, 2]}]
-
-
 def test_statistics():
     shell = standalone()
     shell.insert({"_id": 1}, {"_id": 2})

@@ -85,8 +85,7 @@ PIPELINES = {
     "group of few": [{"$group": {"_id": "$g", "n": {"$sum": "$k"}, "a": {"$avg": "$k"}}}],
     "push": [group(all=({"$push": "$s"})), {"$project": {"n": {"$size": "$all"}}}],
     "addToSet": [group(all=({"$addToSet": "$k"})), {"$project": {"n": {"$size": "$all"}}}],
-    "extremes": [group(a={"$min": "$k"}, b={"$max": "$s"}, c={"$minN": {"input": "$k", "n": 3}})],
-    "top": [group(a={"$top": {"sortBy": {"k": 1}, "output": "$s"}}, b={"$bottom": {"sortBy": {"k": 1}, "output": 1}})],
+    "extremes": [group(a={"$min": "$k"}, b={"$max": "$s"})],
     "deviation": [group(a={"$stdDevPop": "$k"})],
     "map": [group(a={"$push": "$k"}), {"$project": {"n": {"$size": {"$map": {"input": "$a", "in": "$$this"}}}}}],
     "filter": [
@@ -153,11 +152,6 @@ def indexed(shell: Shell) -> Shell:
     return shell
 
 
-def prepared(shell: Shell) -> Shell:
-    shell("collMod", "c", index={"name": "k", "prepareUnique": True})
-    return shell
-
-
 def view(shell: Shell) -> Shell:
     shell("create", "v", viewOn="c", pipeline=[])
     return shell
@@ -185,8 +179,6 @@ COMMANDS: dict[str, tuple[Callable[[Shell], Any], Callable[[Shell], Any]]] = {
     "sorted update": (filled, lambda shell: shell("findAndModify", "c", sort={"k": 1}, update={"$set": {"z": 1}})),
     "delete": (filled, lambda shell: shell("delete", "c", deletes=[{"q": {}, "limit": 0}])),
     "createIndexes": (filled, indexed),
-    "collMod": (lambda shell: prepared(indexed(filled(shell))),
-                lambda shell: shell("collMod", "c", index={"name": "k", "unique": True})),
     "collStats": (filled, lambda shell: shell("collStats", "c")),
     "dbStats": (filled, lambda shell: shell("dbStats", 1)),
     "listDatabases": (filled, lambda shell: shell("listDatabases", 1, "admin")),

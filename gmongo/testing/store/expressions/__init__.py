@@ -21,7 +21,6 @@ from gmongo.testing.store.expressions import (
     sets,
     strings,
     summaries,
-    trigonometry,
 )
 from gmongo.testing.store.expressions.compiling import (
     Constant,
@@ -55,7 +54,6 @@ for _module in (
     logic,
     metadata,
     numbers,
-    trigonometry,
     arrays,
     iteration,
     sets,

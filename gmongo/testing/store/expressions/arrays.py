@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
@@ -22,7 +21,6 @@ from gmongo.testing.store.expressions.operands import (
     Fields,
     arguments,
     null_of_null,
-    of_fields,
     of_values,
     under_collation,
 )
@@ -32,7 +30,6 @@ from gmongo.testing.store.values import MISSING, equal, is_number, is_whole, key
 _INT32 = range(-(2**31), 2**31)
 _ZIP = Fields({"inputs": 34465}, ("useLongestLength", "defaults"), 34460, 34464)
 _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
-_N = Fields({"n": 5787906, "input": 5787907}, (), 5787900, 5787901)
 
 
 def is_nothing(value: Any) -> bool:
@@ -208,6 +205,9 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, [*inputs, *defaults])
 
 
+# So many of an array's elements
+
+
 def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SORT.of(name, operand)
     order = fields["sortBy"]
@@ -228,56 +228,19 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, [source])
 
 
-# So many of an array's elements
-
-
-def count_of(value: Any) -> int:
-    """The ``n`` of ``$firstN`` and its relatives.
-
-    :raises CommandError: it is no positive whole number.
-    """
-    if not is_number(value):
-        raise location(5787902, f"Value for 'n' must be of integral type, but found {type_name(value)}")
-    if not is_whole(value):
-        raise location(5787903, f"Value for 'n' must be of integral type, but found {value!r}")
-    if whole(value) <= 0:
-        raise location(5787908, f"'n' must be greater than 0, found {value!r}")
-    return whole(value)
-
-
-def _so_many(choose: Callable[[list[Any], int, Scope], list[Any]]) -> Make:
-    def make(name: str, operand: Any, scope: Scope) -> Expression:
-        def run(n: Any, input: Any) -> list[Any]:
-            return choose(array_of(name, input, 5788200), count_of(n), scope)
-
-        return of_fields(_N, run)(name, operand, scope)
-
-    return make
-
-
-def in_order(values: Iterable[Any], scope: Scope, descending: bool, most: int | None = None) -> Iterator[Any]:
-    """The values, sorted; at most so many."""
-    return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending, most)
-
-
-def extremes(values: list[Any], n: int, scope: Scope, highest: bool) -> list[Any]:
-    """The `n` lowest or highest of the values that are there and not null, in their order."""
-    there = (value for value in values if not is_nothing(value))
-    return list(in_order(there, scope, highest, n))
+def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[Any]:
+    """The values, sorted."""
+    return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending)
 
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
     "$concatArrays": of_values(_concatenated, 0, None),
     "$first": _end("$first", 0),
-    "$firstN": _so_many(lambda values, n, scope: values[:n]),
     "$in": under_collation(_in, 2),
     "$indexOfArray": _index_of_array,
     "$isArray": of_values(_is_array, 1),
     "$last": _end("$last", -1),
-    "$lastN": _so_many(lambda values, n, scope: values[-n:]),
-    "$maxN": _so_many(partial(extremes, highest=True)),
-    "$minN": _so_many(partial(extremes, highest=False)),
     "$range": of_values(_range, 2, 3),
     "$reverseArray": of_values(null_of_null(_reversed), 1),
     "$size": of_values(_size, 1),

@@ -36,12 +36,7 @@ from gmongo.testing.store.expressions.timezones import (
 from gmongo.testing.store.values import MISSING, date_of, is_number, is_whole, milliseconds, type_name, whole
 
 _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
-_PARTS = Fields({"date": 40522}, ("timezone", "iso8601"), 40524, 40520)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
-_ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
-_DIFF = Fields(
-    {"startDate": 5166303, "endDate": 5166304, "unit": 5166305}, ("timezone", "startOfWeek"), 5166301, 5166302
-)
 _TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
 # What bins of several units are counted from: a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
@@ -83,24 +78,6 @@ def day_of_week(date: datetime.datetime) -> int:
     return date.isoweekday() % 7 + 1
 
 
-def _to_parts(date: Any, timezone: Any = "UTC", iso8601: Any = False) -> Any:
-    if _any_nothing(date, timezone, iso8601):
-        return None
-    if not isinstance(iso8601, bool):
-        raise location(40521, f"iso8601 must evaluate to a bool, found {type_name(iso8601)}")
-    shown = local(to_date(date), zone_of(timezone))
-    time = {
-        "hour": shown.hour,
-        "minute": shown.minute,
-        "second": shown.second,
-        "millisecond": shown.microsecond // 1000,
-    }
-    if iso8601:
-        year, week, day = shown.isocalendar()
-        return {"isoWeekYear": year, "isoWeek": week, "isoDayOfWeek": day, **time}
-    return {"year": shown.year, "month": shown.month, "day": shown.day, **time}
-
-
 def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _TEXT.compiled(name, operand, scope)
     on_null = fields.pop("onNull", compile_expression(None, scope))
@@ -122,72 +99,10 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
 # Counting
 
 
-def _whole_amount(name: str, amount: Any) -> int:
-    if not is_number(amount) or not is_whole(amount):
-        raise location(5166405, f"{name} expects integer amount of time units")
-    return whole(amount)
-
-
-def _adding(name: str, sign: int) -> Make:
-    def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
-        if _any_nothing(startDate, unit, amount, timezone):
-            return None
-        if not isinstance(unit, str):
-            raise location(5166404, f"{name} expects string defining the time unit")
-        wanted, zone = unit_of(unit, name), zone_of(timezone)
-        return later(_date(name, startDate, 5166403), wanted, sign * _whole_amount(name, amount), zone)
-
-    return of_fields(_ADD, run)
-
-
 def _date(name: str, value: Any, code: int) -> Any:
     if type_name(value) not in ("date", "timestamp", "objectId"):
         raise location(code, f"{name} requires a date, but got {type_name(value)}")
     return to_date(value)
-
-
-def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
-    """The date so many units later; a day ends at the same time on the clocks of the zone."""
-    if unit in FIXED:
-        found = milliseconds(date) + amount * FIXED[unit]
-        if not -(2**63) <= found < 2**63:
-            raise location(5166406, "the resulting date is out of range")
-        return date_of(found)
-    shown = local(date, zone).replace(tzinfo=None)
-    try:
-        if unit in DAYS:
-            moved = shown + amount * DAYS[unit] * DAY
-        else:
-            moved = datetime.datetime.combine(
-                at_month(month_number(shown) + amount * MONTHS[unit], shown.day), shown.time()
-            )
-    except OverflowError:
-        raise location(5166406, "the resulting date is out of range") from None
-    return from_local(moved, zone)
-
-
-def _difference(startDate: Any, endDate: Any, unit: Any, timezone: Any = "UTC", startOfWeek: Any = "sunday") -> Any:
-    if _any_nothing(startDate, endDate, unit, timezone) or (unit == "week" and _any_nothing(startOfWeek)):
-        return None
-    start, end = _date("$dateDiff", startDate, 5166307), _date("$dateDiff", endDate, 5166307)
-    wanted, zone = unit_of(unit, "$dateDiff"), zone_of(timezone)
-    first = weekday_of(startOfWeek, "$dateDiff") if wanted == "week" else 0
-    return Int64(_ordinal(end, wanted, zone, first) - _ordinal(start, wanted, zone, first))
-
-
-def _ordinal(date: Any, unit: str, zone: datetime.tzinfo, first_weekday: int) -> int:
-    """The number of the unit that the date is in."""
-    if unit == "millisecond":
-        return milliseconds(date)
-    shown = local(date, zone)
-    if unit in FIXED:
-        # Hours and what is smaller begin where the clocks of the zone say so.
-        offset = shown.utcoffset() or datetime.timedelta()
-        return (milliseconds(date) + int(offset.total_seconds() * 1000)) // FIXED[unit]
-    if unit in MONTHS:
-        return month_number(shown) // MONTHS[unit]
-    days = shown.date().toordinal() - 1  # from a Monday
-    return days if unit == "day" else (days - first_weekday) // 7
 
 
 def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
@@ -223,10 +138,6 @@ def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_wee
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$dateAdd": _adding("$dateAdd", 1),
-    "$dateDiff": of_fields(_DIFF, _difference),
-    "$dateSubtract": _adding("$dateSubtract", -1),
-    "$dateToParts": of_fields(_PARTS, _to_parts),
     "$dateToString": _to_text,
     "$dateTrunc": of_fields(_TRUNC, _truncated),
     "$dayOfMonth": _part(lambda date: date.day),

@@ -244,33 +244,9 @@ _WIDE = CONTEXT.copy()
 _WIDE.prec = 1200
 
 
-def _of_bits(name: str, function: Callable[[int, int], int], start: int) -> Make:
-    def run(*values: Any) -> Any:
-        result = start
-        for value in values:
-            if value is None or value is MISSING:
-                return None
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise type_mismatch(f"{name} only supports int and long operands.")
-            result = function(result, int(value))
-        return arithmetic.integer(result, *values)
-
-    return of_values(run, 0, None)
-
-
-def _bit_not(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise location(28765, f"$bitNot only supports int and long, not: {type_name(value)}.")
-    return arithmetic.integer(~int(value), value)
-
-
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
     "$add": of_values(_add, 0, None),
-    "$bitAnd": _of_bits("$bitAnd", operator.and_, -1),
-    "$bitNot": of_values(null_of_null(_bit_not), 1),
-    "$bitOr": _of_bits("$bitOr", operator.or_, 0),
-    "$bitXor": _of_bits("$bitXor", operator.xor, 0),
     "$ceil": unary("$ceil", _whole(math.ceil), _quantized(ROUND_CEILING)),
     "$divide": of_values(null_of_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import bson
-from bson.int64 import Int64
-from bson.timestamp import Timestamp
-
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Constant,
@@ -17,14 +13,11 @@ from gmongo.testing.store.expressions.compiling import (
     Scope,
     Variables,
     compile_expression,
-    folded,
 )
 from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
 _GET = Fields({"field": 3041702}, ("input",), 3041701, 3041701)
-_SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
-_UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
 
 
 def _is_nothing(value: Any) -> bool:
@@ -122,29 +115,6 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
-def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
-    fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
-    field = _name(fields["field"], scope, 4161107)
-    literal = isinstance(fields["field"], dict) and set(fields["field"]) <= {"$const", "$literal"}
-    if not isinstance(field, Constant) or (isinstance(fields["field"], dict) and not literal):
-        raise location(4161106, f"{name} requires 'field' to evaluate to a constant")
-    if "\0" in field.value:
-        raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
-    source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
-
-    def run(variables: Variables) -> Any:
-        document, value = source(variables), new(variables)
-        if _is_nothing(document):
-            return None
-        if not isinstance(document, dict):
-            raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
-        if value is MISSING:
-            return {one: part for one, part in document.items() if one != field.value}
-        return {**document, field.value: value}
-
-    return folded(run, [source, new])
-
-
 # Types and sizes
 
 
@@ -156,43 +126,11 @@ def _is_number(value: Any) -> bool:
     return is_number(value)
 
 
-def _bson_size(value: Any) -> int:
-    if not isinstance(value, dict):
-        raise location(31393, f"$bsonSize requires a document input, found: {type_name(value)}")
-    return len(bson.encode(value))
-
-
-def _binary_size(value: Any) -> int:
-    if type(value) is str:
-        return len(value.encode())
-    if isinstance(value, bytes):
-        return len(value)
-    raise location(51276, f"$binarySize requires a string or BinData argument, found: {type_name(value)}")
-
-
-def _seconds(value: Any) -> Int64:
-    if not isinstance(value, Timestamp):
-        raise location(5687301, f"$tsSecond requires a timestamp argument, found: {type_name(value)}")
-    return Int64(value.time)
-
-
-def _increment(value: Any) -> Int64:
-    if not isinstance(value, Timestamp):
-        raise location(5687302, f"$tsIncrement requires a timestamp argument, found: {type_name(value)}")
-    return Int64(value.inc)
-
-
 OPERATORS: Mapping[str, Make] = {
     "$arrayToObject": of_values(null_of_null(_array_to_object), 1),
-    "$binarySize": of_values(null_of_null(_binary_size), 1),
-    "$bsonSize": of_values(null_of_null(_bson_size), 1),
     "$getField": _get_field,
     "$isNumber": of_values(_is_number, 1),
     "$mergeObjects": of_values(_merged, 0, None),
     "$objectToArray": of_values(null_of_null(_object_to_array), 1),
-    "$setField": _set_field,
-    "$tsIncrement": of_values(null_of_null(_increment), 1),
-    "$tsSecond": of_values(null_of_null(_seconds), 1),
     "$type": of_values(_type, 1),
-    "$unsetField": _set_field,
 }

@@ -176,19 +176,6 @@ def _pattern(name: str, regex: Any, options: Any) -> Any:
         raise location(51111 if error.code == 51091 else error.code, error.message) from None
 
 
-def _found(match: Any) -> dict[str, Any]:
-    return {"match": match[0], "idx": match.start(), "captures": list(match.groups())}
-
-
-def _find(pattern: Any, text: str) -> Any:
-    match = pattern.search(text)
-    return None if match is None else _found(match)
-
-
-def _find_all(pattern: Any, text: str) -> list[Any]:
-    return [_found(match) for match in pattern.finditer(text)]
-
-
 def _matches(pattern: Any, text: str) -> bool:
     return pattern.search(text) is not None
 
@@ -198,8 +185,6 @@ OPERATORS: Mapping[str, Make] = {
     "$indexOfBytes": _index("$indexOfBytes", str.encode, 40091, 40092),
     "$indexOfCP": _index("$indexOfCP", str, 40093, 40094),
     "$ltrim": _trimming("$ltrim", str.lstrip),
-    "$regexFind": _with_regex("$regexFind", lambda: None, _find),
-    "$regexFindAll": _with_regex("$regexFindAll", list, _find_all),
     "$regexMatch": _with_regex("$regexMatch", bool, _matches),
     "$replaceAll": _replacing("$replaceAll", -1),
     "$replaceOne": _replacing("$replaceOne", 1),
