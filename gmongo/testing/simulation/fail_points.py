@@ -219,7 +219,7 @@ def _fields(call: Call, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
-    return CommandError(code, name_of(code), "Failing command via 'failCommand' failpoint", **fields)
+    return CommandError(code, name_of(code), "Failing command via a fail point", **fields)
 
 
 def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:

@@ -84,6 +84,8 @@ class Access:
         :raises CommandError: if another has the same value of a unique index.
         """
         key = collection.key(document["_id"])
+        if key in collection.records and collection.kind == "timeseries":
+            key = (*key, collection.last_number + 1)  # measurements may have the same _id
         self._check_free(collection, key)
         if key in collection.records:
             raise duplicate_key(collection, collection.indexes["_id_"], (document["_id"],))

@@ -22,6 +22,7 @@ from gmongo.testing.store.writes import (
     insert_one,
     update_matching,
 )
+from gmongo.testing.unsupported import not_supported
 
 
 def bulk_write(context: Context) -> Document:
@@ -75,6 +76,8 @@ def _target(context: Context, entry: Any) -> Target:
     check_name(database, name, to_write=True)
     collection = context.access.find(database, name)
     if collection is not None:
+        if collection.kind == "timeseries":
+            raise not_supported("a time series", "bulkWrite")
         check_writable(collection)
 
     def make() -> Collection:

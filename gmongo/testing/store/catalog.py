@@ -22,6 +22,7 @@ from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
+from gmongo.testing.store.state import VIEWS
 from gmongo.testing.store.values import type_name
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
@@ -50,6 +51,10 @@ def drop(context: Context) -> Document:
             raise namespace_not_found("ns not found")
         return {}
     drop_collection(context.state, collection)
+    if collection.name == VIEWS:
+        for view in context.state.collections_of(context.database):
+            if view.is_view:
+                drop_collection(context.state, view)
     collection.clear(context.pace)
     count = {} if collection.is_view else {"nIndexesWas": len(collection.indexes)}
     return {**count, "ns": collection.namespace}
@@ -78,6 +83,8 @@ def rename_collection(context: Context) -> Document:
     if collection is None:
         raise namespace_not_found(f"Source collection {'.'.join(source)} does not exist")
     check_writable(collection)
+    if collection.kind == "timeseries":
+        raise not_supported("a time series", "renameCollection")
     present = state.catalog.get(target)
     if present is not None and not context.body.get("dropTarget"):
         raise CommandError(48, "NamespaceExists", "target namespace exists")

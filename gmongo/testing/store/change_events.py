@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bson.binary import Binary
+
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.differences import disambiguated, update_description
@@ -31,9 +33,8 @@ class Presentation:
         :raises CommandError: if the stream requires an image of the document that there is none of.
         """
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
-        document = {**moved, **_head(position, event.kind, event, self.state.version)}
-        if self.options.get("showExpandedEvents") and event.uuid is not None:
-            document["collectionUUID"] = event.uuid
+        uuid = event.uuid if self.options.get("showExpandedEvents") else None
+        document = {**moved, **_head(position, event.kind, event, self.state.version, uuid)}
         document.update(event.session)
         if event.kind in ("insert", "replace"):
             document["fullDocument"] = event.after
@@ -86,8 +87,12 @@ class Presentation:
         return {"fullDocumentBeforeChange": None}
 
 
-def _head(position: Position, kind: str, event: Event, version: tuple[int, int]) -> Document:
+def _head(
+    position: Position, kind: str, event: Event, version: tuple[int, int], uuid: Binary | None = None
+) -> Document:
     head: Document = {"_id": position.token(), "operationType": kind, "clusterTime": event.position.time}
+    if uuid is not None:
+        head["collectionUUID"] = uuid
     if version >= (6, 0):
         head["wallTime"] = event.wall_time
     return head

@@ -22,7 +22,7 @@ from gmongo.testing.store.errors import (
 )
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.state import State
+from gmongo.testing.store.state import VIEWS, State
 from gmongo.testing.store.values import is_number, type_name
 from gmongo.testing.unsupported import not_supported
 
@@ -64,7 +64,8 @@ class Context:
             if self.request.name == "aggregate":
                 raise failed_to_parse(message) if is_number(name) else type_mismatch(message)
             raise invalid_namespace(message) if self.request.name in _OTHER_NAMES else bad_value(message)
-        check_name(self.database, name, self.request.name in _WRITES)
+        if (self.request.name, name) != ("drop", VIEWS):
+            check_name(self.database, name, self.request.name in _WRITES)
         return name
 
     @property
@@ -104,7 +105,7 @@ class Context:
     def collection(self) -> Collection | None:
         """The collection or view, if it exists."""
         found = self.access.find(self.database, self.collection_name)
-        if found is not None and found.kind == "timeseries" and self.request.name not in ("create", "drop"):
+        if found is not None and found.kind == "timeseries" and self.request.name not in _OF_TIME_SERIES:
             raise not_supported("a time series", self.request.name)
         return found
 
@@ -132,6 +133,7 @@ class Context:
 
 # The variables that every expression can use.
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
+_OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 # Commands with another error for a name that is no string.
 _OTHER_NAMES = frozenset({"collStats", "count", "distinct", "validate"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
@@ -141,12 +143,10 @@ _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is neither a view nor a time series.
+    """Check that the collection is not a view.
 
-    :raises CommandError: 166 for a view, 115 for a time series.
+    :raises CommandError: 166, if it is.
     """
-    if collection.kind == "timeseries":
-        raise not_supported("a time series", collection.namespace)
     if collection.is_view:
         raise CommandError(
             166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"

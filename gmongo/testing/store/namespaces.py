@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.state import State
+from gmongo.testing.store.state import VIEWS, State
 
 
 def drop_collection(state: State, collection: Collection) -> None:
@@ -14,7 +14,7 @@ def drop_collection(state: State, collection: Collection) -> None:
     del state.catalog[collection.database, collection.name]
     state.cursors.kill_of_collection(collection.namespace)
     state.tick()
-    if not collection.is_view:
+    if not collection.is_view and collection.name != VIEWS:
         state.publish("drop", collection.database, collection.name, uuid=collection.uuid)
 
 

@@ -59,6 +59,8 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
     check_name(database, name)
     collection = context.access.find(database, name)
     if collection is not None:
+        if collection.kind == "timeseries":
+            raise not_supported("a time series", stage)
         check_writable(collection)
     return database, name
 
@@ -161,6 +163,8 @@ def _merge_one(
                            "the target collection for at least one document in the source collection")  # fmt: skip
     elif unmatched == "insert":
         document = _with_identity(document)
+        if spec.get("whenMatched", "merge") in ("merge", "keepExisting"):
+            document = _with_fields({"_id": document["_id"]}, document)
         _check(context, collection, document)
         context.access.insert(collection, document)
 
@@ -224,12 +228,19 @@ def _merge_into(
 
 def _by_pipeline(context: Context, stored: Document, document: Document, spec: Mapping[str, Any]) -> Document:
     let = spec.get("let", {"new": "$$ROOT"})
+    if spec.get("whenNotMatched", "insert") == "insert":
+        let = {"new": "$$ROOT", **let}
     variables = {name: evaluate(expression, document, context.variables) for name, expression in let.items()}
     return compile_update_pipeline(spec["whenMatched"], {**context.variables, **variables})(stored)
 
 
+def _with_fields(stored: Document, new: Document) -> Document:
+    """The document with the fields of another one, which ``$set`` adds by their names."""
+    return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
+
+
 _MODES: Mapping[str, Callable[[Document, Document], Document]] = {
     "replace": lambda stored, new: {"_id": stored["_id"], **new},
-    "merge": lambda stored, new: {**stored, **{name: new[name] for name in sorted(new, key=path_order)}},
+    "merge": _with_fields,
     "keepExisting": lambda stored, new: stored,
 }

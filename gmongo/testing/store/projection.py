@@ -56,7 +56,7 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
     tree: Tree = {}
-    _grow(tree, spec, lambda value: Computed(compile_expression(value, scope)), (40176, 40176))
+    _grow(tree, spec, lambda value: _added(value, scope), (40176, 40176))
     return _applying(tree, including=False)
 
 
@@ -116,6 +116,12 @@ def _leaf(value: Any, scope: Scope) -> Any:
     return Computed(compile_expression(value, scope))
 
 
+def _added(value: Any, scope: Scope) -> Computed:
+    if value == {}:
+        raise location(40180, "an empty object is not a valid value")
+    return Computed(compile_expression(value, scope))
+
+
 def _is_including(tree: Tree) -> bool:
     """Whether only the chosen fields are kept; the first field decides, but for ``_id``.
 
@@ -154,9 +160,7 @@ def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -
     default = DROP if including else KEEP
     for name, part in value.items():
         node = tree.get(name, default)
-        if including and (
-            isinstance(node, Computed) or (isinstance(node, dict) and not isinstance(part, (dict, list)))
-        ):
+        if including and isinstance(node, Computed):
             continue  # computed fields come behind the included fields
         found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
         if found is not MISSING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
@@ -56,8 +57,13 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
     """What is said of a condition; None if it is satisfied."""
-    if compile_filter({name: condition})(document):
-        return None
+    try:
+        if compile_filter({name: condition})(document):
+            return None
+    except CommandError as error:
+        found = {"code": error.code, "codeName": error.name, "errmsg": error.message}
+        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "failed to evaluate aggregation "
+                "expression", "details": found}  # fmt: skip
     if name == "$jsonSchema":
         return {"operatorName": name, **titles(condition)}
     if name in ("$and", "$or"):

@@ -17,6 +17,9 @@ from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
 
+VIEWS = "system.views"
+"""The collection in which a database lists its views."""
+
 
 class State:
     """Everything that the members of one deployment share.
@@ -106,6 +109,8 @@ class State:
         """Make a collection, which is not there yet."""
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
+        if collection.is_view and (database, VIEWS) not in self.catalog:
+            self.add(Collection(database, VIEWS, {}, created=self.tick()))
         self.publish(
             "create",
             database,

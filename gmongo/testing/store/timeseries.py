@@ -7,10 +7,12 @@ from typing import Any
 
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
-from gmongo.testing.store.values import type_name
+from gmongo.testing.store.values import MISSING, is_number, long_of, type_name
 from gmongo.testing.unsupported import not_supported
 
 _STRINGS = ("timeField", "metaField", "granularity")
+_SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
+_MAX_SECONDS = 365 * 86400
 # The seconds that a bucket spans at most, by the granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
 # The other options that `create` accepts beside those of a time series.
@@ -33,15 +35,15 @@ def completed(options: Mapping[str, Any]) -> Document:
     :raises CommandError: if no time series can have the options.
     """
     for name, value in options.items():
-        if name not in _STRINGS:
-            raise not_supported("a time series", name)
-        if type(value) is not str:
-            raise type_mismatch(f"BSON field 'create.timeseries.{name}' is the wrong type '{type_name(value)}'")
+        field = f"BSON field 'create.timeseries.{name}'"
+        if name not in (*_STRINGS, *_SECONDS):
+            raise location(40415, f"{field} is an unknown field.")
+        if type(value) is not str if name in _STRINGS else not is_number(value):
+            raise type_mismatch(f"{field} is the wrong type '{type_name(value)}'")
+        if name in _SECONDS and not 1 <= long_of(value) <= _MAX_SECONDS:
+            raise bad_value(f"{field} value must be from 1 to {_MAX_SECONDS}, actual value '{value}'")
     if "timeField" not in options:
         raise location(40414, "BSON field 'create.timeseries.timeField' is missing but a required field")
-    granularity = options.get("granularity", "seconds")
-    if granularity not in _SPANS:
-        raise bad_value(f"Enumeration value '{granularity}' for field 'create.timeseries.granularity' is not valid")
     names = {name: options[name] for name in ("timeField", "metaField") if name in options}
     for name, value in names.items():
         if "\0" in value:
@@ -50,4 +52,30 @@ def completed(options: Mapping[str, Any]) -> Document:
             raise invalid_options(f"'{name}' must be a top-level field and not contain a '.'")
     if names.get("metaField") in ("_id", names["timeField"]):
         raise invalid_options("'metaField' cannot be \"_id\" or the same as 'timeField'")
-    return {**names, "granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
+    return {**names, **_bucketing(options)}
+
+
+def _bucketing(options: Mapping[str, Any]) -> Document:
+    """Return the granularity of the buckets, or the two equal numbers of seconds that stand for it."""
+    span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
+    if "granularity" not in options and rounding is not None:
+        if span != rounding:
+            raise invalid_options(f"Timeseries {' and '.join(_SECONDS)} must be equal")
+        return {"bucketRoundingSeconds": rounding, "bucketMaxSpanSeconds": span}
+    granularity = options.get("granularity", "seconds")
+    if granularity not in _SPANS:
+        raise bad_value(f"Enumeration value '{granularity}' for field 'create.timeseries.granularity' is not valid")
+    if rounding is not None or span not in (None, _SPANS[granularity]):
+        raise invalid_options(f"'bucketMaxSpanSeconds' can only be {_SPANS[granularity]} with '{granularity}'")
+    return {"granularity": granularity, "bucketMaxSpanSeconds": _SPANS[granularity]}
+
+
+def measurement(series: Mapping[str, Any], document: Document) -> Document:
+    """Return a document as a time series keeps it: the time and the metadata come first.
+
+    :raises CommandError: 115, if the document has no time.
+    """
+    first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
+    if type_name(document.get(series["timeField"], MISSING)) != "date":
+        raise not_supported("a time series", "a measurement without a time")
+    return {**{name: document[name] for name in first}, **document}

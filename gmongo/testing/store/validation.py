@@ -29,7 +29,13 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     match = compile_filter(validator, collation=collection.collation)
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return
-    if not match(document):
+    try:
+        is_valid = match(document)
+    except CommandError as error:
+        if error.name == "CommandNotSupported":
+            raise
+        is_valid = False  # an expression that fails does not accept the document
+    if not is_valid:
         raise CommandError(
             121,
             "DocumentValidationFailure",

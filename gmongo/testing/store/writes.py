@@ -9,6 +9,7 @@ from typing import Any
 
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
+from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
@@ -80,6 +81,8 @@ def insert_one(target: Target, document: Document) -> Outcome:
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
     collection = target.existing()
+    if collection.kind == "timeseries":
+        document = timeseries.measurement(collection.options["timeseries"], document)
     check_document(collection, document, target.bypass)
     key, access = collection.key(document["_id"]), target.access
     while access.await_free(collection, key, target.pace) or access.await_entries(
