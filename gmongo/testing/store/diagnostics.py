@@ -48,7 +48,7 @@ def collection_stats(context: Context) -> Document:
     collection = context.collection()
     if collection is None:
         return {"ns": context.namespace, "size": 0, "count": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0,
-                "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale, "capped": False}  # fmt: skip
+                "totalIndexSize": 0, "indexSizes": {}, "scaleFactor": scale}  # fmt: skip
     check_writable(collection)
     return {"ns": collection.namespace, **storage_stats(collection, scale, context.pace)}
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import bson
+
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
+# The bytes that an entry of the oplog needs for a description of changes.
+_DELTA_METADATA = 15
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
@@ -20,6 +24,40 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
     if version >= (5, 0):
         description["truncatedArrays"] = changes.truncated
     return description
+
+
+def is_replacement_shorter(before: Document, after: Document) -> bool:
+    """Whether a server logs the document that a pipeline made, because the description of the changes is longer."""
+    return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
+
+
+def _delta(before: Any, after: Any) -> Document:
+    """The changes between two documents or two arrays, as a server's oplog has them."""
+    if isinstance(after, list):
+        parts: Document = {"a": True} | ({"l": len(after)} if len(after) < len(before) else {})
+        for index, value in enumerate(after):
+            if index >= len(before):
+                parts[f"u{index}"] = value
+            elif not identical(before[index], value):
+                parts |= _part(str(index), before[index], value, f"u{index}", parts)
+        return parts
+    delta: Document = {"d": {name: False for name in before if name not in after}, "u": {}, "i": {}}
+    for name, value in after.items():
+        if name not in before:
+            delta["i"][name] = value
+        elif not identical(before[name], value):
+            delta |= _part(name, before[name], value, name, delta["u"])
+    return {name: part for name, part in delta.items() if part}
+
+
+def _part(name: str, before: Any, after: Any, own: str, updated: Document) -> Document:
+    """The changes within a field or element, or none, if its new value is added to the updated ones."""
+    if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
+        delta = _delta(before, after)
+        if len(bson.encode(delta)) < len(bson.encode({"": after})):
+            return {f"s{name}": delta}
+    updated[own] = after
+    return {}
 
 
 def disambiguated(before: Document, after: Document, description: Document) -> Document:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import combinations
 from typing import Any
 
 from bson import Binary
@@ -87,6 +88,13 @@ def _check_names(name: str, rule: Any) -> None:
         raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
 
 
+def _check_enum(name: str, rule: Any) -> None:
+    if not isinstance(rule, list):
+        raise type_mismatch(f"$jsonSchema keyword '{name}' must be an array")
+    if not rule or any(equal(*pair) for pair in combinations(rule, 2)):
+        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
+
+
 def _check_object(name: str, rule: Any) -> None:
     if not isinstance(rule, dict) or not all(isinstance(one, dict) for one in rule.values()):
         raise type_mismatch(f"$jsonSchema keyword '{name}' must be an object of objects")
@@ -106,6 +114,7 @@ _RULES: Mapping[frozenset[str], Callable[[str, Any], None]] = {
     frozenset({"minimum", "maximum", "multipleOf"}): _check_number,
     frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}): _check_size,
     frozenset({"required"}): _check_names,
+    frozenset({"enum"}): _check_enum,
     frozenset({"properties", "patternProperties"}): _check_object,
     frozenset({"dependencies"}): _check_dependencies,
 }
@@ -163,8 +172,7 @@ def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _unique_items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    pairs = ((element, other) for index, element in enumerate(value) for other in value[:index])
-    return not rule or not any(equal(*pair) for pair in pairs)
+    return not rule or not any(equal(*pair) for pair in combinations(value, 2))
 
 
 def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:

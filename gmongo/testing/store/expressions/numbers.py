@@ -50,7 +50,8 @@ def _add(*values: Any) -> Any:
 def _later(date: Any, amount: Any) -> Any:
     if not _is_finite(amount):
         raise location(10056, "can't add a number that is not finite to a date")
-    return date_of(milliseconds(date) + _rounded(amount))
+    added = math.ceil(amount - 0.5) if isinstance(amount, float) else _rounded(amount)
+    return date_of(milliseconds(date) + added)
 
 
 def _is_finite(number: Any) -> bool:
@@ -67,7 +68,8 @@ def _subtract(left: Any, right: Any) -> Any:
     if is_date(left) and is_date(right):
         return Int64(milliseconds(left) - milliseconds(right))
     if is_date(left) and is_number(right):
-        return date_of(milliseconds(left) - _rounded(right))
+        taken = int(right) if isinstance(right, float) and math.isfinite(right) else _rounded(right)
+        return date_of(milliseconds(left) - taken)
     raise type_mismatch(f"can't $subtract {type_name(right)} from {type_name(left)}")
 
 

@@ -12,7 +12,7 @@ from gmongo.testing.store.expressions.compiling import Make
 from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_fields, of_values
 from gmongo.testing.store.expressions.text import coerced
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
-from gmongo.testing.store.values import MISSING, is_number, type_name, whole
+from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, whole
 
 _TRIM = Fields({"input": 50695}, ("chars",), 50696, 50694)
 _REPLACE = Fields({"input": 51749, "find": 51748, "replacement": 51747}, (), 51751, 51750)
@@ -65,7 +65,7 @@ def _bytes_of(value: Any, start: Any, length: Any) -> str:
         if not is_number(number):
             raise location(code, f"$substrBytes: {word} must be a numeric type (is BSON type {type_name(number)})")
     text = coerced(value).encode()
-    first = whole(start)
+    first = -1 if is_nan(start) else whole(start)
     if first < 0:
         raise location(50752, f"$substrBytes: starting index must be non-negative (got: {first})")
     last = len(text) if whole(length) < 0 else min(len(text), first + whole(length))
