@@ -59,7 +59,7 @@ class Deployment:
     :param traits: of each member: ``tags``, ``priority``, ``hidden`` and ``arbiter``, as far as they differ from the
         defaults.
     :param load_balanced: whether the members stand behind a load balancer.
-    :param version: the server that it passes for, ``'4.2'`` to ``'8.2'``.
+    :param version: the version whose handshake, error labels and commands the servers have, ``'4.2'`` to ``'8.2'``.
     :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user of
         ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
     :param oidc_tokens: token -> user: access control that takes these tokens.

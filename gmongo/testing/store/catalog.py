@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import bson
+from bson import Int64
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context, check_name, check_writable
@@ -140,13 +141,13 @@ def list_databases(context: Context) -> Document:
     if context.body.get("nameOnly"):
         return {"databases": [{"name": one["name"]} for one in found]}
     total = sum(one["sizeOnDisk"] for one in found)
-    return {"databases": found, "totalSize": total, "totalSizeMb": total // 2**20}
+    return {"databases": found, "totalSize": Int64(total), "totalSizeMb": Int64(total // 2**20)}
 
 
 def _database(context: Context, name: str) -> Document:
     collections = context.state.collections_of(name)
     size = sum(size_of(one, context.pace) for one in collections)
-    return {"name": name, "sizeOnDisk": size + 4096, "empty": not collections}
+    return {"name": name, "sizeOnDisk": Int64(size + 4096), "empty": not collections}
 
 
 def size_of(collection: Collection, pace: Pace) -> int:

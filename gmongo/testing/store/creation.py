@@ -134,11 +134,11 @@ def _check_together(options: Mapping[str, Any]) -> None:
 
 def _check_clustered(options: Mapping[str, Any]) -> None:
     clustered = options["clusteredIndex"]
-    if options.get("capped"):
-        raise location(6127800, "Clustered capped collection only available with 'enableTestCommands' server parameter")
     for name, code in (("size", 6049200), ("max", 6049204)):
         if name in options:
             raise location(code, f"'{name}' field for capped collections is not allowed on clustered collections")
+    if options.get("capped"):
+        raise location(6127800, "Clustered capped collection only available with 'enableTestCommands' server parameter")
     if not isinstance(clustered, dict):
         raise location(5979703, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for "
                        "specific internal collections and vice versa")  # fmt: skip

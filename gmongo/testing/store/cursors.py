@@ -8,6 +8,7 @@ from typing import Any
 
 import bson
 from bson.int64 import Int64
+from bson.timestamp import Timestamp
 
 from gmongo import _chance
 from gmongo.testing import clock
@@ -42,6 +43,7 @@ class Cursor:
         self.finished = False
         self.in_use = False
         self.command: Document = {}
+        self.snapshot: Timestamp | None = None
         self._documents = documents
         self._next = 0
         self._limit_reached = limit_reached

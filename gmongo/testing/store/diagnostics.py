@@ -93,13 +93,13 @@ def database_stats(context: Context) -> Document:
         "collections": len(collections),
         "views": len(found) - len(collections),
         "objects": objects,
-        "avgObjSize": size / objects if objects else 0,
-        "dataSize": size // scale,
-        "storageSize": size // scale,
+        "avgObjSize": size / objects if objects else 0.0,
+        "dataSize": float(size // scale),
+        "storageSize": float(size // scale),
         "indexes": sum(len(one.indexes) for one in collections),
-        "indexSize": 0,
-        "totalSize": size // scale,
-        "scaleFactor": scale,
+        "indexSize": 0.0,
+        "totalSize": float(size // scale),
+        "scaleFactor": float(scale),
     }
 
 

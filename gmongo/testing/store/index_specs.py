@@ -290,7 +290,7 @@ def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 
 
 
 def _has_patterns(name: str, operand: Any) -> bool:
-    return name in ("$all", "$in") and any(is_pattern(one) or is_operators(one) for one in operand)
+    return name == "$all" and any(is_pattern(one) or is_operators(one) for one in operand)
 
 
 def _not_in_partial(what: str) -> CommandError:

@@ -40,7 +40,7 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
         cursor.session = context.request.session
         if context.request.in_transaction:
             cursor.transaction = context.request.transaction_number
-        cursor.command = context.body
+        cursor.command, cursor.snapshot = context.body, context.snapshot
         context.state.cursors.open(cursor, context.request.member)
     reply: Document = {"firstBatch": documents, **cursor.extras(), "id": Int64(cursor.id), "ns": cursor.namespace}
     if context.snapshot is not None:
@@ -82,6 +82,8 @@ def get_more(context: Context) -> Document:
         state.cursors.close(cursor)
     cursor_id = 0 if cursor.finished else cursor.id
     reply = {"nextBatch": documents, **cursor.extras(), "id": Int64(cursor_id), "ns": cursor.namespace}
+    if cursor.snapshot is not None:
+        reply["atClusterTime"] = cursor.snapshot
     return {"cursor": reply}
 
 

@@ -19,7 +19,7 @@ class TailingCursor(Cursor):
     """A tailable cursor: what is inserted later is returned later.
 
     :param awaits: whether a ``getMore`` waits for more.
-    :param limit: after how many documents it ends; 0 for never.
+    :param limit: the most documents that it returns; 0 for all. It stays open behind the last one.
     """
 
     capped = True
@@ -60,5 +60,5 @@ class TailingCursor(Cursor):
                 found.append(self._project(record.document))
         if self._left is not None:
             self._left -= len(found)
-        self.finished = (not records and not self._last) or self._left == 0
+        self.finished = not records and not self._last
         return found
