@@ -1,4 +1,4 @@
-"""Files in a database (GridFS), in chunks of 255 KB, so that they may be of any size."""
+"""GridFS: files of any size, which the database stores in chunks of 255 KiB by default."""
 
 from __future__ import annotations
 

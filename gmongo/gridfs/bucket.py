@@ -1,4 +1,4 @@
-"""A bucket of files, with the methods of the GridFS specification."""
+"""GridFSBucket: the methods of the GridFS specification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GridFSBucket:
-    """A bucket of files.
+    """Bucket of files.
 
         >>> bucket = GridFSBucket(database)
         >>> with bucket.open_upload_stream("greeting") as file:
@@ -30,18 +30,17 @@ class GridFSBucket:
         >>> bucket.open_download_stream_by_name("greeting").read()
         b'Hello'
 
-    A file is known by its ``_id``. Several files may have the same name: they are revisions of it. GridFS takes no part
-    in transactions.
+    The ``_id`` identifies a file. Files with the same name are revisions. GridFS does not support transactions.
 
     Specification: GridFS.
 
-    :param db: the database that it is in.
-    :param bucket_name: its name, which is also the beginning of the names of its two collections; ``"fs"`` by default.
-    :param chunk_size_bytes: the size of the chunks of new files, in bytes; 255 KiB by default.
-    :param write_concern: which acknowledgement writes wait for; None takes the database's.
-    :param read_preference: which servers reads go to; None takes the database's.
-    :raises TypeError: `db` is no :class:`~gmongo.database.Database`.
-    :raises ConfigurationError: writes are not acknowledged.
+    :param db: the database.
+    :param bucket_name: the name of the bucket and the prefix of its two collections; ``"fs"`` by default.
+    :param chunk_size_bytes: the chunk size of new files, in bytes; 255 KiB by default.
+    :param write_concern: the write concern; None (the default) uses the write concern of `db`.
+    :param read_preference: the read preference; None (the default) uses the read preference of `db`.
+    :raises TypeError: `db` is not a :class:`~gmongo.database.Database`.
+    :raises ConfigurationError: the write concern is unacknowledged.
     """
 
     def __init__(
@@ -68,16 +67,16 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """A new file to write to; it is there for others when it is closed.
+        """Open a new file for writing. Readers see the file after it is closed.
 
         Specification: GridFS, "File Upload".
 
-        :param filename: its name.
-        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
-        :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :returns: the file; its ``_id`` is an attribute.
-        :raises TypeError: `filename` is no string, or the chunk size no integer.
+        :param filename: the name of the file.
+        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
+        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :returns: the file, with its ``_id`` as an attribute.
+        :raises TypeError: `filename` is not a string, or the chunk size is not an integer.
         :raises ValueError: the chunk size is less than 1.
         """
         return self._new_file({}, filename, chunk_size_bytes, metadata, session)
@@ -90,16 +89,16 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> GridIn:
-        """A new file to write to, with an ``_id`` of the application's choice.
+        """Open a new file with a given ``_id`` for writing. Readers see the file after it is closed.
 
         Specification: GridFS, "File Upload".
 
-        :param file_id: its ``_id``.
-        :param filename: its name.
-        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
-        :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, or the chunk size no integer.
+        :param file_id: the ``_id`` of the file.
+        :param filename: the name of the file.
+        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
+        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string, or the chunk size is not an integer.
         :raises ValueError: the chunk size is less than 1.
         """
         return self._new_file({"_id": file_id}, filename, chunk_size_bytes, metadata, session)
@@ -119,7 +118,7 @@ class GridFSBucket:
         if metadata is not None:
             chosen_id["metadata"] = metadata
         file = GridIn(self._collection, session, filename=filename, chunk_size=size, **chosen_id)
-        file._storage = self._storage  # which remembers that the indexes are there
+        file._storage = self._storage  # the bucket creates the indexes once
         return file
 
     def upload_from_stream(
@@ -130,16 +129,16 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> Value:
-        """Write a file in one go, and return its ``_id``. If that fails, what was stored is removed.
+        """Upload a file, and return its ``_id``. After a failure, the driver removes the stored chunks.
 
         Specification: GridFS, "File Upload".
 
-        :param filename: its name.
-        :param source: bytes, or a file, which is read to its end.
-        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
-        :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, or `source` something else.
+        :param filename: the name of the file.
+        :param source: bytes, or a file that the driver reads to its end.
+        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
+        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string, or `source` has the wrong type.
         """
         with self.open_upload_stream(filename, chunk_size_bytes, metadata, session) as file:
             file.write(source)
@@ -154,19 +153,18 @@ class GridFSBucket:
         metadata: Document | None = None,
         session: ClientSession | None = None,
     ) -> None:
-        """Write a file in one go, with an ``_id`` of the application's choice. If that fails, what was stored is
-        removed.
+        """Upload a file with a given ``_id``. After a failure, the driver removes the stored chunks.
 
         Specification: GridFS, "File Upload".
 
-        :param file_id: its ``_id``.
-        :param filename: its name.
-        :param source: bytes, or a file, which is read to its end.
-        :param chunk_size_bytes: the size of its chunks, in bytes; None takes the bucket's.
-        :param metadata: a mapping of what else is to be known of it; None is nothing.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, or `source` something else.
-        :raises FileExists: there is a file with that ``_id`` already.
+        :param file_id: the ``_id`` of the file.
+        :param filename: the name of the file.
+        :param source: bytes, or a file that the driver reads to its end.
+        :param chunk_size_bytes: the chunk size in bytes; None (the default) uses the chunk size of the bucket.
+        :param metadata: a mapping that the description contains; None (the default) stores no metadata.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string, or `source` has the wrong type.
+        :raises FileExists: another file has this ``_id``.
         """
         with self.open_upload_stream_with_id(file_id, filename, chunk_size_bytes, metadata, session) as file:
             file.write(source)
@@ -174,13 +172,13 @@ class GridFSBucket:
     # Reading
 
     def open_download_stream(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
-        """A file to read from.
+        """Open a file for reading.
 
         Specification: GridFS, "File Download".
 
-        :param file_id: its ``_id``.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises NoFile: there is none with that ``_id``.
+        :param file_id: the ``_id`` of the file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises NoFile: no file has this ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
         file.open()
@@ -189,18 +187,18 @@ class GridFSBucket:
     def open_download_stream_by_name(
         self, filename: str, revision: int = -1, session: ClientSession | None = None
     ) -> GridOut:
-        """A revision of a file to read from.
+        """Open a revision of a file for reading.
 
         Specification: GridFS, "File Download by Filename".
 
-        :param filename: its name.
-        :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, or `revision` no integer.
-        :raises NoFile: there is no such file, or no such revision of it.
+        :param filename: the name of the file.
+        :param revision: 0 is the oldest revision, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string, or `revision` is not an integer.
+        :raises NoFile: the file or the revision does not exist.
         """
         _check_name("filename", filename)
-        with self._storage.in_time():
+        with self._storage.time_limit():
             document = revision_of(self._storage, {"filename": filename}, "revision", revision, session)
             if document is None:
                 raise self._no_revision(filename, revision, session)
@@ -214,36 +212,36 @@ class GridFSBucket:
     def download_to_stream(
         self, file_id: Value, destination: SupportsWrite[bytes], session: ClientSession | None = None
     ) -> None:
-        """Write the contents of a file into another, which stays open.
+        """Write the contents of a file to `destination`, and leave `destination` open.
 
         Specification: GridFS, "File Download".
 
-        :param file_id: its ``_id``.
-        :param destination: what they are written to, by its ``write`` method.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `destination` cannot be written to.
-        :raises NoFile: there is none with that ``_id``.
-        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :param file_id: the ``_id`` of the file.
+        :param destination: an object with a ``write`` method.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `destination` has no ``write`` method.
+        :raises NoFile: no file has this ``_id``.
+        :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
-        with self._storage.in_time(), self.open_download_stream(file_id, session) as file:
+        with self._storage.time_limit(), self.open_download_stream(file_id, session) as file:
             _copy(file, destination)
 
     def download_to_stream_by_name(
         self, filename: str, destination: SupportsWrite[bytes], revision: int = -1, session: ClientSession | None = None
     ) -> None:
-        """Write the contents of a revision of a file into another file, which stays open.
+        """Write the contents of a revision of a file to `destination`, and leave `destination` open.
 
         Specification: GridFS, "File Download by Filename".
 
-        :param filename: its name.
-        :param destination: what they are written to, by its ``write`` method.
-        :param revision: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string, `revision` no integer, or `destination` cannot be written to.
-        :raises NoFile: there is no such file, or no such revision of it.
-        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :param filename: the name of the file.
+        :param destination: an object with a ``write`` method.
+        :param revision: 0 is the oldest revision, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string, `revision` is not an integer, or `destination` has no ``write``.
+        :raises NoFile: the file or the revision does not exist.
+        :raises CorruptGridFile: a chunk is missing or has the wrong size.
         """
-        with self._storage.in_time(), self.open_download_stream_by_name(filename, revision, session) as file:
+        with self._storage.time_limit(), self.open_download_stream_by_name(filename, revision, session) as file:
             _copy(file, destination)
 
     def find(
@@ -256,18 +254,18 @@ class GridFSBucket:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """A cursor over the files whose descriptions match.
+        """Return a cursor over the files whose descriptions match.
 
         Specification: GridFS, "Generic Find on Files Collection".
 
         :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-        :param skip: how many files to leave out at the beginning; 0 by default.
-        :param limit: how many files to return at most; 0 (the default) is without limit.
-        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
-        :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
-            which the server finds them.
-        :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+        :param skip: the number of files to skip; 0 by default.
+        :param limit: the maximum number of files; 0 (the default) means no limit.
+        :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
+        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
+            default) lets the server choose.
+        :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: a cursor of :class:`GridOut`.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
@@ -279,12 +277,12 @@ class GridFSBucket:
 
         Specification: GridFS, "File Deletion".
 
-        :param file_id: its ``_id``.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises NoFile: there is none with that ``_id``; chunks that it has left are removed all the same.
+        :param file_id: the ``_id`` of the file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises NoFile: no file has this ``_id``. The driver removes chunks with this ``files_id`` nevertheless.
         """
         check_session(session)
-        with self._storage.in_time():
+        with self._storage.time_limit():
             result = self._storage.files.delete_one(by_id(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
         if not result.deleted_count:
@@ -295,31 +293,31 @@ class GridFSBucket:
 
         Specification: GridFS, "File Deletion".
 
-        :param filename: their name.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `filename` is no string.
-        :raises NoFile: there is none with that name.
+        :param filename: the name of the file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `filename` is not a string.
+        :raises NoFile: no file has this name.
         """
         _check_name("filename", filename)
         check_session(session)
         files, chunks = self._storage.files, self._storage.chunks
-        with self._storage.in_time():
-            found = [id_of(each) for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
-            if not found:
+        with self._storage.time_limit():
+            file_ids = [id_of(each) for each in files.find({"filename": filename}, {"_id": 1}, session=session)]
+            if not file_ids:
                 raise NoFile(f"no file could be deleted because none matched filename {filename!r}")
-            files.delete_many({"_id": {"$in": found}}, session=session)
-            chunks.delete_many({"files_id": {"$in": found}}, session=session)
+            files.delete_many({"_id": {"$in": file_ids}}, session=session)
+            chunks.delete_many({"files_id": {"$in": file_ids}}, session=session)
 
     def rename(self, file_id: Value, new_filename: str, session: ClientSession | None = None) -> None:
         """Give a file another name.
 
         Specification: GridFS, "Renaming Stored Files".
 
-        :param file_id: its ``_id``.
-        :param new_filename: its name from now on.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: `new_filename` is no string.
-        :raises NoFile: there is none with that ``_id``.
+        :param file_id: the ``_id`` of the file.
+        :param new_filename: the new name.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises TypeError: `new_filename` is not a string.
+        :raises NoFile: no file has this ``_id``.
         """
         _check_name("new_filename", new_filename)
         check_session(session)
@@ -333,11 +331,11 @@ class GridFSBucket:
 
         Specification: GridFS, "Renaming Stored Files".
 
-        :param filename: their name.
-        :param new_filename: their name from now on.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises TypeError: a name is no string.
-        :raises NoFile: there is none with that name.
+        :param filename: the name of the file.
+        :param filename: the present name.
+        :param new_filename: the new name.
+        :raises TypeError: a name is not a string.
+        :raises NoFile: no file has this name.
         """
         _check_name("filename", filename)
         _check_name("new_filename", new_filename)
@@ -351,10 +349,10 @@ class GridFSBucket:
 def revision_of(
     storage: Storage, query: Document, option: str, revision: int | None, session: ClientSession | None
 ) -> Value:
-    """The description of a revision of a file, or None.
+    """Return the description of a revision of a file, or None.
 
-    :param option: the name to call the revision by in an error message.
-    :param revision: 0 is the first, 1 the second, …; -1 is the newest, -2 the one before, …
+    :param option: the parameter name for an error message.
+    :param revision: 0 is the oldest revision, 1 the second oldest; -1 is the newest, -2 the second newest.
     """
     check_session(session)
     if isinstance(revision, bool) or not isinstance(revision, int):

@@ -1,4 +1,4 @@
-"""What may go wrong with files."""
+"""Errors of GridFS."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ __all__ = ["CorruptGridFile", "FileExists", "GridFSError", "NoFile", "PyMongoErr
 
 
 class GridFSError(PyMongoError):
-    """Base class of the errors of files."""
+    """Base class of the errors of GridFS."""
 
 
 class CorruptGridFile(GridFSError):
-    """The chunks of a file are not what its description says."""
+    """The chunks of a file contradict its description."""
 
 
 class NoFile(GridFSError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class FileExists(GridFSError):
-    """There is a file with that ``_id`` already."""
+    """Another file has this ``_id``."""

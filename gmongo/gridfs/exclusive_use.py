@@ -1,4 +1,4 @@
-"""The use of a file by one greenlet at a time."""
+"""Exclusive use of a file by one greenlet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gmongo.errors import InvalidOperation
 
 
 class ExclusiveUse:
-    """A block that refuses a second greenlet while the first one is inside. The first one may enter again.
+    """Context manager that refuses a second greenlet while a first greenlet is inside. It is reentrant.
 
-    :param kind: the class of the object that is used, for the error.
-    :raises InvalidOperation: another greenlet is inside; the error names both.
+    :param kind: the class name of the object, for the error message.
+    :raises InvalidOperation: another greenlet is inside. The message names both greenlets.
     """
 
     __slots__ = ("_depth", "_kind", "_user")

@@ -1,4 +1,4 @@
-"""The older interface to files."""
+"""GridFS: the older interface to files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridFS:
-    """Files of a database, by the older interface. New programs are better served by :class:`GridFSBucket`.
+    """Files of a database, with the older interface. New programs should use :class:`GridFSBucket`.
 
-    :param database: the database that they are in.
+    :param database: the database.
     :param collection: the name of the root collection; ``"fs"`` by default.
-    :raises TypeError: `database` is no :class:`~gmongo.database.Database`.
-    :raises ConfigurationError: the database's writes are not acknowledged.
+    :raises TypeError: `database` is not a :class:`~gmongo.database.Database`.
+    :raises ConfigurationError: the write concern of `database` is unacknowledged.
     """
 
     def __init__(self, database: Database[Value], collection: str = "fs") -> None:
@@ -33,34 +33,34 @@ class GridFS:
         self._storage = Storage(self._collection)
 
     def new_file(self, **kwargs: Value) -> GridIn:
-        """A new file to write to, which readers see when it is closed.
+        """Open a new file for writing. Readers see the file after it is closed.
 
         :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
         """
         return GridIn(self._collection, **kwargs)
 
     def put(self, data: object, **kwargs: Value) -> Value:
-        """Write a file in one go, and return its ``_id``.
+        """Upload a file, and return its ``_id``.
 
             >>> file_id = files.put(b"Hello", filename="greeting")
             >>> files.get(file_id).read()
             b'Hello'
 
-        :param data: bytes, text (with an `encoding`), or a file, which is read to its end.
+        :param data: bytes, text (with an `encoding`), or a file that the driver reads to its end.
         :param kwargs: the parameters of :class:`GridIn`: fields of the description, such as ``filename``.
-        :raises TypeError: `data` is something else, or text without an encoding.
-        :raises FileExists: there is a file with that ``_id`` already.
+        :raises TypeError: `data` has another type, or is text without an encoding.
+        :raises FileExists: another file has this ``_id``.
         """
         with GridIn(self._collection, **kwargs) as file:
             file.write(data)
         return file._id
 
     def get(self, file_id: Value, session: ClientSession | None = None) -> GridOut:
-        """A file to read from.
+        """Open a file for reading.
 
-        :param file_id: its ``_id``.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :raises NoFile: there is none with that ``_id``.
+        :param file_id: the ``_id`` of the file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :raises NoFile: no file has this ``_id``.
         """
         file = GridOut(self._collection, file_id, session=session)
         file.open()
@@ -73,13 +73,13 @@ class GridFS:
         session: ClientSession | None = None,
         **kwargs: Value,
     ) -> GridOut:
-        """A version of a file to read from.
+        """Open a version of a file for reading.
 
-        :param filename: the name of the file; None is any.
-        :param version: 0 is the first, 1 the second, …; -1 (the default) is the newest, -2 the one before, …
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :param kwargs: further fields of the description, which must be equal.
-        :raises NoFile: there is none.
+        :param filename: the name of the file; None (the default) matches any name.
+        :param version: 0 is the oldest version, 1 the next; -1 (the default) is the newest, -2 the one before it.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :param kwargs: further fields of the description and their required values.
+        :raises NoFile: the file does not exist.
         """
         query = kwargs if filename is None else {**kwargs, "filename": filename}
         document = revision_of(self._storage, query, "version", -1 if version is None else version, session)
@@ -90,30 +90,30 @@ class GridFS:
     def get_last_version(
         self, filename: str | None = None, session: ClientSession | None = None, **kwargs: Value
     ) -> GridOut:
-        """The newest version of a file to read from.
+        """Open the newest version of a file for reading.
 
-        :param filename: the name of the file; None is any.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :param kwargs: further fields of the description, which must be equal.
-        :raises NoFile: there is none.
+        :param filename: the name of the file; None (the default) matches any name.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :param kwargs: further fields of the description and their required values.
+        :raises NoFile: the file does not exist.
         """
         return self.get_version(filename, session=session, **kwargs)
 
     def delete(self, file_id: Value, session: ClientSession | None = None) -> None:
         """Remove a file, if it exists.
 
-        :param file_id: its ``_id``.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+        :param file_id: the ``_id`` of the file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         """
         check_session(session)
-        with self._storage.in_time():
+        with self._storage.time_limit():
             self._storage.files.delete_one(by_id(file_id), session=session)
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """The names of all files that have one.
+        """Return the distinct names of all files; files without a name add nothing.
 
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         """
         check_session(session)
         return [name for name in self._storage.files.distinct("filename", session=session) if name is not None]
@@ -128,16 +128,16 @@ class GridFS:
         sort: KeyOrList | None = None,
         batch_size: int = 0,
     ) -> GridOut | None:
-        """The first file whose description matches, or None.
+        """Return the first file whose description matches, or None.
 
-        :param filter: a query, or the ``_id`` of the file if it is no mapping. None matches every file.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :param skip: how many files to leave out; 0 by default.
-        :param limit: of no effect: it is 1.
-        :param no_cursor_timeout: of no effect, as no cursor stays open.
-        :param sort: which file is the first: a list of fields and directions, or a mapping. None takes whichever the
-            server finds first.
-        :param batch_size: of no effect, as there is one file at the most.
+        :param filter: a query, or the ``_id`` of the file. None (the default) matches every file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :param skip: the number of files to skip; 0 by default.
+        :param limit: ignored. The limit is 1.
+        :param no_cursor_timeout: ignored.
+        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
+            default) lets the server choose.
+        :param batch_size: ignored.
         """
         if filter is not None and not isinstance(filter, Mapping):
             filter = by_id(filter)
@@ -154,26 +154,26 @@ class GridFS:
         batch_size: int = 0,
         session: ClientSession | None = None,
     ) -> GridOutCursor:
-        """A cursor over the files whose descriptions match.
+        """Return a cursor over the files whose descriptions match.
 
         :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-        :param skip: how many files to leave out at the beginning; 0 by default.
-        :param limit: how many files to return at most; 0 (the default) is without limit.
-        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
-        :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in
-            which the server finds them.
-        :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+        :param skip: the number of files to skip; 0 by default.
+        :param limit: the maximum number of files; 0 (the default) means no limit.
+        :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
+        :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the
+            default) lets the server choose.
+        :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :returns: a cursor of :class:`GridOut`.
         """
         return GridOutCursor(self._collection, filter, skip, limit, no_cursor_timeout, sort, batch_size, session)
 
     def exists(self, document_or_id: Value = None, session: ClientSession | None = None, **kwargs: Value) -> bool:
-        """Whether there is such a file; without a parameter, whether there is any.
+        """Return True if a matching file exists. Without parameters, return True if any file exists.
 
-        :param document_or_id: its ``_id``, or a query for its description; None is any file.
-        :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
-        :param kwargs: fields of the description, which must be equal; then `document_or_id` is of no effect.
+        :param document_or_id: the ``_id`` of the file, or a query for its description; None matches any file.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
+        :param kwargs: fields of the description and their required values. They replace `document_or_id`.
         """
         check_session(session)
         if kwargs:

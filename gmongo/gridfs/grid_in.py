@@ -1,4 +1,4 @@
-"""Writing a file."""
+"""GridIn: a file to write."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ from gmongo.wire.transport import without_frames
 
 _log = logging.getLogger("gmongo.background")
 
-# Chunks are sent together when so many bytes, or so many chunks, have come.
+# The driver sends the buffered chunks when they reach either limit.
 _BUFFER_SIZE = 4 * 1024 * 1024
-_MOST_CHUNKS = 1000  # so that one command can name them all
-# When to remove the chunks of an interrupted insert, which the server may still perform: seconds between the attempts.
+_MOST_CHUNKS = 1000  # one delete command can list the _id of each chunk
+# Pauses in seconds before each removal: after an interrupted insert, the server may still insert the chunks.
 _PAUSES = (0.0, 0.1, 0.5, 2.0)
-# Names that keywords and attributes may have instead.
+# Other names of fields, as keyword arguments and as attributes.
 _KEYWORDS = {"content_type": "contentType", "chunk_size": "chunkSize"}
 _ALIASES = {"name": "filename", **_KEYWORDS}
 _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_date"})
 
 
 class GridIn:
-    """A file to be written, which readers see when it is closed; made by :meth:`GridFSBucket.open_upload_stream` and
-    :meth:`GridFS.new_file`.
+    """File to write; :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open one.
 
-    In a ``with``, it is closed at the end; if an exception leaves the block, the upload is aborted instead, and the
-    driver removes the stored chunks: in the background after a kill, a timeout, or a lost connection.
+    Readers see the file after it is closed. A ``with`` block closes the file at its end. If an exception leaves the
+    block, the driver aborts the upload and removes the stored chunks. After a kill, a timeout, or a lost connection,
+    the driver removes them in the background.
 
     An upload that has failed stays failed: :meth:`write` and :meth:`close` raise the first error again, and
-    :meth:`abort` removes the stored chunks. One greenlet at a time may write: a second one gets InvalidOperation.
+    :meth:`abort` removes the stored chunks. A second greenlet that uses the file gets InvalidOperation.
 
-    Attributes set on it become fields of the file's description.
+    Assigning an attribute sets a field of the description.
 
     Specification: GridFS, "File Upload".
 
     :param root_collection: the root collection of the bucket.
-    :param session: the session of all its writes; None (the default) is one that the driver takes for each.
+    :param session: the session of all writes; None (the default) uses an implicit session for each write.
     :param kwargs: fields of the description, such as ``_id``, ``filename``, ``contentType``, ``metadata``; and
-        ``chunkSize`` (in bytes, 255 KiB by default) and ``encoding`` (of the text given to :meth:`write`).
-    :raises ConfigurationError: the collection's writes are not acknowledged.
+        ``chunkSize`` (in bytes, 255 KiB by default) and ``encoding`` (of the text for :meth:`write`).
+    :raises ConfigurationError: the write concern of `root_collection` is unacknowledged.
     :raises InvalidOperation: the session is in a transaction.
-    :raises TypeError: ``chunkSize`` is no integer.
+    :raises TypeError: ``chunkSize`` is not an integer.
     :raises ValueError: ``chunkSize`` is less than 1.
     """
 
@@ -87,30 +87,30 @@ class GridIn:
         self._file: DocumentDict = {"_id": kwargs["_id"] if "_id" in kwargs else new_object_id(), **fields}
         size = fields.get("chunkSize")
         self._file["chunkSize"] = DEFAULT_CHUNK_SIZE if size is None else checked_size("chunk_size", size)
-        self._buffer = bytearray()  # of the chunk that is not full yet
-        self._chunks: list[DocumentDict] = []  # full, but not sent yet
-        self._n = 0  # of the next chunk
+        self._buffer = bytearray()  # contents of the last chunk, which is not full yet
+        self._chunks: list[DocumentDict] = []  # full chunks that are not sent yet
+        self._n = 0  # number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # its first chunk is stored, so all chunks of files with its _id are its own
-        self._doubtful: list[Value] = []  # the _ids of further chunks that may be stored
-        self._sent: Document | None = None  # the description, when that may be stored
-        self._unanswered = False  # the server may still store what was sent last
-        self._failure: BaseException | None = None  # the first one
-        self._removes = False  # in the background
+        self._owns_chunks = False  # True if its first chunk is stored: no other file has chunks with its _id
+        self._unconfirmed: list[Value] = []  # _id of each further chunk that the server may have stored
+        self._sent: Document | None = None  # the description that the server may have stored
+        self._unanswered = False  # True if the server may still perform the last insert
+        self._failure: BaseException | None = None  # the first failure
+        self._removal_started = False  # True if a background greenlet removes the chunks
         self._closed = False
         self._use = ExclusiveUse("GridIn")
 
     # Writing
 
     def write(self, data: object) -> None:
-        """Write bytes, text, or all that a file has. If that file fails, the driver removes the stored chunks.
+        """Write bytes, text, or the rest of a readable file. If reading that file fails, the driver removes the chunks.
 
         :param data: bytes; text, if `encoding` was given; or an object with a ``read`` method.
         :raises ValueError: the file is closed.
-        :raises TypeError: `data` is something else, or text without an encoding.
-        :raises FileExists: there is another file with this ``_id``.
+        :raises TypeError: `data` has another type, or is text without an encoding.
+        :raises FileExists: another file has this ``_id``.
         :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
-        :raises PyMongoError: this call has failed to store chunks, or an earlier one has.
+        :raises PyMongoError: this call or an earlier call failed to store chunks.
         """
         with self._use:
             if self._closed:
@@ -152,22 +152,22 @@ class GridIn:
             self._buffer += view[:room]
             view = view[room:]
             if len(self._buffer) == size:
-                self._cut()
+                self._cut_chunk()
                 if len(self._chunks) * size >= _BUFFER_SIZE or len(self._chunks) >= _MOST_CHUNKS:
                     self._flush()
 
     def writelines(self, sequence: Iterable[object]) -> None:
-        """Write each element. No line ends are added.
+        """Write each element, without adding line ends.
 
-        :param sequence: of elements that :meth:`write` takes.
+        :param sequence: elements that :meth:`write` accepts.
         :raises ValueError: the file is closed.
-        :raises TypeError: an element is something else.
+        :raises TypeError: an element has another type.
         """
         for data in sequence:
             self.write(data)
 
-    def _cut(self) -> None:
-        """Make a chunk of the buffer."""
+    def _cut_chunk(self) -> None:
+        """Cut a chunk from the buffer."""
         chunk = {
             "_id": new_object_id(),
             "files_id": self._file["_id"],
@@ -179,11 +179,11 @@ class GridIn:
         self._n += 1
 
     def _flush(self) -> None:
-        """Send the chunks."""
+        """Send the full chunks."""
         self._storage.prepare(self._session)
         if not self._chunks:
             return
-        self._doubtful = [chunk["_id"] for chunk in self._chunks]
+        self._unconfirmed = [chunk["_id"] for chunk in self._chunks]
         self._unanswered = True
         try:
             self._storage.chunks.insert_many(self._chunks, session=self._session)
@@ -197,7 +197,7 @@ class GridIn:
             raise
         self._owns_chunks = True
         self._unanswered = False
-        self._doubtful = []
+        self._unconfirmed = []
         self._chunks = []
 
     def _exists(self) -> FileExists:
@@ -206,11 +206,11 @@ class GridIn:
     # Ending
 
     def close(self) -> None:
-        """Write what is left, and make the file visible. It may be called again.
+        """Store the remaining data, and make the file visible. Further calls have no effect.
 
-        :raises FileExists: there is another file with this ``_id``.
+        :raises FileExists: another file has this ``_id``.
         :raises InvalidOperation: another greenlet uses the file, or an earlier call was interrupted.
-        :raises PyMongoError: this call has failed to store the file, or an earlier one has.
+        :raises PyMongoError: this call or an earlier call failed to store the file.
         """
         with self._use:
             if self._closed:
@@ -225,7 +225,7 @@ class GridIn:
 
     def _finish(self) -> None:
         if self._buffer:
-            self._cut()
+            self._cut_chunk()
         self._flush()
         description = {**self._file, "length": Int64(self._length), "uploadDate": _now()}
         self._sent = description
@@ -240,10 +240,10 @@ class GridIn:
         self._closed = True
 
     def abort(self) -> None:
-        """Remove what was stored, and close the file. It may be called again, also after it has failed.
+        """Remove the stored data, and close the file. After a failure, the application may call the method again.
 
         :raises InvalidOperation: another greenlet uses the file.
-        :raises PyMongoError: it could not be removed.
+        :raises PyMongoError: the driver could not remove the data.
         """
         with self._use:
             if self._closed:
@@ -255,7 +255,7 @@ class GridIn:
                 self._remove_soon()
 
     def _fail(self, error: BaseException) -> None:
-        """Note the first failure. Nothing can be written after it, since the file would have a gap."""
+        """Record the first failure. Later writes are impossible, since the file would have a gap."""
         interrupted = not isinstance(error, Exception)
         if self._failure is None:
             text = f"the upload was interrupted by {type(error).__name__}: abort it, and upload the file again"
@@ -263,7 +263,7 @@ class GridIn:
         self._buffer.clear()
         self._chunks = []
         if interrupted:
-            self._remove_soon()  # this greenlet is to end, and may never abort the upload
+            self._remove_soon()  # the interrupted greenlet may never abort the upload
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
@@ -278,7 +278,7 @@ class GridIn:
 
     def _clean_up_after(self, error: BaseException) -> None:
         if isinstance(error, ConnectionFailure):
-            self._remove_soon()  # to reach the server may take as long again
+            self._remove_soon()  # another attempt to reach the server may take as long
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
@@ -291,16 +291,16 @@ class GridIn:
         except PyMongoError:
             raise
         except BaseException:
-            self._remove_soon()  # the caller may never call again
+            self._remove_soon()  # the application may never call again
             raise
 
     def _remove_soon(self) -> None:
-        if not self._removes:
-            self._removes = True
+        if not self._removal_started:
+            self._removal_started = True
             RestartingGreenlet(self._remove_in_background).start()
 
     def _remove_in_background(self) -> None:
-        """Remove what was stored. What the server may still store is looked for again after a while."""
+        """Remove the stored data. Repeat this while the server may still perform an insert."""
         failure = None
         for pause in _PAUSES if self._unanswered else (0.0,):
             Wakeup().sleep(pause)
@@ -317,16 +317,16 @@ class GridIn:
         safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, error)
 
     def _remove(self, session: ClientSession | None) -> None:
-        """Remove what may be stored of the file: first what readers see, then its own chunks."""
+        """Remove the data that the server may have stored: first the description, then the chunks."""
         file_id = self._file["_id"]
         if self._sent is not None:
-            this_one = {**by_id(file_id), "uploadDate": self._sent["uploadDate"]}
-            self._storage.files.delete_one(this_one, session=session)
+            own_file = {**by_id(file_id), "uploadDate": self._sent["uploadDate"]}
+            self._storage.files.delete_one(own_file, session=session)
         if self._owns_chunks:
             self._storage.remove_chunks(file_id, session)
-            self._owns_chunks = False  # from now on, another file with the same _id may have chunks
-        if self._doubtful:
-            self._storage.remove_chunks(file_id, session, self._doubtful)
+            self._owns_chunks = False  # from now on, another file may have chunks with this _id
+        if self._unconfirmed:
+            self._storage.remove_chunks(file_id, session, self._unconfirmed)
 
     def __enter__(self) -> GridIn:
         return self
@@ -346,10 +346,10 @@ class GridIn:
     # The description
 
     def set(self, name: str, value: object) -> None:
-        """Set a field of the description; of a closed file too.
+        """Set a field of the description, before or after the file is closed.
 
-        :param name: of the field.
-        :param value: of the field.
+        :param name: the name of the field.
+        :param value: the value of the field.
         :raises InvalidOperation: another greenlet uses the file.
         """
         field = _ALIASES.get(name, name)
@@ -371,7 +371,7 @@ class GridIn:
         fields = self.__dict__.get("_file", {})
         if name in fields:
             return fields[name]
-        if name in _READ_ONLY:  # the property has failed
+        if name in _READ_ONLY:  # the property raised AttributeError
             raise AttributeError(f"can only get {name!r} on a closed file")
         raise AttributeError(f"GridIn object has no attribute {name!r}")
 
@@ -389,66 +389,66 @@ class GridIn:
 
     @property
     def chunk_size(self) -> int:
-        """The size of its chunks, in bytes."""
+        """The chunk size in bytes."""
         return int(self._file["chunkSize"])
 
     @property
     def length(self) -> int:
-        """The size of the file in bytes, when it is closed."""
+        """The size of the file in bytes; available after it is closed."""
         length: int = self._when_closed("length")
         return length
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """When it was closed, in UTC."""
-        found: datetime.datetime = self._when_closed("uploadDate")
-        return found
+        """The time at which the file was closed, in UTC."""
+        date: datetime.datetime = self._when_closed("uploadDate")
+        return date
 
     @property
     def md5(self) -> str | None:
-        """None, when it is closed: new files have no MD5 digest."""
+        """None, available after the file is closed: new files have no MD5 digest."""
         self._when_closed("length")
         return self._file.get("md5")
 
     def _when_closed(self, field: str) -> Value:
         if field not in self._file:
-            raise AttributeError  # __getattr__ says more
+            raise AttributeError  # __getattr__ raises the error with a message
         return self._file[field]
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """True if the file is closed."""
         return self._closed
 
-    # What files can do
+    # Methods of every Python file
 
     def read(self, size: int = -1) -> NoReturn:
-        """Not possible.
+        """Raise UnsupportedOperation.
 
-        :param size: of no effect.
+        :param size: ignored.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("read")
 
     def readable(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def writeable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
 
 def checked_size(option: str, size: object) -> int:
-    """The size of chunks in bytes.
+    """Return the chunk size in bytes.
 
-    :param option: the name to call it by in an error message.
-    :raises TypeError: it is no integer.
-    :raises ValueError: it is less than 1.
+    :param option: the parameter name for an error message.
+    :raises TypeError: `size` is not an integer.
+    :raises ValueError: `size` is less than 1.
     """
     if isinstance(size, bool) or not isinstance(size, int):
         raise TypeError(f"{option} must be an integer, not {short(size)}")
@@ -458,7 +458,7 @@ def checked_size(option: str, size: object) -> int:
 
 
 def _is_duplicate(error: Exception) -> bool:
-    """Whether there were chunks of that file already."""
+    """True if the collection already had chunks of the file."""
     errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
     return any(each.get("code") == codes.DUPLICATE_KEY for each in errors)
 

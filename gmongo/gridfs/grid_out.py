@@ -1,4 +1,4 @@
-"""Reading a file."""
+"""GridOut: a file to read."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactl
 
 
 class GridOut(io.IOBase):
-    """A file to be read, from the beginning or from wherever :meth:`seek` leads; made by
-    :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get`.
+    """File to read; :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open one.
 
-    The driver fetches the description when an attribute needs it, unless `file_document` is given. Other fields of the
-    description are attributes, too. Iterating gives the lines.
+    Each field of the description is an attribute. Without `file_document`, the driver fetches the description when it
+    is first needed. Iterating yields the lines.
 
-    Reading continues with the next chunk after the server has lost the cursor (an expired session, a restart). After
-    any error or interrupt the position is unchanged, and the next call reads the same bytes. One greenlet at a time may
-    read: a second one gets InvalidOperation.
+    If the server has lost the cursor (an expired session, a restart), reading continues with the next chunk. An error
+    or an interrupt does not change the position, and the next call reads the same bytes. Only one greenlet may use the
+    file at a time: a second greenlet gets InvalidOperation.
 
     Specification: GridFS, "File Download".
 
     :param root_collection: the root collection of the bucket.
     :param file_id: the ``_id`` of the file.
-    :param file_document: its description, instead.
-    :param session: the session of all its reads; None (the default) is one that the driver takes for each.
-    :raises TypeError: `root_collection` is no :class:`~gmongo.collection.Collection`.
+    :param file_document: the description of the file; it replaces `file_id`.
+    :param session: the session of all reads; None (the default) uses an implicit session for each read.
+    :raises TypeError: `root_collection` is not a :class:`~gmongo.collection.Collection`.
     :raises InvalidOperation: the session is in a transaction.
     """
 
@@ -63,15 +62,15 @@ class GridOut(io.IOBase):
         self._deadline = self._storage.deadline()
         self._use = ExclusiveUse("GridOut")
         self._position = 0
-        self._chunk = b""  # what has arrived, but not been read
-        self._cursor: Cursor[Value] | None = None  # of the chunks after that
-        self._next = 0  # the number of the chunk after the last one that has arrived
+        self._chunk = b""  # received bytes that the application has not read
+        self._cursor: Cursor[Value] | None = None  # cursor of the following chunks
+        self._next = 0  # number of the chunk after the last received chunk
         self._ahead: tuple[int, int] | None = None
 
     def open(self) -> None:
         """Fetch the description now.
 
-        :raises NoFile: there is no such file.
+        :raises NoFile: the file does not exist.
         """
         self._description()
 
@@ -92,7 +91,7 @@ class GridOut(io.IOBase):
 
     @property
     def filename(self) -> str | None:
-        """Its name."""
+        """The name of the file."""
         return self._description().get("filename")
 
     name = filename
@@ -104,32 +103,32 @@ class GridOut(io.IOBase):
 
     @property
     def length(self) -> int:
-        """Its size in bytes."""
+        """The size of the file in bytes."""
         return number_of(self._description(), "length", 0, 0)
 
     @property
     def chunk_size(self) -> int:
-        """The size of its chunks, in bytes."""
+        """The chunk size in bytes."""
         return number_of(self._description(), "chunkSize", 1)
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """When it was written, in UTC; None if another program did not say."""
+        """The time of the upload, in UTC; None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     @property
     def aliases(self) -> list[str] | None:
-        """Other names, if the writer gave it some."""
+        """Other names that the writer gave the file, or None."""
         return self._description().get("aliases")
 
     @property
     def metadata(self) -> Document | None:
-        """What the writer wanted to be known of it."""
+        """Metadata that the writer stored, or None."""
         return self._description().get("metadata")
 
     @property
     def md5(self) -> str | None:
-        """Its MD5 digest, if the writer made one."""
+        """The MD5 digest that the writer stored, or None."""
         return self._description().get("md5")
 
     def __getattr__(self, name: str) -> Value:
@@ -142,17 +141,17 @@ class GridOut(io.IOBase):
     # Reading
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> GridOut:
-        """Have the next batches of chunks fetched while the application uses this one; see :meth:`Cursor.read_ahead
-        <gmongo.cursor.Cursor.read_ahead>`. It holds for the query that comes next: after opening, or after a
-        :meth:`seek`.
+        """Fetch the next batches of chunks while the application uses the present batch.
 
-        :param batches: how many batches may wait for the application, or be on their way; 1 by default. A batch is of
-            up to 16 MB.
-        :param max_bytes: how many bytes of them, by default 32 MiB.
+        The setting applies to the next query: after opening the file, or after a :meth:`seek`. See
+        :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+
+        :param batches: the maximum number of batches fetched in advance; 1 by default. A batch has up to 16 MB.
+        :param max_bytes: the maximum number of bytes fetched in advance; 32 MiB by default.
         :returns: this file.
-        :raises TypeError: a number is no integer.
+        :raises TypeError: a number is not an integer.
         :raises ValueError: a number is less than 1.
-        :raises InvalidOperation: the file is read in a session of the application's, which runs one command at a time.
+        :raises InvalidOperation: the file uses an explicit session, which runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
         check_read_ahead(self._session)
@@ -160,27 +159,27 @@ class GridOut(io.IOBase):
         return self
 
     def read(self, size: int = -1) -> bytes:
-        """Read on from the present position.
+        """Read bytes from the present position.
 
-        :param size: how many bytes at most; all that is left if it is negative, as by default.
-        :returns: the bytes; none at the end.
-        :raises NoFile: there is no such file.
-        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :param size: the maximum number of bytes; a negative number (the default) reads the rest of the file.
+        :returns: the bytes; empty at the end of the file.
+        :raises NoFile: the file does not exist.
+        :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
         parts = []
         with self._reading():
-            left = self.length - self._position
-            wanted = left if size < 0 else min(size, left)
-            while wanted > 0:
-                part = self._take(wanted)
+            available = self.length - self._position
+            remaining = available if size < 0 else min(size, available)
+            while remaining > 0:
+                part = self._take(remaining)
                 parts.append(part)
-                wanted -= len(part)
+                remaining -= len(part)
         return b"".join(parts)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Refuse a second greenlet. If reading ends early, let the next call read the same again."""
+        """Refuse a second greenlet. If reading fails, restore the position."""
         with self._use:
             start = self._position
             try:
@@ -190,20 +189,20 @@ class GridOut(io.IOBase):
                 raise
 
     def readchunk(self) -> bytes:
-        """What is left of the chunk at the present position. Empty at the end.
+        """Return the rest of the chunk at the present position; empty at the end of the file.
 
-        :raises CorruptGridFile: the chunk is missing, or is not of the right size.
+        :raises CorruptGridFile: the chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
             return self._take(self.chunk_size) if self._position < self.length else b""
 
     def readline(self, size: int | None = -1) -> bytes:
-        """The next line, with its end.
+        """Return the next line, including its line end.
 
-        :param size: how many bytes of it at most; all if it is negative, as by default, or None.
-        :returns: the bytes; none at the end.
-        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :param size: the maximum number of bytes; None or a negative number (the default) means no limit.
+        :returns: the bytes; empty at the end of the file.
+        :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
         line = bytearray()
@@ -217,11 +216,11 @@ class GridOut(io.IOBase):
         return bytes(line)
 
     def readlines(self, hint: int | None = -1) -> list[bytes]:
-        """The lines that are left.
+        """Return the remaining lines.
 
-        :param hint: no further line is read after more than so many bytes; all are if it is negative, as by default, or
-            None.
-        :raises CorruptGridFile: a chunk is missing, or is not of the right size.
+        :param hint: reading stops after the line that exceeds this number of bytes; None, zero, or a negative number
+            (the default) reads all lines.
+        :raises CorruptGridFile: a chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
         """
         lines = []
@@ -244,7 +243,7 @@ class GridOut(io.IOBase):
         return line
 
     def _take(self, size: int) -> bytes:
-        """At least one and up to `size` bytes of one chunk."""
+        """Return between one and `size` bytes of one chunk."""
         if not self._chunk:
             self._fetch()
         taken = self._chunk[:size]
@@ -255,7 +254,7 @@ class GridOut(io.IOBase):
         return taken
 
     def _fetch(self) -> None:
-        """Get the chunk at the present position, from there on."""
+        """Fetch the chunk at the present position, and discard the bytes before the position."""
         number, offset = divmod(self._position, self.chunk_size)
         with until(self._deadline):
             chunk = self._next_chunk(number)
@@ -271,7 +270,7 @@ class GridOut(io.IOBase):
         self._chunk = bytes(data[offset:] if offset else data)
 
     def _next_chunk(self, number: int) -> Value:
-        """The chunk with this number or a higher one; None if there is none."""
+        """Return the chunk with this number or a higher number, or None."""
         if self._cursor is not None and self._next == number:
             try:
                 return self._advance(self._cursor, number)
@@ -279,7 +278,7 @@ class GridOut(io.IOBase):
                 if error.timeout or not (may_retry_read(error) or _has_lost_cursor(error)):
                     raise
         else:
-            self._forget()
+            self._close_cursor()
         query: DocumentDict = {"files_id": exactly(self._id)}
         if number:
             query["n"] = {"$gte": number}
@@ -292,42 +291,42 @@ class GridOut(io.IOBase):
         try:
             chunk = next(cursor, None)
         except BaseException:
-            self._drop()  # the next call opens a new cursor at the same chunk
+            self._drop_cursor()  # the next call opens a new cursor at the same chunk
             raise
         self._next = number + 1
         return chunk
 
     def _check_end(self) -> None:
-        """Behind the last chunk there must be none."""
+        """Check that no chunk follows the last chunk."""
         count = -(-self.length // self.chunk_size)
-        if self._next > count:  # it has been checked
+        if self._next > count:  # an earlier read has checked this
             return
         with until(self._deadline):
             extra = self._next_chunk(count)
         self._next = count  # until the check has passed
-        self._forget()
+        self._close_cursor()
         if extra is not None and data_of(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")
         self._next = count + 1
 
-    def _forget(self) -> None:
+    def _close_cursor(self) -> None:
         """Close the cursor."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             cursor.close()
 
-    def _drop(self) -> None:
-        """Leave the cursor to the reaper. Does no I/O and does not switch."""
+    def _drop_cursor(self) -> None:
+        """Let the reaper close the cursor, without I/O and without a greenlet switch."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()
 
     def seek(self, pos: int, whence: int = os.SEEK_SET) -> int:
-        """Go to another position, and return it.
+        """Change the position, and return the new position.
 
-        :param pos: the position, in bytes.
-        :param whence: from where it is counted: the beginning (the default), ``os.SEEK_CUR`` or ``os.SEEK_END``.
-        :raises OSError: `whence` is something else, or the position is negative.
+        :param pos: the offset in bytes.
+        :param whence: the origin of the offset: the beginning (the default), ``os.SEEK_CUR``, or ``os.SEEK_END``.
+        :raises OSError: `whence` is another value, or the position is negative.
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
@@ -346,24 +345,24 @@ class GridOut(io.IOBase):
         self._position = position
 
     def tell(self) -> int:
-        """The present position, in bytes."""
+        """Return the present position in bytes."""
         return self._position
 
     def seekable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """End reading. It may be called again.
+        """Close the file. Further calls have no effect.
 
         :raises InvalidOperation: another greenlet uses the file.
         """
         with self._use:
-            self._forget()
+            self._close_cursor()
             super().close()
 
     def __enter__(self) -> GridOut:
@@ -375,57 +374,57 @@ class GridOut(io.IOBase):
         if error is None:
             self.close()
         else:
-            self._drop()  # what leaves the block does not wait for the server
+            self._drop_cursor()  # the exception leaves the block without waiting for the server
             super().close()
 
     def __del__(self) -> None:
-        """The cursor goes by itself; nothing is to be flushed."""
+        """Do nothing: the cursor cleans up after itself, and no data needs a flush."""
 
-    # What files can do
+    # Methods of every Python file
 
     def write(self, value: object) -> NoReturn:
-        """Not possible.
+        """Raise UnsupportedOperation.
 
-        :param value: of no effect.
+        :param value: ignored.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("write")
 
     def writelines(self, lines: Iterable[object]) -> NoReturn:
-        """Not possible.
+        """Raise UnsupportedOperation.
 
-        :param lines: of no effect.
+        :param lines: ignored.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("writelines")
 
     def writable(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
     def truncate(self, size: int | None = None) -> NoReturn:
-        """Not possible.
+        """Raise UnsupportedOperation.
 
-        :param size: of no effect.
+        :param size: ignored.
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("truncate")
 
     def fileno(self) -> NoReturn:
-        """Not possible.
+        """Raise UnsupportedOperation.
 
         :raises io.UnsupportedOperation: always.
         """
         raise io.UnsupportedOperation("fileno")
 
     def flush(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
     def isatty(self) -> bool:
-        """False."""
+        """Return False."""
         return False
 
 
 def _has_lost_cursor(error: PyMongoError) -> bool:
-    """Whether the server no longer knows a cursor."""
+    """True if the server no longer knows the cursor."""
     return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

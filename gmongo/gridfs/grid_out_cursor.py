@@ -1,4 +1,4 @@
-"""Finding files."""
+"""GridOutCursor: a cursor over files."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Value]):
-    """Iterates over the files whose descriptions match; each is a :class:`GridOut`. Made by :meth:`GridFSBucket.find`;
-    the methods of :class:`~gmongo.cursor.Cursor` set further options.
+    """Cursor over the files whose descriptions match; :meth:`GridFSBucket.find` opens one. Each file is a
+    :class:`GridOut`. The methods of :class:`~gmongo.cursor.Cursor` set further options.
 
     :param collection: the root collection of the bucket.
     :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.
-    :param skip: how many files to leave out at the beginning; 0 by default.
-    :param limit: how many files to return at most; 0 (the default) is without limit.
-    :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes.
-    :param sort: the order: a list of fields of the description and directions, or a mapping. None is the order in which
-        the server finds them.
-    :param batch_size: how many descriptions a reply brings; 0 (the default) leaves it to the server.
-    :param session: to run in, without a transaction; None (the default) takes one for this operation alone.
+    :param skip: the number of files to skip; 0 by default.
+    :param limit: the maximum number of files; 0 (the default) means no limit.
+    :param no_cursor_timeout: True prevents the server from closing a cursor that is idle for ten minutes.
+    :param sort: the order, as a list of pairs (field of the description, direction) or a mapping. None (the default)
+        lets the server choose.
+    :param batch_size: the number of descriptions in a reply; 0 (the default) lets the server choose.
+    :param session: an explicit session without a transaction, or None (the default) for an implicit session.
     :raises TypeError: an argument has the wrong type.
     :raises InvalidOperation: the session is in a transaction.
     """
@@ -59,9 +59,9 @@ class GridOutCursor(Cursor[Value]):
         return self
 
     def __next__(self) -> GridOut:
-        """The next file.
+        """Return the next file.
 
-        :raises StopIteration: there is none.
+        :raises StopIteration: no file is left.
         """
         document = super().__next__()
         return GridOut(self._root_collection, file_document=document, session=self.session)
@@ -69,17 +69,17 @@ class GridOutCursor(Cursor[Value]):
     next = __next__
 
     def add_option(self, mask: int) -> NoReturn:
-        """Not possible.
+        """Raise NotImplementedError.
 
-        :param mask: of no effect.
+        :param mask: ignored.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")
 
     def remove_option(self, mask: int) -> NoReturn:
-        """Not possible.
+        """Raise NotImplementedError.
 
-        :param mask: of no effect.
+        :param mask: ignored.
         :raises NotImplementedError: always.
         """
         raise NotImplementedError("Method does not exist for GridOutCursor")

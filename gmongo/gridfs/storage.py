@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from gmongo.database import Database
 
 DEFAULT_CHUNK_SIZE = 255 * 1024
-"""The size of chunks unless another is asked for, in bytes. With its other fields, a chunk is just below 256 KB."""
+"""Default chunk size in bytes. With its other fields, a chunk has just less than 256 KiB."""
 
 _FILES_INDEX = {"filename": 1, "uploadDate": 1}
 _CHUNKS_INDEX = {"files_id": 1, "n": 1}
 
 
 class Storage:
-    """The collections of a bucket.
+    """Collections of a bucket.
 
-    :param root: the collection whose name is that of the bucket.
+    :param root: the collection with the name of the bucket.
     :raises TypeError: `root` is not a collection.
     """
 
@@ -46,8 +46,8 @@ class Storage:
             raise TypeError(f"root_collection must be a Collection, not {short(root)}")
         self._executor = executor_of(root)
         self._prepared = False
-        # Lengths, numbers and contents are GridFS's own, and not of the application's types. The _id of a file is the
-        # application's, and in its chunks too.
+        # GridFS defines the lengths, numbers and contents, so the type registry of the application does not apply to
+        # them. The application chooses the _id of a file, so its other codec options apply to the chunks too.
         options = root.codec_options.with_options(type_registry=DEFAULT_CODEC_OPTIONS.type_registry)
         self.files: Collection[Value] = root.files.with_options(codec_options=options)
         self.chunks: Collection[Value] = root.chunks.with_options(
@@ -55,15 +55,15 @@ class Storage:
         )
 
     def deadline(self) -> float | None:
-        """When what begins now must have ended; None is without limit."""
+        """Return the deadline of an operation that begins now; None means no limit."""
         return self._executor.deadline()
 
-    def in_time(self) -> AbstractContextManager[None]:
-        """Give everything in a block one limit of time, that of ``timeoutMS`` from now on."""
+    def time_limit(self) -> AbstractContextManager[None]:
+        """Apply one deadline to all operations of a block: ``timeoutMS`` from now on."""
         return until(self._executor.deadline())
 
     def prepare(self, session: ClientSession | None) -> None:
-        """Create the indexes before the first write, if there are no files yet."""
+        """Create the indexes before the first write, if the bucket has no files yet."""
         if self._prepared:
             return
         files, chunks = (each.with_options(read_preference=Primary()) for each in (self.files, self.chunks))
@@ -75,9 +75,9 @@ class Storage:
     def remove_chunks(
         self, file_id: Value, session: ClientSession | None, chunk_ids: list[Value] | None = None
     ) -> None:
-        """Remove the contents of a file.
+        """Remove chunks of a file.
 
-        :param chunk_ids: the ``_id`` of each chunk to remove; None is all chunks.
+        :param chunk_ids: the ``_id`` of each chunk to remove; None removes all chunks.
         """
         query: DocumentDict = {"files_id": exactly(file_id)}
         if chunk_ids is not None:
@@ -86,29 +86,29 @@ class Storage:
 
 
 def by_id(file_id: Value) -> DocumentDict:
-    """A query for one file."""
+    """Return a query for one file."""
     return {"_id": exactly(file_id)}
 
 
 def exactly(file_id: Value) -> Value:
-    """What a query has to say to match this very ``_id``, even if it looks like a query or is a regular expression."""
+    """Return a condition that matches exactly this ``_id``, even if it is a mapping or a regular expression."""
     return {"$eq": file_id} if isinstance(file_id, (Mapping, Pattern, Regex)) else file_id
 
 
-def check_acknowledged(of: Collection[Value] | Database[Value], what: str) -> None:
-    """Refuse to lose chunks unseen.
+def check_acknowledged(target: Collection[Value] | Database[Value], label: str) -> None:
+    """Refuse an unacknowledged write concern, which could lose chunks without an error.
 
-    :param of: what has the write concern.
-    :raises ConfigurationError: writes are not acknowledged.
+    :param label: the name of `target` for an error message.
+    :raises ConfigurationError: the write concern is unacknowledged.
     """
-    if not of.write_concern.acknowledged:
-        raise ConfigurationError(f"{what} must use acknowledged write_concern")
+    if not target.write_concern.acknowledged:
+        raise ConfigurationError(f"{label} must use acknowledged write_concern")
 
 
 def check_session(session: ClientSession | None) -> None:
-    """Refuse what is no session, and transactions, in which indexes cannot be listed.
+    """Refuse transactions, in which the driver cannot list indexes.
 
-    :raises ValueError: it is no session.
+    :raises ValueError: `session` is not a session.
     :raises InvalidOperation: the session is in a transaction.
     """
     checked_session(session)
@@ -117,16 +117,16 @@ def check_session(session: ClientSession | None) -> None:
 
 
 def _ensure_index(collection: Collection[Value], keys: Document, unique: bool, session: ClientSession | None) -> None:
-    wanted = list(keys.items())
+    required = list(keys.items())
     present = (index.get("key") for index in collection.list_indexes(session=session))
-    if not any(isinstance(key, Mapping) and list(key.items()) == wanted for key in present):
-        collection.create_index(wanted, session=session, unique=unique)
+    if not any(isinstance(key, Mapping) and list(key.items()) == required for key in present):
+        collection.create_index(required, session=session, unique=unique)
 
 
 def id_of(file: Document) -> Value:
-    """The ``_id`` of a file. Other programs write files, too, so nothing of one is certain.
+    """Return the ``_id`` of a file. Another program may have stored the file without an ``_id``.
 
-    :raises CorruptGridFile: it has none.
+    :raises CorruptGridFile: the file has no ``_id``.
     """
     if "_id" not in file:
         raise CorruptGridFile("a file has no _id")
@@ -134,10 +134,10 @@ def id_of(file: Document) -> Value:
 
 
 def number_of(file: Document, field: str, lowest: int, default: int | None = None) -> int:
-    """A size in the description of a file.
+    """Return a size in the description of a file.
 
-    :param default: if the field is not there.
-    :raises CorruptGridFile: it is not there and there is no default, or it is no number, or too small.
+    :param default: the value of an absent field.
+    :raises CorruptGridFile: the size is absent without a default, is not a number, or is too small.
     """
     value = file.get(field, default)
     if not is_integer(value) or value < lowest:
@@ -146,9 +146,9 @@ def number_of(file: Document, field: str, lowest: int, default: int | None = Non
 
 
 def data_of(chunk: Document) -> bytes:
-    """The bytes of a chunk.
+    """Return the bytes of a chunk.
 
-    :raises CorruptGridFile: it has none.
+    :raises CorruptGridFile: the chunk has no bytes.
     """
     data = chunk.get("data")
     if not isinstance(data, bytes):

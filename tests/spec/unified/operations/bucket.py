@@ -40,7 +40,7 @@ def _read(stream: Any) -> bytes:
 
 def _drop(bucket: Any) -> None:
     storage = bucket._storage
-    with storage.in_time():  # the driver has no method for it
+    with storage.time_limit():  # the driver has no method for it
         storage.files.drop()
         storage.chunks.drop()
 
