@@ -1,4 +1,4 @@
-"""Authentication: what is said on a connection to prove the identity of the client, and where credentials come from.
+"""Authentication of connections, and sources of credentials.
 
-A mechanism is given a function that sends a command and returns its reply; it knows nothing of connections and pools.
+A mechanism receives a function that sends a command and returns the reply. It is independent of connections and pools.
 """

@@ -1,4 +1,4 @@
-"""What the connections of one client share when they authenticate: the credential, and what was derived or fetched."""
+"""Authenticator of one client, with the caches that its connections share."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MakeLogin = Callable[[str], Login]
 class Authenticator:
     """Authenticates the connections of one client.
 
-    :param credential: of the client.
-    :raises ConfigurationError: the mechanism needs a library that is not there, or cannot use the password.
+    :param credential: the credential of the client.
+    :raises ConfigurationError: a required library is not installed, or the mechanism does not allow the password.
     """
 
     def __init__(self, credential: Credential) -> None:
@@ -33,10 +33,10 @@ class Authenticator:
         return f"<Authenticator {self.credential}>"
 
     def login(self, host: str) -> Login:
-        """The authentication of a new connection.
+        """Return the login for a new connection.
 
-        :param host: that it leads to.
-        :raises ConfigurationError: the credential must not be sent there.
+        :param host: the host of the server.
+        :raises ConfigurationError: the client must not send the credential to this host.
         """
         return self._login(host)
 

@@ -1,4 +1,4 @@
-"""MONGODB-AWS: the server has Amazon's security token service confirm a request that the client has signed."""
+"""MONGODB-AWS: the client signs a request, and the server sends it to the AWS security token service (STS)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NO_CHANNEL_BINDING = ord("n")
 
 
 class AwsConversation(SaslConversation):
-    """One authentication by MONGODB-AWS.
+    """One MONGODB-AWS conversation.
 
-    :param find_credentials: called when the server has answered.
-    :param make_nonce: for tests.
-    :param now: for tests.
+    :param find_credentials: returns the credentials; called after the first reply of the server.
+    :param make_nonce: replaces the random nonce in tests.
+    :param now: replaces the clock in tests.
     """
 
     mechanism = "MONGODB-AWS"
@@ -69,7 +69,7 @@ class AwsConversation(SaslConversation):
         return bson.encode(answer)
 
     def _read(self, payload: bytes) -> tuple[bytes, str]:
-        """The server's nonce, checked, and the host of the token service."""
+        """Return the nonce of the server after checks, and the STS host."""
         try:
             reply = bson.decode(payload)
             nonce, host = bytes(reply["s"]), reply["h"]
@@ -81,9 +81,9 @@ class AwsConversation(SaslConversation):
 
 
 def region_of(host: str) -> str:
-    """The region that a host of the token service is in.
+    """Return the AWS region of an STS host.
 
-    :raises OperationFailure: it is not the name of a host.
+    :raises OperationFailure: `host` is not a host name.
     """
     if not isinstance(host, str) or len(host.encode()) > _LONGEST_HOST or not all(host.split(".")):
         raise OperationFailure(f"MONGODB-AWS: the server names an impossible STS host, {str(host)[:300]!r}")
@@ -92,10 +92,10 @@ def region_of(host: str) -> str:
 
 
 def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, date: str) -> str:
-    """The Authorization header of AWS Signature Version 4, for a request that the server will make.
+    """Return the Authorization header (AWS Signature Version 4) of the request that the server sends.
 
-    :param date: such as ``20150830T123600Z``.
-    :raises OperationFailure: `host` is not the name of a host.
+    :param date: the time in UTC, such as ``20150830T123600Z``.
+    :raises OperationFailure: `host` is not a host name.
     """
     headers = {
         "content-length": str(len(_BODY)),
@@ -118,7 +118,7 @@ def authorization(credentials: AwsCredentials, server_nonce: bytes, host: str, d
 
 
 def sign(secret: str, day: str, region: str, service: str, text: str) -> str:
-    """The signature of a text, by the key of a day, a region and a service."""
+    """Return the signature of `text` by the key of a day, a region and a service."""
     key = f"AWS4{secret}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

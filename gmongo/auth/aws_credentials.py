@@ -1,7 +1,7 @@
-"""Where AWS credentials come from: the client's options, the environment, a web identity, ECS or EC2, in this order.
+"""Sources of AWS credentials: client options, environment variables, web identity, ECS, EC2, in this order.
 
-The endpoints are those of Amazon, unless the variables that its own software reads name others:
-``AWS_ENDPOINT_URL_STS``, ``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
+Three variables of the AWS SDKs replace the endpoints of AWS: ``AWS_ENDPOINT_URL_STS``,
+``AWS_CONTAINER_CREDENTIALS_FULL_URI`` and ``AWS_EC2_METADATA_SERVICE_ENDPOINT``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo.errors import ConfigurationError, OperationFailure
 
 _TIMEOUT = 10.0  # seconds
 _TOKEN_LIFETIME = "30"  # seconds
-_VALID_FOR = timedelta(minutes=5)  # at least, or others are fetched
+_VALID_FOR = timedelta(minutes=5)  # the minimum remaining validity of cached credentials
 _ECS = "http://169.254.170.2"
 _EC2 = "http://169.254.169.254"
 _STS = "https://sts.amazonaws.com"
@@ -29,10 +29,10 @@ _ROLES = "/latest/meta-data/iam/security-credentials/"
 
 @dataclass(frozen=True)
 class AwsCredentials:
-    """What a request is signed with.
+    """AWS credentials, which sign a request.
 
-    :param token: of a session; None for lasting credentials.
-    :param expires: when, if they do.
+    :param token: the session token; None for permanent credentials.
+    :param expires: the time of expiration; None for permanent credentials.
     """
 
     key_id: str
@@ -42,28 +42,28 @@ class AwsCredentials:
 
 
 class AwsCredentialsCache:
-    """The credentials that one client has fetched."""
+    """Cache of the credentials that one client has fetched."""
 
     def __init__(self) -> None:
-        self._kept: AwsCredentials | None = None
+        self._cached: AwsCredentials | None = None
 
     def find(self) -> AwsCredentials:
-        """Credentials that are valid for a while, fetched if need be.
+        """Return credentials that are valid for at least five minutes.
 
-        :raises OperationFailure: no service gives any.
-        :raises ConfigurationError: a variable of the environment makes no sense.
+        :raises OperationFailure: no service returns credentials.
+        :raises ConfigurationError: environment variables are incomplete.
         """
-        kept = self._kept
-        if kept is not None and kept.expires is not None and kept.expires - datetime.now(timezone.utc) > _VALID_FOR:
-            return kept
-        found = _from_environment(os.environ)
-        if found is None:
-            self._kept = found = _fetch(os.environ)
-        return found
+        cached = self._cached
+        if cached is not None and cached.expires and cached.expires - datetime.now(timezone.utc) > _VALID_FOR:
+            return cached
+        credentials = _from_environment(os.environ)
+        if credentials is None:
+            self._cached = credentials = _fetch(os.environ)
+        return credentials
 
     def clear(self) -> None:
-        """Forget them: the server did not accept them."""
-        self._kept = None
+        """Remove the cached credentials, since the server rejected them."""
+        self._cached = None
 
 
 def _from_environment(variables: Mapping[str, str]) -> AwsCredentials | None:
@@ -89,7 +89,7 @@ def _fetch(variables: Mapping[str, str]) -> AwsCredentials:
 
 
 def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
-    what = "the AWS security token service"
+    service = "the AWS security token service"
     fields = {
         "Action": "AssumeRoleWithWebIdentity",
         "RoleSessionName": variables.get("AWS_ROLE_SESSION_NAME") or f"gmongo-{_chance.uuid4().hex}",
@@ -99,36 +99,36 @@ def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
     }
     url = variables.get("AWS_ENDPOINT_URL_STS") or _STS
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
-    reply: Any = request_json(what, "POST", url, headers, _TIMEOUT, urlencode(fields))
+    reply: Any = request_json(service, "POST", url, headers, _TIMEOUT, urlencode(fields))
     for wrapper in ("AssumeRoleWithWebIdentityResponse", "AssumeRoleWithWebIdentityResult"):
         reply = reply.get(wrapper, reply)
-    return _read(what, reply.get("Credentials") or {}, "SessionToken")
+    return _read(service, reply.get("Credentials") or {}, "SessionToken")
 
 
 def _from_ecs(variables: Mapping[str, str], url: str) -> AwsCredentials:
-    what = "the ECS credentials endpoint"
+    service = "the ECS credentials endpoint"
     authorization = variables.get("AWS_CONTAINER_AUTHORIZATION_TOKEN")
     headers = {"Authorization": authorization} if authorization else {}
-    return _read(what, request_json(what, "GET", url, headers, _TIMEOUT), "Token")
+    return _read(service, request_json(service, "GET", url, headers, _TIMEOUT), "Token")
 
 
 def _from_ec2(variables: Mapping[str, str]) -> AwsCredentials:
-    what = "the EC2 metadata service"
+    service = "the EC2 metadata service"
     base = (variables.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _EC2).rstrip("/")
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": _TOKEN_LIFETIME}
-    token = request(what, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
+    token = request(service, "PUT", f"{base}/latest/api/token", lifetime, _TIMEOUT).strip()
     headers = {"X-aws-ec2-metadata-token": token}
-    role = request(what, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
-    return _read(what, request_json(what, "GET", base + _ROLES + quote(role), headers, _TIMEOUT), "Token")
+    role = request(service, "GET", base + _ROLES, headers, _TIMEOUT).strip().split("\n")[0]
+    return _read(service, request_json(service, "GET", base + _ROLES + quote(role), headers, _TIMEOUT), "Token")
 
 
-def _read(what: str, reply: Document, token: str) -> AwsCredentials:
-    key_id, secret, session = text_field(what, reply, "AccessKeyId", "SecretAccessKey", token)
+def _read(service: str, reply: Document, token: str) -> AwsCredentials:
+    key_id, secret, session = text_field(service, reply, "AccessKeyId", "SecretAccessKey", token)
     return AwsCredentials(key_id, secret, session, _moment(reply.get("Expiration")))
 
 
 def _moment(value: object) -> datetime | None:
-    """An expiration, which is ISO 8601 or, from the token service, seconds since 1970."""
+    """Return an expiration time from an ISO 8601 string or, for STS, from seconds since 1970."""
     try:
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, timezone.utc)
@@ -139,9 +139,10 @@ def _moment(value: object) -> datetime | None:
 
 
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
-    """The token in the file that an environment variable names.
+    """Return the token in the file that an environment variable names.
 
-    :raises OperationFailure: it cannot be read.
+    :raises ConfigurationError: the variable is not set.
+    :raises OperationFailure: the file is not readable.
     """
     path = variables.get(variable)
     if not path:

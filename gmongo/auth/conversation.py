@@ -1,4 +1,4 @@
-"""Conversations: the commands and replies of one authentication, without the connection they travel on."""
+"""Conversations: the commands and replies of one authentication, independent of the connection."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from gmongo.errors import ProtocolError
 
 Command = DocumentDict
 Reply = Document
-# Sends a command to a database and returns the reply; raises OperationFailure if the server says no.
+# Sends a command to a database, and returns the reply. Raises OperationFailure for an error reply.
 Run = Callable[[str, Command], Reply]
 
 
 class Conversation(ABC):
     """One authentication.
 
-    :param database: that the commands are sent to.
+    :param database: the database that receives the commands.
     """
 
     can_be_speculative: ClassVar[bool] = True
-    """Whether its first command may be sent within the hello."""
+    """True if the client may send its first command within the hello."""
 
     def __init__(self, database: str) -> None:
         self.database = database
 
     @abstractmethod
     def first(self) -> Command:
-        """The command that begins it."""
+        """Return the first command."""
 
     @abstractmethod
     def next(self, reply: Reply) -> Command | None:
-        """The command that follows a reply, or None if the client is authenticated.
+        """Return the next command, or None if the client is authenticated.
 
-        :raises OperationFailure: the server could not prove itself.
-        :raises ProtocolError: the reply makes no sense.
+        :raises OperationFailure: the server did not prove its identity.
+        :raises ProtocolError: the reply is malformed.
         """
 
 
 def converse(run: Run, conversation: Conversation, speculated: Reply | None = None) -> None:
-    """Hold a conversation from its beginning to its end.
+    """Run a conversation from its beginning to its end.
 
-    :param speculated: the reply to its first command, if that has been sent within the hello.
+    :param speculated: the reply to the first command, if the client sent that command within the hello.
     """
     reply = run(conversation.database, conversation.first()) if speculated is None else speculated
     while (command := conversation.next(reply)) is not None:
@@ -53,7 +53,7 @@ def converse(run: Run, conversation: Conversation, speculated: Reply | None = No
 
 
 class SaslConversation(Conversation):
-    """A conversation of ``saslStart`` and ``saslContinue``."""
+    """Conversation of ``saslStart`` and ``saslContinue``."""
 
     mechanism: str
     options: ClassVar[Document] = {}
@@ -72,22 +72,22 @@ class SaslConversation(Conversation):
 
     @abstractmethod
     def begin(self) -> bytes:
-        """The payload to begin with."""
+        """Return the first payload."""
 
     @abstractmethod
     def step(self, payload: bytes, done: bool) -> bytes:
-        """The payload that answers one of the server's.
+        """Return the payload that answers a payload of the server.
 
-        :param done: whether the server needs no answer. If that is too early, this raises.
+        :param done: True if the server expects no answer. The method raises an error if this is too early.
         """
 
     def too_early(self) -> ProtocolError:
-        """The error for a server that ends the conversation before it is complete."""
+        """Return the error for a server that ends the conversation too early."""
         return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
 
     def too_long(self) -> ProtocolError:
-        """The error for a server that does not end it."""
-        return ProtocolError(f"{self.mechanism}: the server goes on after the end of the conversation")
+        """Return the error for a server that does not end the conversation."""
+        return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
 
 
 def _payload(reply: Reply) -> bytes:

@@ -1,4 +1,4 @@
-"""The identity of a client: a credential, and what each mechanism demands of one."""
+"""Credential of a client, and the rules of each mechanism."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.errors import ConfigurationError
 EXTERNAL = "$external"
 DEFAULT = "DEFAULT"
 
-# The hosts that a human's tokens may be sent to, unless ALLOWED_HOSTS says otherwise.
+# Hosts that may receive the tokens of a human, unless ALLOWED_HOSTS replaces the list.
 DEFAULT_ALLOWED_HOSTS = (
     "*.mongodb.net",
     "*.mongodb-qa.net",
@@ -23,7 +23,7 @@ DEFAULT_ALLOWED_HOSTS = (
     "::1",
 )
 CANONICALIZATIONS = ("none", "forward", "forwardAndReverse", "true", "false")
-# Environment of MONGODB-OIDC -> whether it takes TOKEN_RESOURCE, which it then needs.
+# Environment of MONGODB-OIDC -> True if it requires TOKEN_RESOURCE, False if it does not allow TOKEN_RESOURCE.
 _OIDC_ENVIRONMENTS = {"test": False, "k8s": False, "azure": True, "gcp": True}
 
 _Properties = Document
@@ -31,11 +31,11 @@ _Properties = Document
 
 @dataclass(frozen=True)
 class Credential:
-    """What a client authenticates with.
+    """Credential of a client.
 
-    :param mechanism: ``DEFAULT`` lets the server choose a kind of SCRAM.
-    :param source: the database that knows the user.
-    :param properties: of the mechanism, names in upper case.
+    :param mechanism: the mechanism; ``DEFAULT`` lets the server choose a SCRAM mechanism.
+    :param source: the database that stores the user.
+    :param properties: the properties of the mechanism, with names in upper case.
     """
 
     mechanism: str
@@ -55,15 +55,15 @@ class Credential:
 def credential_of(
     options: Document, username: str | None, password: str | None, database: str | None
 ) -> Credential | None:
-    """The credential that the options of a client describe, or None if they do not ask for authentication.
+    """Return the credential that client options describe, or None without authentication.
 
-    :param options: by their names in lower case.
+    :param options: the options, by their names in lower case.
     :param database: the default database of the URI.
-    :raises ConfigurationError: an option of the mechanism is missing or does not suit it; the message names the option.
+    :raises ConfigurationError: an option that the mechanism needs is missing or invalid. The message names the option.
     """
     mechanism = options.get("authmechanism")
     if mechanism is None and (username is None or (username == "" and not password)):
-        return None  # an application that takes both from its environment, in which they are empty
+        return None  # the application read username and password from empty environment variables
     mechanism = mechanism or DEFAULT
     rules = _RULES.get(mechanism, _Rules())
     given = {name.upper(): value for name, value in (options.get("authmechanismproperties") or {}).items()}
@@ -82,14 +82,14 @@ def credential_of(
 
 @dataclass(frozen=True)
 class _Rules:
-    """What a mechanism demands. The defaults are those of SCRAM.
+    """Rules of a mechanism. The defaults are the rules of SCRAM.
 
-    :param external: whether the only source is ``$external``; ``default`` that it is just the default.
-    :param username: whether a username is needed.
-    :param password: True if one is needed, False if none is allowed, None if it is as the user likes.
-    :param properties: that it has.
-    :param defaults: of its properties.
-    :param check: looks at the whole; returns a complaint or None.
+    :param external: True if ``$external`` is the only source; ``default`` if ``$external`` is the default source.
+    :param username: True if the mechanism requires a username.
+    :param password: True if the mechanism requires a password, False if it forbids one, None if it is optional.
+    :param properties: the names of the allowed properties.
+    :param defaults: the default values of properties.
+    :param check: returns a complaint about the credential, or None.
     """
 
     external: bool | str = False
@@ -101,7 +101,7 @@ class _Rules:
 
     @property
     def empty_is_none(self) -> bool:
-        """Whether an empty password is none: a URI without a colon has an empty one."""
+        """True if an empty password means no password: a URI without a colon has an empty password."""
         return self.password is not True
 
     def default_source(self, database: str | None) -> str:
@@ -112,9 +112,9 @@ class _Rules:
 
 def _complaint(credential: Credential, rules: _Rules, given: _Properties, username: str | None) -> str | None:
     if username == "" or (rules.username and username is None):
-        return "a username is needed, and must not be empty"
+        return "a username is required and must not be empty"
     if rules.password is True and credential.password is None:
-        return "a password is needed"
+        return "a password is required"
     if rules.password is False and credential.password is not None:
         return "a password must not be given"
     if rules.external is True and credential.source != EXTERNAL:
@@ -127,9 +127,9 @@ def _complaint(credential: Credential, rules: _Rules, given: _Properties, userna
 
 
 def _check_gssapi(credential: Credential) -> str | None:
-    wanted = str(credential.properties.get("CANONICALIZE_HOST_NAME", "none"))
-    if wanted not in CANONICALIZATIONS and wanted not in ("True", "False"):
-        return f"CANONICALIZE_HOST_NAME must be one of {', '.join(CANONICALIZATIONS)}, not {wanted!r}"
+    mode = str(credential.properties.get("CANONICALIZE_HOST_NAME", "none"))
+    if mode not in CANONICALIZATIONS and mode not in ("True", "False"):
+        return f"CANONICALIZE_HOST_NAME must be one of {', '.join(CANONICALIZATIONS)}, not {mode!r}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""GSSAPI (RFC 4752): Kerberos, through the library ``gssapi``, which is an optional extra."""
+"""GSSAPI (RFC 4752): Kerberos, by the optional library ``gssapi``."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_LAYER = 1  # neither integrity nor confidentiality after the authentication
+_NO_LAYER = 1  # a connection without integrity protection and without encryption
 _LAYER_AND_SIZE = 4
 
 
 def gssapi_library() -> ModuleType:
-    """The module ``gssapi``.
+    """Import and return the module ``gssapi``.
 
-    :raises ConfigurationError: it is not installed.
+    :raises ConfigurationError: the library is not installed.
     """
     try:
         return importlib.import_module("gssapi")
@@ -37,9 +37,9 @@ def gssapi_library() -> ModuleType:
 
 
 class GssapiConversation(SaslConversation):
-    """One authentication by Kerberos. The library may ask a key server, so it works in a thread.
+    """One Kerberos conversation. The library may query a key server, so its calls run in a thread.
 
-    :param host: of the server, which is part of the service's name.
+    :param host: the host of the server, which is part of the service name.
     """
 
     mechanism = "GSSAPI"
@@ -89,26 +89,26 @@ class GssapiConversation(SaslConversation):
         return self._choose_layer(payload)
 
     def _choose_layer(self, payload: bytes) -> bytes:
-        """The server offers security layers: take none, and name the user."""
+        """Choose no security layer, and name the user."""
         offered: bytes = self._context.unwrap(payload).message
         if len(offered) != _LAYER_AND_SIZE or not offered[0] & _NO_LAYER:
-            raise OperationFailure("GSSAPI: the server does not offer to go on without a security layer")
+            raise OperationFailure("GSSAPI: the server requires a security layer")
         chosen = bytes([_NO_LAYER, 0, 0, 0]) + (self._credential.username or "").encode()
         wrapped: bytes = self._context.wrap(chosen, False).message
         return wrapped
 
 
-def canonical(host: str, wanted: str) -> str:
-    """The name of a host as Kerberos knows it, as the property CANONICALIZE_HOST_NAME wants; `host` if DNS fails."""
-    wanted = wanted.lower()
-    if wanted in ("none", "false"):
+def canonical(host: str, mode: str) -> str:
+    """Return the host name for Kerberos, by the property CANONICALIZE_HOST_NAME. If DNS fails, return `host`."""
+    mode = mode.lower()
+    if mode in ("none", "false"):
         return host
     try:
-        found = gevent_socket.getaddrinfo(host, None, 0, 0, gevent_socket.IPPROTO_TCP, gevent_socket.AI_CANONNAME)
-        _family, _type, _protocol, name, address = found[0]
+        addresses = gevent_socket.getaddrinfo(host, None, 0, 0, gevent_socket.IPPROTO_TCP, gevent_socket.AI_CANONNAME)
+        _family, _type, _protocol, name, address = addresses[0]
     except OSError:
         return host
-    if wanted in ("forwardandreverse", "true"):
+    if mode in ("forwardandreverse", "true"):
         try:
             name = gevent_socket.getnameinfo(address, gevent_socket.NI_NAMEREQD)[0]
         except OSError:

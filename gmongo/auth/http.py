@@ -1,4 +1,4 @@
-"""Small HTTP requests to the services that give out credentials. Only the asking greenlet waits."""
+"""HTTP requests to services that provide credentials. A request blocks only its own greenlet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gevent.ssl import SSLContext
 from gmongo._documents import Document, DocumentDict
 from gmongo.errors import OperationFailure
 
-_LONGEST = 1 << 20
-_LONGEST_SHOWN = 500
-_EXPLAINING = ("error", "error_description", "code", "Code", "message", "Message")
+_LONGEST = 1 << 20  # bytes
+_LONGEST_SHOWN = 500  # characters
+_ERROR_FIELDS = ("error", "error_description", "code", "Code", "message", "Message")
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection on a socket of gevent's, in a patched process or not."""
+    """Connection on a gevent socket, with or without monkey-patching."""
 
     def __init__(self, host: str, port: int | None, secure: bool) -> None:
         super().__init__(host, port or (443 if secure else 80))
@@ -36,13 +36,13 @@ class _Connection(http.client.HTTPConnection):
 
 
 def request(
-    what: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
+    service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> str:
-    """The body of the response to one request.
+    """Send a request, and return the body of the response.
 
-    :param what: the service that is asked, for messages. They show nothing of what is sent.
-    :param timeout: seconds for all of it.
-    :raises OperationFailure: it cannot be reached, does not answer in time, or refuses.
+    :param service: the name of the service for error messages, which contain no part of the request body or headers.
+    :param timeout: the limit of the whole request, in seconds.
+    :raises OperationFailure: the service is unreachable, too slow, or returns an error.
     """
     parts = urlsplit(url)
     limit = Timeout(timeout)
@@ -56,54 +56,54 @@ def request(
     except Timeout as error:
         if error is not limit:
             raise
-        raise OperationFailure(f"{what} at {parts.netloc} did not answer within {timeout:g} seconds") from None
+        raise OperationFailure(f"{service} at {parts.netloc} did not answer within {timeout:g} seconds") from None
     except (OSError, http.client.HTTPException) as error:
-        raise OperationFailure(f"{what} at {parts.netloc} cannot be asked: {error or type(error).__name__}") from error
+        reason = error or type(error).__name__
+        raise OperationFailure(f"{service} at {parts.netloc} cannot be reached: {reason}") from error
     finally:
         connection.close()
     if status != 200:
-        raise OperationFailure(
-            f"{what} at {parts.netloc} answered {method} {parts.path} with status {status}{_said(text, headers)}"
-        )
+        answer = f"answered {method} {parts.path} with status {status}"
+        raise OperationFailure(f"{service} at {parts.netloc} {answer}{_explanation(text, headers)}")
     return text
 
 
-def _said(text: str, headers: Mapping[str, str]) -> str:
-    """The error text of a response; of JSON only the fields for it, as others may hold credentials."""
+def _explanation(text: str, headers: Mapping[str, str]) -> str:
+    """Return the error text of a response. Of a JSON object, use only error fields: others may contain credentials."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict):
-        text = ", ".join(document[name] for name in _EXPLAINING if isinstance(document.get(name), str))
+        text = ", ".join(document[name] for name in _ERROR_FIELDS if isinstance(document.get(name), str))
     if not text or any(value in text for value in headers.values()):
         return ""
     return f": {text[:_LONGEST_SHOWN]!r}"
 
 
 def request_json(
-    what: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
+    service: str, method: str, url: str, headers: Mapping[str, str], timeout: float, body: str | None = None
 ) -> DocumentDict:
-    """As :func:`request`, for a response that is a JSON object."""
-    text = request(what, method, url, headers, timeout, body)
+    """Send a request as :func:`request` does, and return the JSON object in the response."""
+    text = request(service, method, url, headers, timeout, body)
     try:
         document = json.loads(text)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise OperationFailure(f"{what} at {urlsplit(url).netloc} did not answer with a JSON object")
+        raise OperationFailure(f"{service} at {urlsplit(url).netloc} did not answer with a JSON object")
     return document
 
 
-def text_field(what: str, document: Document, *names: str) -> list[str]:
-    """Fields of a response that must be strings.
+def text_field(service: str, document: Document, *names: str) -> list[str]:
+    """Return fields of a response that must be non-empty strings.
 
-    :raises OperationFailure: one is not there.
+    :raises OperationFailure: a field is missing.
     """
     values = []
     for name in names:
         value = document.get(name)
         if not isinstance(value, str) or not value:
-            raise OperationFailure(f"{what} answered without {name}")
+            raise OperationFailure(f"{service} answered without {name}")
         values.append(value)
     return values

@@ -1,4 +1,4 @@
-"""The authentication of one connection, in whatever way its mechanism does that."""
+"""Login: the authentication of one connection by any mechanism."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from gmongo.auth.scram_keys import ScramKeys
 
 
 class Login(ABC):
-    """The authentication of one connection."""
+    """Authentication of one connection."""
 
     patience: ClassVar[float] = 0.0
-    """Seconds that it may take beyond ``connectTimeoutMS``."""
+    """Additional seconds after ``connectTimeoutMS`` for this authentication."""
 
     def hello_fields(self) -> Command:
-        """What it adds to the hello."""
+        """Return the fields that the login adds to the hello."""
         return {}
 
     @abstractmethod
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
         """Authenticate after the hello.
 
-        :param run: sends a command and returns its reply.
+        :param run: sends a command, and returns the reply.
         :param hello: the reply to the hello.
-        :param seconds: that are left for the operation, if they are limited (``timeoutMS``).
-        :raises OperationFailure: the server did not accept the credential, or could not prove itself.
+        :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
+        :raises OperationFailure: the server rejected the credential, or did not prove its identity.
         """
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate once more, as the server demands; otherwise as :meth:`authenticate`."""
+        """Authenticate again when the server requires it; see :meth:`authenticate`."""
 
 
 class SimpleLogin(Login):
-    """One conversation.
+    """Login with one conversation.
 
-    :param make: makes it.
+    :param make: creates the conversation.
     """
 
     def __init__(self, make: Callable[[], Conversation]) -> None:
@@ -60,9 +60,9 @@ class SimpleLogin(Login):
 
 
 class ScramLogin(Login):
-    """SCRAM, of the kind that the user wants or, by default, the best that the server has for the user.
+    """Login with SCRAM. Without a configured mechanism, it uses the strongest mechanism that the server names.
 
-    :param keys: the client's cache.
+    :param keys: the key cache of the client.
     """
 
     def __init__(self, credential: Credential, keys: ScramKeys) -> None:
@@ -96,9 +96,9 @@ class ScramLogin(Login):
 
 
 class AwsLogin(Login):
-    """MONGODB-AWS.
+    """Login with MONGODB-AWS.
 
-    :param cache: the client's.
+    :param cache: the credentials cache of the client.
     """
 
     def __init__(self, credential: Credential, cache: AwsCredentialsCache) -> None:
@@ -124,17 +124,17 @@ class AwsLogin(Login):
 
 
 def speculation(conversation: Conversation) -> Command:
-    """The field of the hello that begins a conversation."""
+    """Return the hello field that begins a conversation (speculative authentication)."""
     return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
 
 
 def speculated(hello: Reply) -> Reply | None:
-    """The reply to what was begun within the hello; None if the server did not take it up."""
+    """Return the reply to the speculative authentication, or None if the server ignored it."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None
 
 
 def _best_of(mechanisms: object) -> str:
-    """The kind of SCRAM for a user, by what a server's hello says; one that says nothing is old."""
+    """Return the SCRAM mechanism for a user. A server that names no mechanisms may only know SCRAM-SHA-1."""
     known = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if known else "SCRAM-SHA-1"

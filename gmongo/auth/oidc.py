@@ -1,4 +1,4 @@
-"""MONGODB-OIDC: access tokens of an identity provider, which a callback of the application's or a service gives out."""
+"""MONGODB-OIDC: access tokens of an identity provider. A callback of the application or a service provides them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResu
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 _VERSION = 1
-_PAUSE = 0.1  # seconds between two calls of the callback, at least
+_PAUSE = 0.1  # minimum seconds between two calls of the callback
 _FOR_A_HUMAN = 300.0  # seconds
 _FOR_A_MACHINE = 60.0  # seconds
 
 
 class OidcTokens:
-    """The tokens of one client, and the callback they come from, which is called by one greenlet at a time."""
+    """Tokens of one client, and the callback that provides them. One greenlet at a time calls the callback."""
 
     def __init__(self, credential: Credential) -> None:
         self.credential = credential
@@ -43,10 +43,10 @@ class OidcTokens:
         return f"<OidcTokens {'with' if self.access else 'without'} a token>"
 
     def get(self, seconds: float | None, provider: OIDCIdPInfo | None = None) -> tuple[str, bool]:
-        """The access token, and whether it was there already.
+        """Return the access token, and True if it was cached.
 
-        :param seconds: that are left for the operation, if they are limited.
-        :param provider: for a human's callback; if it is given, the call begins without a refresh token.
+        :param seconds: the remaining seconds of ``timeoutMS``, or None without a limit.
+        :param provider: the identity provider for a human callback; it prevents the use of the refresh token.
         """
         with self._turn:
             if self.access is not None:
@@ -80,13 +80,13 @@ class OidcTokens:
         return result
 
     def invalidate(self, token: str | None) -> None:
-        """Forget an access token, unless there is a newer one by now."""
+        """Remove an access token, unless a newer token has replaced it."""
         if token is not None and self.access == token:
             self.access = None
 
 
 class TokenConversation(SaslConversation):
-    """One step: here is the token."""
+    """Conversation of one step: the client sends its token."""
 
     mechanism = "MONGODB-OIDC"
 
@@ -104,9 +104,9 @@ class TokenConversation(SaslConversation):
 
 
 class PrincipalConversation(SaslConversation):
-    """Two steps: the server names the identity provider, then here is the token.
+    """Conversation of two steps: the server names the identity provider, and the client sends its token.
 
-    :param get_token: called with the provider.
+    :param get_token: returns the token for an identity provider.
     """
 
     mechanism = "MONGODB-OIDC"
@@ -132,9 +132,9 @@ class PrincipalConversation(SaslConversation):
 
 
 class OidcLogin(Login):
-    """MONGODB-OIDC for a machine.
+    """Login of a machine with MONGODB-OIDC.
 
-    :param tokens: the client's.
+    :param tokens: the tokens of the client.
     """
 
     patience: ClassVar[float] = _FOR_A_MACHINE
@@ -142,7 +142,7 @@ class OidcLogin(Login):
     def __init__(self, tokens: OidcTokens) -> None:
         self._tokens = tokens
         self._source = tokens.credential.source
-        self._token: str | None = None  # with which the connection has authenticated
+        self._token: str | None = None  # the token of the last authentication
 
     def hello_fields(self) -> Command:
         self._token = self._tokens.access
@@ -161,12 +161,12 @@ class OidcLogin(Login):
         self._authenticate(run, seconds)
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:
-        token, kept = self._tokens.get(seconds)
-        if not (kept and self._try(run, token)):
-            self._use(run, self._tokens.get(seconds)[0] if kept else token)
+        token, cached = self._tokens.get(seconds)
+        if not (cached and self._accepts(run, token)):
+            self._use(run, self._tokens.get(seconds)[0] if cached else token)
 
-    def _try(self, run: Run, token: str) -> bool:
-        """Use a token that may be too old; False if it is. What else may be wrong says nothing of the token."""
+    def _accepts(self, run: Run, token: str) -> bool:
+        """Authenticate with a cached token. Return False if the server rejects it, and raise any other error."""
         try:
             self._use(run, token)
         except OperationFailure as error:
@@ -182,10 +182,10 @@ class OidcLogin(Login):
 
 
 class HumanOidcLogin(OidcLogin):
-    """MONGODB-OIDC with a callback that asks a human.
+    """Login of a human with MONGODB-OIDC.
 
-    :param host: that the connection leads to.
-    :raises ConfigurationError: ALLOWED_HOSTS does not allow it.
+    :param host: the host of the server.
+    :raises ConfigurationError: ALLOWED_HOSTS does not contain the host.
     """
 
     patience: ClassVar[float] = _FOR_A_HUMAN
@@ -200,28 +200,28 @@ class HumanOidcLogin(OidcLogin):
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:
         tokens = self._tokens
-        if tokens.access is not None and self._try(run, tokens.access):
+        if tokens.access is not None and self._accepts(run, tokens.access):
             return
         if tokens.refresh is not None and self._refresh(run, seconds):
             return
         username = tokens.credential.username
-        converse(run, PrincipalConversation(self._source, username, self._ask))
+        converse(run, PrincipalConversation(self._source, username, self._token_for))
 
     def _refresh(self, run: Run, seconds: float | None) -> bool:
-        """Get a token without the human; False if the server does not take it."""
+        """Get a token without the human. Return False if the server rejects it."""
         token, _ = self._tokens.get(seconds)
-        if self._try(run, token):
+        if self._accepts(run, token):
             return True
         self._tokens.refresh = None
         return False
 
-    def _ask(self, provider: OIDCIdPInfo) -> str:
+    def _token_for(self, provider: OIDCIdPInfo) -> str:
         self._token, _ = self._tokens.get(_FOR_A_HUMAN, provider)
         return self._token
 
 
 def is_allowed(host: str, patterns: list[str]) -> bool:
-    """Whether a host is in a list of names, of which ``*.example.com`` stands for all below example.com."""
+    """True if `patterns` contain the host. The pattern ``*.example.com`` matches all hosts below example.com."""
     host = host.lower()
     return any(
         host.endswith(pattern[1:].lower()) if pattern.startswith("*.") else host == pattern.lower()

@@ -1,4 +1,4 @@
-"""Where MONGODB-OIDC gets access tokens in known surroundings (``ENVIRONMENT``)."""
+"""Sources of access tokens in the environments of MONGODB-OIDC (``ENVIRONMENT``)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _GCP = "metadata"
 
 
 class FileToken(OIDCCallback):
-    """The token is in a file, which the environment keeps fresh.
+    """Token in a file, which the environment renews.
 
-    :param variables: environment variables that may name it, the first that is set counts.
-    :param default: its path if none is set.
+    :param variables: environment variables that may name the file; the first variable that is set applies.
+    :param default: the path of the file if no variable is set.
     """
 
     def __init__(self, variables: tuple[str, ...], default: str | None = None) -> None:
@@ -35,49 +35,49 @@ class FileToken(OIDCCallback):
 
 
 class AzureToken(OIDCCallback):
-    """The token is given out by the metadata service of a virtual machine in Azure.
+    """Token of the metadata service of an Azure virtual machine.
 
-    :param resource: what it is for (``TOKEN_RESOURCE``).
+    :param resource: the resource of the token (``TOKEN_RESOURCE``).
     """
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        what = "the Azure metadata service"
+        service = "the Azure metadata service"
         base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
         query = f"resource={quote(self._resource, safe='')}&api-version=2018-02-01"
         if context.username:
             query += f"&client_id={quote(context.username, safe='')}"
         url = f"{base}/metadata/identity/oauth2/token?{query}"
         headers = {"Metadata": "true", "Accept": "application/json"}
-        reply = request_json(what, "GET", url, headers, context.timeout_seconds)
-        [token] = text_field(what, reply, "access_token")
+        reply = request_json(service, "GET", url, headers, context.timeout_seconds)
+        [token] = text_field(service, reply, "access_token")
         return OIDCCallbackResult(token, _seconds(reply.get("expires_in")))
 
 
 class GcpToken(OIDCCallback):
-    """The token is given out by the metadata service of Google Cloud.
+    """Token of the Google Cloud metadata service.
 
-    :param resource: what it is for (``TOKEN_RESOURCE``).
+    :param resource: the resource of the token (``TOKEN_RESOURCE``).
     """
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        what = "the Google Cloud metadata service"
+        service = "the Google Cloud metadata service"
         host = os.environ.get("GCE_METADATA_HOST") or _GCP
         path = "/computeMetadata/v1/instance/service-accounts/default/identity"
         url = f"http://{host}{path}?audience={quote(self._resource, safe='')}"
-        token = request(what, "GET", url, {"Metadata-Flavor": "Google"}, context.timeout_seconds).strip()
+        token = request(service, "GET", url, {"Metadata-Flavor": "Google"}, context.timeout_seconds).strip()
         if not token:
-            raise OperationFailure(f"{what} answered without a token")
+            raise OperationFailure(f"{service} answered without a token")
         return OIDCCallbackResult(token)
 
 
 def callback_of(credential: Credential) -> OIDCCallback:
-    """The callback that a credential names, for a machine or a human, or the one of its environment."""
+    """Return the callback of a credential: the callback of the application, or the callback of its environment."""
     properties = credential.properties
     given: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
     if given is not None:
@@ -93,7 +93,7 @@ def callback_of(credential: Credential) -> OIDCCallback:
 
 
 def _seconds(value: Any) -> float | None:
-    """A lifetime, which Azure writes as a string."""
+    """Return a lifetime in seconds, which Azure sends as a string."""
     try:
         return max(float(value), 0.0)
     except (TypeError, ValueError):

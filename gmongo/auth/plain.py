@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616), by which a server asks LDAP: the password travels as it is, so use TLS."""
+"""PLAIN (RFC 4616): LDAP authentication. The client sends the password without encryption, so it requires TLS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gmongo.auth.conversation import SaslConversation
 
 
 class PlainConversation(SaslConversation):
-    """One authentication by PLAIN."""
+    """One PLAIN conversation."""
 
     mechanism = "PLAIN"
     can_be_speculative: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""SASLprep (RFC 4013): the one form of a password that may be typed in several ways."""
+"""SASLprep (RFC 4013): the canonical form of a password."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import stringprep
 import unicodedata
 from collections.abc import Callable
 
-# What RFC 4013, section 2.3 prohibits: table, and what it holds.
-# Spaces that are not ASCII are prohibited, too, but none is left when they are mapped.
+# Characters that RFC 4013, section 2.3 prohibits: table, and its description.
+# Non-ASCII spaces are prohibited too, but the mapping replaces all of them.
 _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
     (stringprep.in_table_c21_c22, "a control character"),
     (stringprep.in_table_c3, "a character for private use"),
-    (stringprep.in_table_c4, "a code point that is no character"),
+    (stringprep.in_table_c4, "a code point that is not a character"),
     (stringprep.in_table_c5, "a surrogate"),
     (stringprep.in_table_c6, "a character that is not for plain text"),
     (stringprep.in_table_c7, "a character that is not for canonical representation"),
@@ -22,9 +22,9 @@ _PROHIBITED: tuple[tuple[Callable[[str], bool], str], ...] = (
 
 
 def saslprep(text: str) -> str:
-    """The prepared form of a password.
+    """Return the prepared form of a password.
 
-    :raises ValueError: it has a character that is prohibited; the message does not show it.
+    :raises ValueError: the password has a prohibited character. The message does not contain that character.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -34,18 +34,18 @@ def saslprep(text: str) -> str:
         if not stringprep.in_table_b1(character)
     )
     prepared = unicodedata.ucd_3_2_0.normalize("NFKC", mapped)
-    for is_prohibited, what in _PROHIBITED:
+    for is_prohibited, description in _PROHIBITED:
         if any(map(is_prohibited, prepared)):
-            raise ValueError(f"it has {what}")
+            raise ValueError(f"it has {description}")
     _check_directions(prepared)
     return prepared
 
 
 def _check_directions(text: str) -> None:
-    """Text from right to left must be so from end to end (RFC 3454, section 6)."""
+    """Check that right-to-left text begins and ends with a right-to-left character (RFC 3454, section 6)."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     if any(map(stringprep.in_table_d2, text)):
         raise ValueError("it mixes characters that are written from the left and from the right")
     if not (stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])):
-        raise ValueError("it is written from right to left, but does not begin and end so")
+        raise ValueError("it is written from right to left, but its first or last character is not")

@@ -1,4 +1,4 @@
-"""SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677): both sides prove that they know the password."""
+"""SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677): client and server prove that they know the password."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 
 DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _FEWEST_ITERATIONS = 4096
-# Servers ask for 10,000 or 15,000 by default. This is about a second of computing; more would be an attack.
+# Servers use 10,000 or 15,000 iterations by default. A million take about one second. A larger number is an attack.
 _MOST_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = "n,,"
-# RFC 5802, section 7: these fields in this order. Extensions may follow, but none that is mandatory (m=) is known, and
-# that would come first.
+# RFC 5802, section 7: these fields in this order. Optional extensions may follow. A mandatory extension (m=) would come
+# first, and the client supports none.
 _EXTENSIONS = r"(?:,[A-Za-z]=[^,]+)*"
 _FIRST = re.compile(rf"r=(?P<nonce>[!-+\--~]+),s=(?P<salt>[^,]+),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}")
 _FINAL = re.compile(rf"(?:e=(?P<error>[^,]+)|v=(?P<verifier>[^,]*)){_EXTENSIONS}")
@@ -30,11 +30,11 @@ _NONCE_SIZE = 24
 
 
 class ScramConversation(SaslConversation):
-    """One authentication by SCRAM.
+    """One SCRAM conversation.
 
     :param mechanism: ``SCRAM-SHA-1`` or ``SCRAM-SHA-256``.
-    :param keys: the client's cache of derived keys.
-    :param make_nonce: for tests.
+    :param keys: the key cache of the client.
+    :param make_nonce: replaces the random nonce in tests.
     """
 
     options: ClassVar[Document] = {"options": {"skipEmptyExchange": True}}
@@ -56,7 +56,7 @@ class ScramConversation(SaslConversation):
         escaped = username.replace("=", "=3D").replace(",", "=2C")
         self._nonce = (make_nonce or _random_nonce)()
         self._first_bare = f"n={escaped},r={self._nonce}"
-        self._server_signature: bytes | None = None  # what the server has to know
+        self._server_signature: bytes | None = None  # the signature that the server must send
         self._verified = False
 
     def begin(self) -> bytes:
@@ -87,7 +87,7 @@ class ScramConversation(SaslConversation):
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def _read(self, server_first: bytes) -> tuple[str, bytes, int]:
-        """Nonce, salt and number of iterations of the server's first message, checked."""
+        """Return the nonce, salt and number of iterations of the server's first message after checks."""
         match = _FIRST.fullmatch(self._text(server_first))
         try:
             if match is None:
@@ -120,7 +120,7 @@ class ScramConversation(SaslConversation):
         except ValueError:
             raise ProtocolError(f"{self.mechanism}: the server's last message is not well formed") from None
         if not hmac.compare_digest(signature, self._server_signature or b""):
-            raise OperationFailure(f"{self.mechanism}: the server could not prove that it knows the password")
+            raise OperationFailure(f"{self.mechanism}: the server did not prove that it knows the password")
         self._verified = True
 
     def _text(self, message: bytes) -> str:
@@ -131,11 +131,11 @@ class ScramConversation(SaslConversation):
 
 
 def prepared_password(mechanism: str, username: str, password: str) -> bytes:
-    """What the keys are derived from.
+    """Return the input of the key derivation.
 
     :raises ConfigurationError: the password has characters that SCRAM-SHA-256 does not allow.
     """
-    if mechanism == "SCRAM-SHA-1":  # as MongoDB has stored passwords since before SCRAM
+    if mechanism == "SCRAM-SHA-1":  # the password digest of MONGODB-CR, which preceded SCRAM
         return hashlib.md5(f"{username}:mongo:{password}".encode(), usedforsecurity=False).hexdigest().encode()
     try:
         return saslprep(password).encode()

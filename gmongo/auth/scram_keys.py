@@ -1,4 +1,4 @@
-"""The keys that SCRAM derives from a password: slow on purpose, so derived once for a client, and never on the loop."""
+"""SCRAM keys. The derivation is slow by design, so each client derives them once and in a native thread."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ import gevent
 from gevent import GreenletExit
 from gevent.threadpool import ThreadPool
 
-# One password has one salt per mechanism, unless it is changed on the server.
-_MOST_KEPT = 8
+# A password has one salt for each mechanism until the password changes on the server.
+_MOST_CACHED = 8
 
 Keys = tuple[bytes, bytes]
-_Question = tuple[str, bytes, bytes, int]
+_KeyInput = tuple[str, bytes, bytes, int]
 
 
 class ScramKeys:
-    """The cache of one client. Greenlets that ask for the same keys at a time wait for one derivation."""
+    """Key cache of one client. Concurrent greenlets that need the same keys share one derivation."""
 
     def __init__(self) -> None:
-        self._kept: dict[_Question, Keys] = {}
-        self._under_way: dict[_Question, gevent.Greenlet[..., Keys]] = {}
+        self._cached: dict[_KeyInput, Keys] = {}
+        self._derivations: dict[_KeyInput, gevent.Greenlet[..., Keys]] = {}
         self._process = os.getpid()
 
     def __repr__(self) -> str:
-        return f"<ScramKeys {len(self._kept)} kept>"
+        return f"<ScramKeys {len(self._cached)} cached>"
 
     def derive(self, digest: str, password: bytes, salt: bytes, iterations: int) -> Keys:
-        """ClientKey and ServerKey of RFC 5802."""
-        question = digest, password, salt, iterations
-        kept = self._kept.get(question)
-        if kept is not None:
-            return kept
-        if self._process != os.getpid():  # what the parent had under way does not end here
-            self._under_way, self._process = {}, os.getpid()
-        derivation = self._under_way.get(question)
-        if derivation is None or derivation.ready():  # it may have been killed before it began
-            # A greenlet of its own, so that a greenlet that waits for it may be killed.
-            derivation = self._under_way[question] = gevent.spawn(self._derive, question)
+        """Return ClientKey and ServerKey (RFC 5802)."""
+        key_input = digest, password, salt, iterations
+        cached = self._cached.get(key_input)
+        if cached is not None:
+            return cached
+        if self._process != os.getpid():  # a derivation that the parent process began does not end here
+            self._derivations, self._process = {}, os.getpid()
+        derivation = self._derivations.get(key_input)
+        if derivation is None or derivation.ready():  # a kill may have ended it before it began
+            # A separate greenlet, so that a kill of a waiting greenlet does not end the derivation.
+            derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()
-        # A greenlet that is killed returns the exception.
-        return self.derive(*question) if isinstance(keys, GreenletExit) else keys
+        # A killed greenlet returns GreenletExit.
+        return self.derive(*key_input) if isinstance(keys, GreenletExit) else keys
 
-    def _derive(self, question: _Question) -> Keys:
-        # A thread for this alone: in the hub's pool, look-ups of names would wait for it.
+    def _derive(self, key_input: _KeyInput) -> Keys:
+        # A separate thread: in the thread pool of the hub, DNS lookups would wait for the derivation.
         pool = ThreadPool(1)
         try:
-            keys: Keys = pool.apply(derive_keys, question)
+            keys: Keys = pool.apply(derive_keys, key_input)
         finally:
-            self._under_way.pop(question, None)
+            self._derivations.pop(key_input, None)
             pool.kill()
-        if len(self._kept) >= _MOST_KEPT:
-            self._kept.clear()
-        self._kept[question] = keys
+        if len(self._cached) >= _MOST_CACHED:
+            self._cached.clear()
+        self._cached[key_input] = keys
         return keys
 
 
 def derive_keys(digest: str, password: bytes, salt: bytes, iterations: int) -> Keys:
-    """ClientKey and ServerKey, computed now."""
+    """Derive ClientKey and ServerKey in the calling thread."""
     salted = hashlib.pbkdf2_hmac(digest, password, salt, iterations)
     return hmac.digest(salted, b"Client Key", digest), hmac.digest(salted, b"Server Key", digest)

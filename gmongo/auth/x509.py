@@ -1,4 +1,4 @@
-"""MONGODB-X509: the client certificate of the TLS handshake names the user."""
+"""MONGODB-X509: the client certificate of the TLS handshake identifies the user."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from gmongo.auth.conversation import Command, Conversation, Reply
 
 
 class X509Conversation(Conversation):
-    """One authentication by certificate.
+    """One X.509 conversation.
 
-    :param username: the certificate's subject; None lets the server read it from the certificate.
+    :param username: the subject of the certificate; None lets the server read the subject from the certificate.
     """
 
     def __init__(self, database: str, username: str | None) -> None:

@@ -203,7 +203,7 @@ def test_a_server_that_falls_silent_while_authenticating(server):
 
 def test_a_server_that_does_not_know_the_password_itself(server):
     server.forge_final = lambda final: b"v=AAAA"
-    with client_of(server) as client, pytest.raises(OperationFailure, match="could not prove that it knows"):
+    with client_of(server) as client, pytest.raises(OperationFailure, match="did not prove that it knows"):
         find(client)
 
 

@@ -208,7 +208,7 @@ def test_a_service_that_has_none(monkeypatch, status, text, words):
 def test_a_service_that_is_not_there(monkeypatch):
     with refusing() as port:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
-        words = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be asked"
+        words = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
         with pytest.raises(OperationFailure, match=words):
             AwsCredentialsCache().find()
 

@@ -21,18 +21,18 @@ PLAIN_OBJECT = object()
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"username": "", "password": "x"}, "DEFAULT: a username is needed, and must not be empty"),
-        ({"username": "ann"}, "DEFAULT: a password is needed"),
-        ({"authMechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256: a username is needed"),
+        ({"username": "", "password": "x"}, "DEFAULT: a username is required and must not be empty"),
+        ({"username": "ann"}, "DEFAULT: a password is required"),
+        ({"authMechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256: a username is required"),
         ({"username": "ann", "password": "\x07"}, "the password cannot be used with SCRAM-SHA-256"),
         (
             {"username": "a", "password": "b", "authMechanismProperties": "SERVICE_NAME:x"},
             "must not have SERVICE_NAME; the mechanism has none",
         ),
-        ({"authMechanism": "PLAIN", "username": "ann"}, "PLAIN: a password is needed"),
+        ({"authMechanism": "PLAIN", "username": "ann"}, "PLAIN: a password is required"),
         ({"authMechanism": "MONGODB-X509", "password": "x"}, "MONGODB-X509: a password must not be given"),
         ({"authMechanism": "MONGODB-X509", "authSource": "db"}, r"authSource must be '\$external', not 'db'"),
-        ({"authMechanism": "GSSAPI"}, "GSSAPI: a username is needed"),
+        ({"authMechanism": "GSSAPI"}, "GSSAPI: a username is required"),
         (
             {"authMechanism": "GSSAPI", "username": "a", "authMechanismProperties": "CANONICALIZE_HOST_NAME:yes"},
             "CANONICALIZE_HOST_NAME must be one of none, forward, forwardAndReverse, true, false, not 'yes'",

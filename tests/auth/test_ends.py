@@ -26,7 +26,7 @@ from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.endpoints import Endpoint
 
 TOO_EARLY = "the server ended the conversation too early"
-TOO_LONG = "the server goes on after the end of the conversation"
+TOO_LONG = "the server continues after the end of the conversation"
 CREDENTIALS = AwsCredentials("id", "secret", None)
 # Of RFC 7677, "Example": what the server says, after which it is complete.
 FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"

@@ -39,7 +39,7 @@ def test_the_port_is_that_of_the_scheme(monkeypatch: pytest.MonkeyPatch, url: st
     with pytest.raises(OperationFailure) as caught:
         request("a service", "GET", url, {}, 5)
     assert asked == [address]
-    assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be asked: no way"
+    assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be reached: no way"
     assert isinstance(caught.value.__cause__, OSError)
 
 
@@ -89,11 +89,11 @@ def test_what_does_not_answer_by_http(answer: bytes, why: str) -> None:
     server = StreamServer(("127.0.0.1", 0), reply)
     server.start()
     try:
-        with pytest.raises(OperationFailure, match="cannot be asked: ") as caught:
+        with pytest.raises(OperationFailure, match="cannot be reached: ") as caught:
             request("a service", "GET", f"http://127.0.0.1:{server.server_port}/p", {}, 5)
     finally:
         server.stop(timeout=0)
-    assert str(caught.value).partition("asked: ")[2].startswith(why)
+    assert str(caught.value).partition("reached: ")[2].startswith(why)
     assert isinstance(caught.value.__cause__, HTTPException)
 
 

@@ -34,7 +34,7 @@ def test_prepared(given, prepared):
     [
         ("\u0007", "control character"),
         ("a\x7fb", "control character"),
-        ("\u0627\u0031", "does not begin and end so"),
+        ("\u0627\u0031", "but its first or last character is not"),
         ("\u0627a\u0628", "mixes"),
         ("\ue000", "private use"),
         ("\ufffd", "not for plain text"),

@@ -403,22 +403,22 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
     gevent.sleep(0)
     asking[0].kill()
     assert [each.get() for each in asking[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
-    assert repr(keys) == "<ScramKeys 1 kept>" and not keys._under_way
+    assert repr(keys) == "<ScramKeys 1 cached>" and not keys._derivations
     for number in range(7):
         keys.derive("sha256", b"p", b"%d" % number, 4096)
-        assert repr(keys) == f"<ScramKeys {number + 2} kept>"
+        assert repr(keys) == f"<ScramKeys {number + 2} cached>"
     keys.derive("sha256", b"p", b"s", 4096)
     assert len(derived) == 8
     keys.derive("sha256", b"p", b"7", 4096)
-    assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 kept>"
+    assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    keys._under_way["sha256", b"p", b"s", 4096] = Mock()  # the parent's, which does not end here
+    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # the parent's, which does not end here
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):
         with pytest.raises(ValueError):
             keys.derive("sha256", b"p", b"x", 1)
-        assert not keys._under_way
+        assert not keys._derivations
 
 
 @pytest.mark.parametrize(
