@@ -1,1 +1,1 @@
-"""Client-side encryption over libmongocrypt: its state machine, the I/O that this asks for, and the keys."""
+"""Client-side encryption over libmongocrypt: the state machine, its I/O, and the data keys."""

@@ -23,12 +23,12 @@ from gmongo.wire.message import Buffer
 class Encrypter:
     """Encrypts the commands of a client, and decrypts the replies.
 
-    :param client: the client, which owns this.
-    :param options: what it is to do.
-    :param new_client: makes a further client, for the key vault and for the schemas of collections.
-    :param new_silent_client: makes one of which nothing is seen, for mongocryptd: that is asked in plaintext.
-    :param construction: the arguments that another client like this one is made with.
-    :raises EncryptionError: libmongocrypt refuses the options.
+    :param client: the client, which owns the encrypter.
+    :param options: the options of automatic encryption.
+    :param new_client: creates a further client, for the key vault and for the schemas of collections.
+    :param new_silent_client: creates a client without events and logs for mongocryptd, which receives plaintext.
+    :param construction: the arguments that create an equal client.
+    :raises EncryptionError: libmongocrypt rejects the options.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Encrypter:
         self._machine = Machine(self._handle, _Servers(self), Kms(options._kms_tls, options._kms_connect_callback))
 
     def encrypt(self, database: str, command: bytes, deadline: float | None) -> bytes:
-        """Encrypt a command; what needs no encryption stays as it is."""
+        """Encrypt a command. Return a command that needs no encryption unchanged."""
         if not self._encrypts:
             return command
 
@@ -65,7 +65,7 @@ class Encrypter:
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
-        """Decrypt a reply; None if there is nothing to decrypt in it."""
+        """Decrypt a reply; None if the reply has no encrypted fields."""
 
         def make(new: Callable[[], Native]) -> Native:
             return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
@@ -74,22 +74,22 @@ class Encrypter:
         return None if decrypted == reply else decrypted
 
     def encrypted_fields(self, namespace: str) -> Document | None:
-        """Those that the options name for a collection."""
-        found: Document | None = self.options._encrypted_fields_map.get(namespace)
-        return found
+        """Return the encrypted fields of a collection in ``encrypted_fields_map``, or None."""
+        fields: Document | None = self.options._encrypted_fields_map.get(namespace)
+        return fields
 
     # Clients
 
     def key_vault(self) -> KeyVault:
-        """The key vault."""
+        """Return the key vault."""
         client = self.options._key_vault_client or self.other_client()
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
     def other_client(self) -> Client:
-        """A client for the same deployment: the same one, if it has connections without limit, or one beside it.
+        """Return a client for the same deployment: the client itself if its pool is unlimited, or a second client.
 
-        An operation asks through it while it holds a connection. In one limited pool all connections could be held by
-        operations that wait for a second one.
+        An operation uses the second client while it has a connection checked out. In one limited pool, operations that
+        wait for a second connection could check out all connections.
         """
         client = self._client()
         if client is None:
@@ -97,19 +97,19 @@ class Encrypter:
         if self._is_unlimited:
             return client
         if self._internal is None:
-            own = ("auto_encryption_opts", "minpoolsize")
-            like = {name: value for name, value in self._construction.items() if name.lower() not in own}
+            replaced = ("auto_encryption_opts", "minpoolsize")
+            like = {name: value for name, value in self._construction.items() if name.lower() not in replaced}
             self._internal = self._new_client(**like, minPoolSize=0)
         return self._internal
 
     def analysed(self, database: str, command: bytes) -> bytes:
-        """What the process for query analysis makes of a command."""
+        """Return a command with the marks of mongocryptd."""
         if self._mongocryptd is None:
             raise EncryptionError(RuntimeError("libmongocrypt asks for an analysis that the options rule out"))
         return self._mongocryptd.analysed(database, command)
 
     def close(self) -> None:
-        """Forget the keys, and close the clients that were made for this."""
+        """Discard the keys, and close the clients that the encrypter created."""
         self._handle.close()
         internal, self._internal = self._internal, None
         for each in (internal, self._mongocryptd):
@@ -118,14 +118,14 @@ class Encrypter:
 
 
 class _Servers:
-    """What the state machine asks of servers."""
+    """Requests of the state machine to servers."""
 
     def __init__(self, encrypter: Encrypter) -> None:
         self._encrypter = weakref.proxy(encrypter)
 
     def keys(self, filter: bytes) -> list[bytes]:
-        found: list[bytes] = self._encrypter.key_vault().keys(filter)
-        return found
+        keys: list[bytes] = self._encrypter.key_vault().keys(filter)
+        return keys
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
         client = self._encrypter.other_client()
@@ -133,5 +133,5 @@ class _Servers:
             return [bson.encode(each) for each in cursor]
 
     def analysed(self, database: str, command: bytes) -> bytes:
-        found: bytes = self._encrypter.analysed(database, command)
-        return found
+        reply: bytes = self._encrypter.analysed(database, command)
+        return reply

@@ -1,4 +1,4 @@
-"""Collections for Queryable Encryption, which have two others beside them, and an index.
+"""Collections for Queryable Encryption: each has two state collections and an index.
 
 Source: Client Side Encryption, "Queryable Encryption Create and Drop Collection Helpers".
 """
@@ -44,7 +44,7 @@ class Database(Protocol):
 
 
 def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
-    """The names of the collections beside one."""
+    """Return the names of the state collections of a collection."""
     return (
         encrypted_fields.get("escCollection") or f"enxcol_.{name}.esc",
         encrypted_fields.get("ecocCollection") or f"enxcol_.{name}.ecoc",
@@ -52,18 +52,18 @@ def state_collections(name: str, encrypted_fields: Document) -> tuple[str, str]:
 
 
 class _CreateStateCollection(WriteCommand):
-    """Create a collection beside one for Queryable Encryption, if the server has that."""
+    """Create a state collection for Queryable Encryption."""
 
     def command(self, hello: Hello) -> DocumentDict:
         """Build the command.
 
         :raises ConfigurationError: the server is older than MongoDB 7.0.
         """
-        needed = wire_versions.QUERYABLE_ENCRYPTION
-        if hello.max_wire_version < needed:
+        required = wire_versions.QUERYABLE_ENCRYPTION
+        if hello.max_wire_version < required:
             raise ConfigurationError(
                 "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
-                f"Encryption. (It has the wire version {hello.max_wire_version}, and {needed} is needed.)"
+                f"Encryption. (The server has wire version {hello.max_wire_version}. {required} is required.)"
             )
         return super().command(hello)
 
@@ -71,7 +71,7 @@ class _CreateStateCollection(WriteCommand):
 def create_state_collections(
     database: Database, name: str, encrypted_fields: Document, session: SessionHandle | None
 ) -> None:
-    """Create the collections beside one that is about to be created.
+    """Create the state collections before their collection.
 
     :raises ConfigurationError: the server is older than MongoDB 7.0.
     """
@@ -81,16 +81,16 @@ def create_state_collections(
 
 
 def encrypted_fields_of(database: Database, name: str, session: SessionHandle | None, *, ask: bool) -> Document | None:
-    """What the options of the client say of a collection, or the server.
+    """Return the encrypted fields of a collection from the client options or from the server.
 
-    :param ask: whether to ask the server, if the options say nothing.
-    :raises InvalidOperation: the client is another library's.
+    :param ask: True to query the server if the client options do not name the collection.
+    :raises InvalidOperation: the client belongs to another library.
     """
     encrypter = parts_of(database.client)._encrypter
     if encrypter is None:
         return None
-    found: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
-    if found is None and ask:
+    fields: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")
+    if fields is None and ask:
         for each in database.list_collections(session, {"name": name}):
-            found = (each.get("options") or {}).get("encryptedFields")
-    return found
+            fields = (each.get("options") or {}).get("encryptedFields")
+    return fields

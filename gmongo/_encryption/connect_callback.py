@@ -1,4 +1,4 @@
-"""Connections to key management services that the application makes, and those through an HTTP proxy."""
+"""Connections to key management services (KMS) by a callback of the application or through an HTTP proxy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _END = b"\r\n\r\n"
 
 @dataclass(frozen=True)
 class KMSConnectContext:
-    """What a ``kms_connect_callback`` is to connect to.
+    """Target of a ``kms_connect_callback``.
 
-    :param host: of the key management service. TLS verifies that it is this one.
-    :param port: of it.
-    :param timeout: seconds that the connection may take: ten, or what is left of the operation's time limit.
+    :param host: the host of the key management service. TLS verifies this name.
+    :param port: the port of the key management service.
+    :param timeout: the limit of the connection attempt in seconds: ten, or the rest of the operation's timeout.
     """
 
     host: str
@@ -37,8 +37,8 @@ class KMSConnectContext:
 
 
 KMSConnectCallback = Callable[[KMSConnectContext], socket.socket]
-"""Connects to the host and port of a :class:`KMSConnectContext`, in a greenlet of its own, and returns the socket.
-gmongo begins TLS on it and closes it. What it raises is an error of the network: libmongocrypt may have it tried again.
+"""Connects to the host and port of a :class:`KMSConnectContext` in a separate greenlet, and returns the socket. gmongo
+starts TLS on the socket and closes it. An exception counts as a network error, after which libmongocrypt may retry.
 """
 
 
@@ -47,14 +47,14 @@ class HTTPProxyKMSConnect:
 
         AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
 
-    TLS with the service goes through the proxy, which cannot read it.
+    The proxy cannot read the TLS stream of the service.
 
-    :param proxy_url: ``http://`` or ``https://``, with a user and a password if the proxy wants them, and a port (80 or
-        443 by default).
-    :param ssl_context: for TLS with the proxy; None takes the authorities that the system knows.
-    :param headers: further headers of the request.
-    :raises TypeError: `proxy_url` is no string.
-    :raises ConfigurationError: it is none of a proxy, or a header is not allowed.
+    :param proxy_url: an ``http://`` or ``https://`` URL, with an optional user, password, and port (80 or 443 by
+        default).
+    :param ssl_context: for TLS with the proxy; None (the default) uses the certificate authorities of the system.
+    :param headers: further headers of the CONNECT request; None (the default) adds no header.
+    :raises TypeError: `proxy_url` is not a string.
+    :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header is not allowed.
     """
 
     @forgets_locals
@@ -67,7 +67,7 @@ class HTTPProxyKMSConnect:
             parts = urlsplit(proxy_url)
             port = parts.port
         except ValueError as error:
-            raise ConfigurationError(f"proxy_url is no URL: {error}") from None
+            raise ConfigurationError(f"proxy_url is not a URL: {error}") from None
         if parts.scheme not in ("http", "https"):
             raise ConfigurationError("proxy_url must begin with http:// or https://")
         if not parts.hostname:
@@ -92,7 +92,7 @@ class HTTPProxyKMSConnect:
     def __call__(self, context: KMSConnectContext) -> socket.socket:
         """Connect, and return the socket.
 
-        :raises OSError: the proxy cannot be reached or refuses.
+        :raises OSError: the proxy is unreachable or refuses the connection.
         """
         with Timeout(context.timeout, TimeoutError(f"the proxy took more than {context.timeout:.3g} seconds")):
             plain = socket.create_connection(self._address)
@@ -118,10 +118,10 @@ class HTTPProxyKMSConnect:
         lines += [f"{name}: {value}" for name, value in self._headers.items()]
         sock.sendall("\r\n".join(lines).encode("latin-1") + _END)
         answer = b""
-        while not answer.endswith(_END):  # byte by byte, as what follows is not the proxy's
+        while not answer.endswith(_END):  # byte by byte: the service sends the following bytes
             piece = sock.recv(1)
             if not piece or len(answer) > _LONGEST_ANSWER:
-                raise OSError("the proxy did not answer CONNECT as it should")
+                raise OSError("the proxy sent a malformed answer to CONNECT")
             answer += piece
         status = answer.split(b"\r\n", 1)[0].decode("latin-1")
         if status.split(" ")[1:2] != ["200"]:
@@ -137,7 +137,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the value of the proxy header {name} is not allowed")
         if name.lower() == "host":
-            raise ConfigurationError("the header Host is that of the key management service")
+            raise ConfigurationError("the header Host must name the key management service")
     return dict(headers)
 
 
@@ -148,7 +148,7 @@ def _usual_context() -> ssl.SSLContext:
 
 
 def _bridge(secure: socket.socket) -> socket.socket:
-    """A plain socket whose bytes go through one with TLS, as TLS with the service begins inside of it."""
+    """Return a plain socket whose bytes travel through a TLS socket, as TLS with the service begins inside it."""
     ours, theirs = socket.socketpair()
 
     def pass_on(source: socket.socket, target: socket.socket) -> None:

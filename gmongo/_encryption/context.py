@@ -1,4 +1,4 @@
-"""One use of libmongocrypt. Short steps are taken at once, long ones in the thread pool of the hub."""
+"""One use of libmongocrypt. Short steps run in the calling greenlet, long steps in the thread pool of the hub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.errors import EncryptionError
 
 T = TypeVar("T")
 
-# A step that works on less takes a few milliseconds at most, whatever is in it.
+# A step on fewer bytes takes a few milliseconds at most.
 AT_ONCE_BELOW = 16 * 1024
 
 
@@ -24,17 +24,17 @@ Make = Callable[[Callable[[], Native]], Native]
 
 
 class Context:
-    """A context of libmongocrypt, which is closed once, when neither a greenlet nor a thread uses it.
+    """Context of libmongocrypt. It is closed once, when no greenlet and no thread uses it.
 
-    :param handle: of the open library.
-    :param make: makes the context of pymongocrypt's out of a ``mongocrypt_ctx_t``, which is its own from then on. It is
-        given a function for that, to be called when all else is ready.
-    :param size: of what it works on, in bytes.
+    :param handle: the handle of the open library.
+    :param make: creates the pymongocrypt context from a ``mongocrypt_ctx_t``, which the context then owns. Its argument
+        is a function that returns the ``mongocrypt_ctx_t``. `make` calls the function last.
+    :param size: the size of the input in bytes.
     """
 
     def __init__(self, handle: Handle, make: Make, size: int) -> None:
         self._handle = handle
-        self._crypt = handle.crypt()  # which must outlive the context
+        self._crypt = handle.crypt()  # must outlive the context
         self._make = make
         self._native: Native = None
         self._pointer: Native = None
@@ -67,26 +67,26 @@ class Context:
         self._handle.log()
 
     def close(self) -> None:
-        """Close it, at once. Only its last user may do that."""
+        """Close the context. Only its last user may call this."""
         native, self._native = self._native, None
         if native is not None:
             native._close()
 
     @property
     def native(self) -> Native:
-        """The context of pymongocrypt's."""
+        """The pymongocrypt context."""
         return self._native
 
     @property
     def database(self) -> str:
-        """The database whose collections it asks about, which need not be that of the command."""
+        """The database of the requested collections, which may differ from the database of the command."""
         name: bytes = ffi.string(lib.mongocrypt_ctx_mongo_db(self._pointer))
         return name.decode()
 
     def step(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do something with libmongocrypt.
+        """Run a step of libmongocrypt.
 
-        :raises EncryptionError: it failed.
+        :raises EncryptionError: the step failed.
         """
         outcome = self._in_pool(work, arguments) if self.long else _outcome_of(work, arguments)
         try:
@@ -96,11 +96,11 @@ class Context:
                 raise EncryptionError(outcome) from outcome
             return outcome
         finally:
-            del outcome  # an error refers to this frame
+            del outcome  # an error references this frame
 
     def _in_pool(self, work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-        """Do it in a thread. If this greenlet is interrupted meanwhile, the context is left to the thread to close."""
-        # Both sides take one when they are done, each in one step of the interpreter.
+        """Run a step in a thread. If this greenlet is interrupted meanwhile, the thread closes the context."""
+        # Both sides pop one token at their end. Each pop is atomic.
         tokens = ["last", "first"]
 
         def in_thread() -> T | Exception | None:
@@ -111,19 +111,19 @@ class Context:
                 self.close()
             return outcome
 
-        waiting = get_hub().threadpool.spawn(in_thread)  # what is thrown in here comes before it begins
+        waiting = get_hub().threadpool.spawn(in_thread)  # an exception thrown into this call precedes the step
         try:
             outcome: T | Exception = waiting.get()
             return outcome
         except BaseException:
             self._left_to_thread = True
-            if tokens.pop() == "last":  # it has just been done
+            if tokens.pop() == "last":  # the thread has just ended
                 self._left_to_thread = False
             raise
 
 
 def _outcome_of(work: Callable[..., T], arguments: tuple[object, ...]) -> T | Exception:
-    """What a step returns, or raises."""
+    """Return the result of a step, or the exception that it raised."""
     try:
         return work(*arguments)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Credentials of KMS providers that are asked for when they are needed: of AWS, Azure and Google Cloud."""
+"""On-demand credentials of KMS providers: AWS, Azure and Google Cloud."""
 
 from __future__ import annotations
 
@@ -12,62 +12,62 @@ from gmongo.errors import ConfigurationError
 from gmongo.wire.limit import remaining
 
 _TIMEOUT = 10.0  # seconds
-_VALID_FOR = 60.0  # seconds, at least, or another token is fetched
+_VALID_FOR = 60.0  # the minimum remaining validity of a cached token, in seconds
 _AZURE = "http://169.254.169.254"
 _AZURE_QUERY = "api-version=2018-02-01&resource=https%3A%2F%2Fvault.azure.net"
 _GOOGLE = "metadata.google.internal"
 
 
 class OnDemand:
-    """Fetches credentials.
+    """Source of on-demand credentials.
 
-    :param providers: of these, which are named in ``kms_providers`` without credentials.
+    :param providers: the providers without credentials in ``kms_providers``.
     """
 
     def __init__(self, providers: tuple[str, ...]) -> None:
         self._providers = providers
         self._aws = AwsCredentialsCache()
-        self._azure = "", 0.0  # the token, and until when it is valid
+        self._azure = "", 0.0  # the token, and the time of its expiration
 
     def __repr__(self) -> str:
         return f"<OnDemand {', '.join(self._providers)}>"
 
     def find(self, deadline: float | None) -> DocumentDict:
-        """The credentials of all of them, as libmongocrypt takes them.
+        """Return the credentials of all providers in the format of libmongocrypt.
 
-        :param deadline: when they must be there.
-        :raises OperationFailure: a service does not give any.
+        :param deadline: the deadline of the requests.
+        :raises OperationFailure: a service returns no credentials.
         """
         fetch = {"aws": self._of_aws, "azure": self._of_azure, "gcp": self._of_google}
         return {provider: fetch[provider](deadline) for provider in self._providers}
 
     def _of_aws(self, deadline: float | None) -> dict[str, str]:
         try:
-            found = self._aws.find()
+            aws = self._aws.find()
         except ConfigurationError as error:
             raise ConfigurationError(str(error).replace("authMechanism MONGODB-AWS", 'kms_providers["aws"]')) from None
-        credentials = {"accessKeyId": found.key_id, "secretAccessKey": found.secret}
-        return credentials if found.token is None else {**credentials, "sessionToken": found.token}
+        credentials = {"accessKeyId": aws.key_id, "secretAccessKey": aws.secret}
+        return credentials if aws.token is None else {**credentials, "sessionToken": aws.token}
 
     def _of_azure(self, deadline: float | None) -> dict[str, str]:
         began = _clock.monotonic()
         token, valid_until = self._azure
         if valid_until - began <= _VALID_FOR:
-            what = "the Azure metadata service"
+            service = "the Azure metadata service"
             base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
             url = f"{base}/metadata/identity/oauth2/token?{_AZURE_QUERY}"
             headers = {"Metadata": "true", "Accept": "application/json"}
-            reply = request_json(what, "GET", url, headers, _seconds(deadline))
-            token, lifetime = text_field(what, reply, "access_token", "expires_in")
+            reply = request_json(service, "GET", url, headers, _seconds(deadline))
+            token, lifetime = text_field(service, reply, "access_token", "expires_in")
             self._azure = token, began + (float(lifetime) if lifetime.isdecimal() else 0.0)
         return {"accessToken": token}
 
     def _of_google(self, deadline: float | None) -> dict[str, str]:
-        what = "the Google Cloud metadata service"
+        service = "the Google Cloud metadata service"
         host = os.environ.get("GCE_METADATA_HOST") or _GOOGLE
         url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
-        reply = request_json(what, "GET", url, {"Metadata-Flavor": "Google"}, _seconds(deadline))
-        return {"accessToken": text_field(what, reply, "access_token")[0]}
+        reply = request_json(service, "GET", url, {"Metadata-Flavor": "Google"}, _seconds(deadline))
+        return {"accessToken": text_field(service, reply, "access_token")[0]}
 
 
 def _seconds(deadline: float | None) -> float:

@@ -11,13 +11,13 @@ from gmongo.wire.message import HEADER_SIZE
 _INT32 = struct.Struct("<i")
 _ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
-_LONGEST_NAME = 64  # of a sequence of documents, with its end
+_LONGEST_NAME = 64  # of a document sequence, including the zero byte
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:
-    """The command in a message as one document, with the documents that travel beside it as arrays in it.
+    """Return the command of a message as one document, with its document sequences as arrays.
 
-    :param buffers: of an OP_MSG that gmongo has made.
+    :param buffers: the buffers of an OP_MSG that gmongo has created.
     """
     message = memoryview(b"".join(buffers))[HEADER_SIZE + _FLAGS_SIZE :]
     fields: list[bytes | memoryview] = []

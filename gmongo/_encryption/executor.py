@@ -1,4 +1,4 @@
-"""The executor of a client that encrypts. Other clients have none of this on their way."""
+"""Executor of a client with automatic encryption. Other clients do not import this module."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gmongo.sdam.topology import Topology
 
 
 class EncryptingExecutor(Executor):
-    """Runs operations with encryption around them.
+    """Executor that encrypts commands and decrypts replies.
 
-    :param encrypter: of the client. The further parameters are those of all executors.
+    :param encrypter: the encrypter of the client. See Executor for the other parameters.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Explicit encryption and decryption, and what is done with data keys, on encoded documents."""
+"""Explicit encryption and decryption, and operations on data keys, with encoded documents."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gmongo._encryption.machine import Machine
 from gmongo.errors import EncryptionError, PyMongoError
 from gmongo.execution.deadline import until
 
-# With these, a small value becomes an index of hundreds of tokens.
+# Other algorithms expand a small value to an index of hundreds of tokens.
 _LIGHT = ("AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic", "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "Indexed", "Unindexed")
 
 
 class _Encoder:
-    """What pymongocrypt encodes documents with."""
+    """Encoder that pymongocrypt requires."""
 
     bson_encode = staticmethod(bson.encode)
 
 
 class Explicit:
-    """Encrypts and decrypts values.
+    """Explicit encryption and decryption of values.
 
-    :param settings: of the library.
-    :param keys: the key vault.
-    :param tls: with each KMS provider.
-    :param connect_callback: of the application, for connections to them.
-    :raises EncryptionError: libmongocrypt refuses the settings.
+    :param settings: the settings of libmongocrypt.
+    :param keys: the key vault collection.
+    :param tls: the TLS settings of each KMS provider.
+    :param connect_callback: the callback of the application for connections to KMS providers.
+    :raises EncryptionError: libmongocrypt rejects the settings.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Explicit:
         self._machine = Machine(opened(settings), self._vault, Kms(tls, connect_callback))
 
     def close(self) -> None:
-        """Forget the keys."""
+        """Discard the keys."""
         self._machine.handle.close()
 
     def encrypt(
@@ -81,7 +81,7 @@ class Explicit:
         key_alt_names: Sequence[str] | None,
         key_material: bytes | None,
     ) -> Binary:
-        """Make a data key and insert it; returns its ``_id``."""
+        """Create a data key, insert it, and return its ``_id``."""
 
         def make(new: Callable[[], Native]) -> Native:
             names = [bson.encode({"keyAltName": each}) for each in key_alt_names or ()]
@@ -98,26 +98,26 @@ class Explicit:
             raise EncryptionError(error) from error
 
     def rewrap(self, filter: Document, provider: str | None, master_key: Document | None) -> list[Document]:
-        """The data keys that match, encrypted anew."""
+        """Encrypt matching data keys again, and return them."""
 
         def make(new: Callable[[], Native]) -> Native:
             providers = self._machine.kms_providers
             return contexts.RewrapManyDataKeyContext(new(), providers, filter, provider, master_key, _Encoder)
 
-        found = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
-        return [] if found is None else list(bson.decode(found, RAW)["v"])
+        keys = self._machine.run(make, 0, self._executor.deadline(), heavy=True)
+        return [] if keys is None else list(bson.decode(keys, RAW)["v"])
 
     def _run(self, make: Make, size: int, *, heavy: bool = False, deadline: float | None = None) -> bytes:
-        found = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
-        if found is None:
+        result = self._machine.run(make, size, deadline or self._executor.deadline(), heavy=heavy)
+        if result is None:
             raise EncryptionError(ValueError("libmongocrypt had nothing to do"))
-        return found
+        return result
 
 
 def opened(settings: Settings) -> Handle:
-    """An open library.
+    """Return an open library.
 
-    :raises EncryptionError: libmongocrypt refuses the settings.
+    :raises EncryptionError: libmongocrypt rejects the settings.
     """
     try:
         return Handle(settings)

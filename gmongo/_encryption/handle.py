@@ -1,4 +1,4 @@
-"""An open libmongocrypt: the options it has been given, its caches of keys and schemas, and what it has to log."""
+"""Handle of an open libmongocrypt: its options, its caches of keys and schemas, and its log messages."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from gmongo.events import log
 
 _LEVELS = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
 _LOG_FUNCTION = "void(*)(mongocrypt_log_level_t, const char*, uint32_t, void*)"
-_MOST_MESSAGES = 100  # which are kept until they are passed on
+_MOST_MESSAGES = 100  # maximum number of buffered log messages
 _ON_DEMAND = ("aws", "gcp", "azure")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What libmongocrypt is told at construction.
+    """Settings of libmongocrypt.
 
-    :param kms_providers: credentials of each KMS provider.
-    :param key_expiration_ms: how long a data key is kept, in milliseconds; 0 is for ever, None is a minute.
+    :param kms_providers: the credentials of each KMS provider.
+    :param key_expiration_ms: the cache lifetime of a data key in milliseconds; 0 is unlimited, None is one minute.
     :param schema_map: the schemas of collections, by namespace.
     :param encrypted_fields_map: the encrypted fields of collections, by namespace.
-    :param bypass_query_analysis: whether commands are not analysed.
-    :param analyses: whether a library for query analysis (crypt_shared) is looked for.
-    :param crypt_shared_lib_path: where it is; None is where the system looks for libraries.
-    :param crypt_shared_lib_required: whether it has to be there.
+    :param bypass_query_analysis: True to skip the analysis of commands.
+    :param analyses: True to search for a query analysis library (crypt_shared).
+    :param crypt_shared_lib_path: the path of crypt_shared; None uses the library search path of the system.
+    :param crypt_shared_lib_required: True if a missing crypt_shared library is an error.
     """
 
     kms_providers: Document = field(repr=False)
@@ -56,16 +56,16 @@ class Settings:
 
     @property
     def on_demand(self) -> tuple[str, ...]:
-        """The providers whose credentials are asked for when they are needed."""
+        """The KMS providers with on-demand credentials."""
         return tuple(name for name in _ON_DEMAND if self.kms_providers.get(name) == {})
 
 
 class Handle:
-    """An open libmongocrypt. It is closed when nothing uses it any more.
+    """Open libmongocrypt, which closes when its last user is done.
 
-    :raises ConfigurationError: there is no libmongocrypt.
-    :raises ValueError: an option has a wrong value; :class:`TypeError` if it has the wrong type.
-    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt refuses the options.
+    :raises ConfigurationError: libmongocrypt is not installed.
+    :raises ValueError: an option has an invalid value; :class:`TypeError` if it has an invalid type.
+    :raises pymongocrypt.errors.MongoCryptError: libmongocrypt rejects the options.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -73,22 +73,22 @@ class Handle:
         self.settings = settings
         self._messages: deque[tuple[int, str]] = deque(maxlen=_MOST_MESSAGES)
         self._log_function: Native = ffi.callback(_LOG_FUNCTION, _listener(self._messages))
-        self._parents: Native = None  # a forked child's copy of its parent's
+        self._parents: Native = None  # in a forked child, the handle of the parent
         self._crypt: Native = self._open()
         register_after_fork(self)
 
     @property
     def crypt_shared_version(self) -> str | None:
-        """The version of the library for query analysis; None if it was not found."""
-        found = lib.mongocrypt_crypt_shared_lib_version_string(self.crypt(), ffi.NULL)
-        return None if found == ffi.NULL else ffi.string(found).decode()
+        """The version of the query analysis library, or None without one."""
+        version = lib.mongocrypt_crypt_shared_lib_version_string(self.crypt(), ffi.NULL)
+        return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """The ``mongocrypt_t``, opened again in a forked child.
+        """Return the ``mongocrypt_t``; a forked child opens a new one.
 
-        A thread of the parent's may have held one of its locks when the child was made, for ever.
+        A thread of the parent may have locked the handle at the fork, and would never unlock it in the child.
 
-        :raises InvalidOperation: it was closed.
+        :raises InvalidOperation: the handle is closed.
         """
         if self._crypt is None:
             if self._parents is None:
@@ -97,23 +97,23 @@ class Handle:
         return self._crypt
 
     def context(self, crypt: Native) -> Native:
-        """A new ``mongocrypt_ctx_t``, which must not outlive `crypt`."""
-        found = lib.mongocrypt_ctx_new(crypt)
-        if found == ffi.NULL:
+        """Return a new ``mongocrypt_ctx_t``, which must not outlive `crypt`."""
+        context = lib.mongocrypt_ctx_new(crypt)
+        if context == ffi.NULL:
             raise _error_of(crypt)
-        return found
+        return context
 
     def close(self) -> None:
-        """Forget the keys, as soon as those that use them now are done."""
+        """Discard the keys when their present users are done."""
         self._crypt = self._parents = None
 
     def mark_forked(self) -> None:
-        """In a forked child."""
+        """Record a fork, in the child process."""
         if self._crypt is not None:
             self._parents, self._crypt = self._crypt, None
 
     def log(self) -> None:
-        """Pass on what libmongocrypt has said, which may have been in another thread."""
+        """Log the messages of libmongocrypt, which may come from another thread."""
         while self._messages:
             level, message = self._messages.popleft()
             safely(log.encryption_log.log, level, "libmongocrypt: %s", printable(message))
@@ -132,9 +132,9 @@ class Handle:
         self._configure(crypt, checked)
         _must(crypt, lib.mongocrypt_init(crypt))
         self.log()
-        found = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
-        if chosen.crypt_shared_lib_required and found == ffi.NULL:
-            # From another path, which the user gave, libmongocrypt itself would have refused to go on without it.
+        version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
+        if chosen.crypt_shared_lib_required and version == ffi.NULL:
+            # With a path from the application, libmongocrypt itself would have raised an error.
             raise MongoCryptError(
                 "crypt_shared_lib_required=True, but the crypt_shared library could not be loaded from the system's "
                 "search path for libraries"
@@ -142,7 +142,7 @@ class Handle:
         return crypt
 
     def _configure(self, crypt: Native, checked: MongoCryptOptions) -> None:
-        """Set the options of a handle that is not initialized yet."""
+        """Set the options of a handle before its initialization."""
         chosen = self.settings
 
         def must(success: object) -> None:
@@ -182,7 +182,7 @@ def _must(crypt: Native, success: object) -> None:
 
 
 def _checkable(kms_providers: Document) -> DocumentDict:
-    """Without access tokens, which libmongocrypt takes, and pymongocrypt does not know."""
+    """Return the providers without access tokens, which libmongocrypt accepts and pymongocrypt rejects."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields
         for name, fields in kms_providers.items()

@@ -1,7 +1,7 @@
-"""The cryptography that libmongocrypt asks for, when it was built without its own.
+"""Cryptography functions for a libmongocrypt that was built without cryptography.
 
-Large data is worked on in pieces. A worker thread lets go of the interpreter between them, or the loop of the main
-thread would wait for it.
+The functions process large data in pieces. Between pieces, a worker thread releases the GIL for the event loop of the
+main thread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHUNK_SIZE = 64 * 1024
-# A thread that has worked for so long stands back for so long, in seconds. Only to let go of the interpreter is not
-# enough: the thread would have taken it again before another one woke up.
+# After working for _TURN seconds, a thread sleeps for _REST seconds. Releasing the GIL without a sleep is not enough:
+# the thread would take the GIL again before another thread wakes up.
 _TURN = 0.001
 _REST = 0.00005
 
 _pause: Callable[[float], None] = get_original("time", "sleep")
 _identity: Callable[[], int] = get_original("_thread", "get_ident")
-# The threads that work for a loop, and since when each has had its turn.
+# Worker threads, and the time at which the turn of each began.
 _turns: dict[int, float] = {}
 
 _CIPHER = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_binary_t*, \
@@ -38,25 +38,25 @@ _HMAC = "bool(*)(void*, mongocrypt_binary_t*, mongocrypt_binary_t*, mongocrypt_b
 
 
 def in_worker(work: Callable[[], T]) -> T:
-    """Run `work` in a thread that has no loop, with pauses in which the loops of others run."""
-    me = _identity()
-    _turns[me] = _clock.monotonic()
+    """Run `work` in a worker thread, with pauses for the event loops of other threads."""
+    thread = _identity()
+    _turns[thread] = _clock.monotonic()
     try:
         return work()
     finally:
-        del _turns[me]
+        del _turns[thread]
 
 
 def _rest() -> None:
-    me = _identity()
-    since = _turns.get(me)
+    thread = _identity()
+    since = _turns.get(thread)
     if since is not None and _clock.monotonic() - since > _TURN:
         _pause(_REST)
-        _turns[me] = _clock.monotonic()
+        _turns[thread] = _clock.monotonic()
 
 
 def install(crypt: Native) -> bool:
-    """Give libmongocrypt its cryptography; False if it does not take it."""
+    """Install the cryptography functions. Return False if libmongocrypt rejects them."""
     return bool(
         lib.mongocrypt_setopt_crypto_hooks(
             crypt, _CBC_ENCRYPT, _CBC_DECRYPT, secure_random, _HMAC_512, _HMAC_256, sha_256, ffi.NULL
@@ -71,8 +71,8 @@ def _view(binary: Native) -> Native:
 
 
 def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """A function of C's. It returns whether all went well; what went wrong is in its last argument, without a
-    traceback, which could show secrets.
+    """Return a C function that returns True for success. It stores an error in its last argument without a traceback,
+    which could contain secrets.
     """
 
     def call(_context: Native, *arguments: Native) -> bool:

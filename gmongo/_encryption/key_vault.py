@@ -1,4 +1,4 @@
-"""The key vault: the collection that holds the data keys. Reads and writes of it are confirmed by a majority."""
+"""The key vault: the collection of the data keys, with read concern and write concern majority."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Keys(Protocol):
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
-    """The names of the database and of the collection.
+    """Return the names of the database and of the collection.
 
-    :raises TypeError: it is no string.
-    :raises ConfigurationError: it is not two names with a dot between them.
+    :raises TypeError: `namespace` is not a string.
+    :raises ConfigurationError: `namespace` is not two names with a dot between them.
     """
     if not isinstance(namespace, str):
         raise TypeError(f"key_vault_namespace must be a string, not {type(namespace).__name__}")
@@ -60,9 +60,9 @@ def split_namespace(namespace: str) -> tuple[str, str]:
 
 
 def key_vault(client: Client, namespace: str) -> Any:
-    """The collection of the keys, whose documents are left encoded.
+    """Return the collection of the keys, with raw documents.
 
-    :raises ConfigurationError: the namespace is none.
+    :raises ConfigurationError: `namespace` is not a namespace.
     """
     database, collection = split_namespace(namespace)
     return client[database][collection].with_options(
@@ -71,16 +71,16 @@ def key_vault(client: Client, namespace: str) -> Any:
 
 
 class KeyVault:
-    """What the state machine asks of a key vault.
+    """Requests of the state machine to a key vault.
 
-    :param collection: of the keys.
+    :param collection: the collection of the keys.
     """
 
     def __init__(self, collection: Keys) -> None:
         self.collection = collection
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """The keys that match, encoded."""
+        """Return the matching keys, encoded."""
         with self.collection.find(RawBSONDocument(filter)) as cursor:
             return [key.raw for key in cursor]
 
@@ -92,9 +92,9 @@ class KeyVault:
         return name
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """Not asked for in explicit encryption."""
+        """Raise NotImplementedError: explicit encryption does not call this."""
         raise NotImplementedError
 
     def analysed(self, database: str, command: bytes) -> bytes:
-        """Not asked for in explicit encryption."""
+        """Raise NotImplementedError: explicit encryption does not call this."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Requests to key management services: over TLS, each on a connection of its own, with limits of time."""
+"""Requests to key management services (KMS): over TLS, on separate connections, with timeouts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PORT, _KMIP_PORT = 443, 5696
 
 
 class Kms:
-    """Asks key management services.
+    """Client of key management services.
 
-    :param tls: of each provider.
-    :param connect_callback: of the application, makes the TCP connections; None is gmongo itself.
+    :param tls: the TLS settings of each provider.
+    :param connect_callback: creates the TCP connections; None lets gmongo create them.
     """
 
     def __init__(self, tls: KmsTls, connect_callback: Callable[[KMSConnectContext], object] | None) -> None:
@@ -37,12 +37,12 @@ class Kms:
         self._callback = connect_callback
 
     def complete(self, request: Native, deadline: float | None) -> None:
-        """Send one request and give libmongocrypt the answer; or tell it of a failure, after which it may try again.
+        """Send one request, and pass the answer to libmongocrypt. Report a failure, after which it may retry.
 
         :param request: a ``MongoCryptKmsContext``.
-        :param deadline: when the answer must be there.
-        :raises NetworkTimeout: it is not there in time.
-        :raises EncryptionError: libmongocrypt does not try again, or makes nothing of the answer.
+        :param deadline: the deadline of the answer.
+        :raises NetworkTimeout: the answer did not arrive in time.
+        :raises EncryptionError: libmongocrypt does not retry, or cannot parse the answer.
         """
         pause, left = request.usleep / 1e6, remaining(deadline)
         if pause:
@@ -97,14 +97,14 @@ def _seconds(deadline: float | None) -> float:
     return TIMEOUT if left is None else min(TIMEOUT, left)
 
 
-def _limit(where: str, what: str, deadline: float | None) -> AbstractContextManager[None]:
+def _limit(where: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
     seconds = _seconds(deadline)
-    return interrupt_after(seconds, NetworkTimeout(f"{where} {what} within {max(seconds, 0):.3g} seconds"))
+    return interrupt_after(seconds, NetworkTimeout(f"{where} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
 def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """The socket that an application connects. It does so in a greenlet of its own: an error that comes from there is
-    one of the network, an error that comes into this one comes from outside, such as a kill.
+    """Return the socket from the callback. The callback runs in a separate greenlet: its exceptions are network
+    errors, but an exception thrown into the calling greenlet is external, such as a kill.
     """
 
     def called() -> object:
@@ -128,7 +128,7 @@ def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConn
 
 
 def _taken_over(sock: socket) -> _socket.socket:
-    """A socket of the application's, or of gevent's, without the object around it."""
+    """Move the socket of the application or of gevent into a plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
     taken = _socket.socket(family, kind, 0, fileno=number)
     taken.setblocking(False)

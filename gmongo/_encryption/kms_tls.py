@@ -1,4 +1,4 @@
-"""TLS with key management services. There is no way to do without it, or with less of it."""
+"""TLS with key management services, which is mandatory and cannot be weakened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.options import validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS
 from gmongo.wire.tls import Tls
 
-TIMEOUT = 10.0  # seconds, for the connection and again for the answer
+TIMEOUT = 10.0  # seconds for the connection, and again for the answer
 _INSECURE = frozenset(
     {
         "tlsInsecure",
@@ -25,12 +25,12 @@ _ALLOWED = {name.lower(): name for name in TLS_DETAILS if name not in _INSECURE}
 
 
 class KmsTls:
-    """The TLS of each KMS provider.
+    """TLS settings of each KMS provider.
 
-    :param options: of each provider, by the names that options of a client have.
-    :param providers: all that there are.
-    :raises TypeError: they are no mappings.
-    :raises ConfigurationError: an option is unknown, or would make connections less secure.
+    :param options: TLS options of each provider, with the names of client options.
+    :param providers: the names of all providers.
+    :raises TypeError: the options are not mappings.
+    :raises ConfigurationError: an option is unknown, or would weaken TLS.
     """
 
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
@@ -38,14 +38,14 @@ class KmsTls:
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
         self._own = {provider: _own(provider, given) for provider, given in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
-        # Reading the authorities that the system knows takes some milliseconds.
+        # Loading the certificate authorities of the system takes some milliseconds.
         self._usual = None if remote <= set(self._own) else _made({"tls": True})
 
     def of(self, provider: str) -> Tls:
-        """The TLS of one provider."""
-        found = self._own.get(provider, self._usual)
-        assert found is not None
-        return found
+        """Return the TLS settings of one provider."""
+        tls = self._own.get(provider, self._usual)
+        assert tls is not None
+        return tls
 
 
 def _own(provider: str, options: object) -> Tls:
@@ -61,7 +61,7 @@ def _own(provider: str, options: object) -> Tls:
             raise ConfigurationError(f"{where}: Insecure TLS options prohibited: {name}")
     for name in checked:
         if name != "tls" and name not in _ALLOWED:
-            raise ConfigurationError(f"{where}: {name} is no option of TLS; these are: {', '.join(_ALLOWED.values())}")
+            raise ConfigurationError(f"{where}: {name} is not a TLS option. Options: {', '.join(_ALLOWED.values())}")
     return _made(checked)
 
 

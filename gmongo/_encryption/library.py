@@ -1,4 +1,4 @@
-"""libmongocrypt by way of pymongocrypt, which is an optional dependency (``gmongo[encryption]``)."""
+"""libmongocrypt through pymongocrypt, which is an optional dependency (``gmongo[encryption]``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ except ImportError as error:
     missing: ImportError | None = error
 
     class MongoCryptError(Exception):  # type: ignore[no-redef]
-        """What libmongocrypt says; it is not there."""
+        """Placeholder for the error class of pymongocrypt."""
 
     contexts = ffi = lib = MongoCryptBinaryIn = DataKeyOpts = ExplicitEncryptOpts = MongoCryptOptions = None
     secure_random = sha_256 = sign_rsaes_pkcs1_v1_5 = None
@@ -39,12 +39,12 @@ __all__ = [
     "sign_rsaes_pkcs1_v1_5",
 ]
 
-# A pointer of C's, or an object of pymongocrypt's.
+# A C pointer, or a pymongocrypt object.
 Native = Any
 
 
 def require_library() -> None:
-    """Refuse to go on without libmongocrypt.
+    """Check that libmongocrypt is available.
 
     :raises ConfigurationError: pymongocrypt is not installed, or the library in it cannot be loaded.
     """

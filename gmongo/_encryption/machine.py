@@ -1,4 +1,4 @@
-"""The state machine of libmongocrypt: it says what it needs, and is given that until it is done."""
+"""State machine of libmongocrypt: each state requests data, until the context is done."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gmongo.execution.sessions import unbound
 
 
 class Database(Protocol):
-    """What is asked of servers."""
+    """Requests of the state machine to servers."""
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        """The descriptions of collections, encoded."""
+        """Return the descriptions of collections, encoded."""
 
     def analysed(self, database: str, command: bytes) -> bytes:
-        """A command with marks where it has to be encrypted, as the reply to it."""
+        """Return the reply of mongocryptd: the command with marks at the values to encrypt."""
 
     def keys(self, filter: bytes) -> list[bytes]:
-        """Data keys of the key vault, encoded."""
+        """Return matching data keys of the key vault, encoded."""
 
 
 class Machine:
-    """Runs contexts of one open library.
+    """State machine for the contexts of one open library.
 
-    :param handle: of the library.
-    :param database: to ask for keys, and if need be for schemas and the analysis of commands.
-    :param kms: asks the key management services.
+    :param handle: the handle of the library.
+    :param database: provides keys, schemas, and the analysis of commands.
+    :param kms: sends requests to key management services.
     """
 
     def __init__(self, handle: Handle, database: Database, kms: Kms) -> None:
@@ -49,20 +49,20 @@ class Machine:
     def run(self, make: Make, size: int, deadline: float | None, *, heavy: bool = False) -> bytes | None:
         """Run a context to its end.
 
-        :param make: makes it, as :class:`Context` says.
-        :param size: of what it works on, in bytes.
-        :param deadline: when it must have ended; None leaves all requests their own limits.
-        :param heavy: whether it has much to do, whatever the size.
-        :returns: the encrypted or decrypted document; None if there was nothing to do.
-        :raises EncryptionError: it failed; its `cause` is the error of libmongocrypt, of a server, or of the network.
+        :param make: creates the context; see :class:`Context`.
+        :param size: the size of the input in bytes.
+        :param deadline: the deadline of the context; None leaves each request its own timeout.
+        :param heavy: True if the work is long even for a small input.
+        :returns: the encrypted or decrypted document; None if nothing had to change.
+        :raises EncryptionError: the context failed; its `cause` is an error of libmongocrypt, a server or the network.
         """
         with Context(self.handle, make, size) as context:
             context.long = context.long or heavy
             while True:
                 state = context.native.state
                 if state == lib.MONGOCRYPT_CTX_READY:
-                    found: bytes = context.step(context.native.finish)
-                    return found
+                    result: bytes = context.step(context.native.finish)
+                    return result
                 if state == lib.MONGOCRYPT_CTX_DONE:
                     return None
                 if state == lib.MONGOCRYPT_CTX_ERROR:
@@ -70,7 +70,7 @@ class Machine:
                 self._answer(context, state, deadline)
 
     def _answer(self, context: Context, state: int, deadline: float | None) -> None:
-        """Give the machine what it needs in a state."""
+        """Provide the data that a state requests."""
         native, database = context.native, self._database
         if state == lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS:
             self._feed(context, deadline, lambda: database.keys(native.mongo_operation()))
@@ -86,9 +86,9 @@ class Machine:
             self._feed(context, deadline, lambda: database.collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
             self._feed(context, deadline, lambda: [database.analysed(native.database, native.mongo_operation())])
-            context.long = True  # there is something to encrypt, perhaps with an index of many tokens
+            context.long = True  # the command has values to encrypt, perhaps with an index of many tokens
         else:
-            raise EncryptionError(ValueError(f"libmongocrypt is in the state {state}, which gmongo does not know"))
+            raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 
     def _feed(self, context: Context, deadline: float | None, ask: Callable[[], list[bytes]]) -> None:
         native = context.native
@@ -107,7 +107,7 @@ class Machine:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Errors of the driver's own on the way, as errors of encryption. What others throw goes through as it is."""
+    """Convert driver errors to EncryptionError. Other exceptions, such as a kill, stay unchanged."""
     try:
         yield
     except EncryptionError:

@@ -1,4 +1,4 @@
-"""An operation whose command is encrypted before anything else sees it, and whose reply is decrypted at the end."""
+"""Operation that encrypts its command before monitoring and sending, and decrypts the reply at the end."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from gmongo._encryption.automatic import Encrypter
     from gmongo.execution.transaction import Transaction
 
-# A write of several documents is split at this size, since encryption makes it larger.
+# The size in bytes at which a bulk write is split, since encryption makes commands larger.
 SPLIT_AT = 2 * 1024 * 1024
-# What is encrypted stays as it is: nothing in it is decoded but the names of the command's fields.
+# Encrypted values stay encoded: the driver decodes only the field names of the command.
 _ENCODED: CodecOptions[Value] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 
 
 class EncryptedOperation(Operation):
-    """Another operation, with encryption around it.
+    """Wrapper that adds encryption to an operation.
 
-    The executor, events and logs see the encrypted command and the encrypted reply. It asks the other operation for
-    everything by name and passes on nothing else, so that nothing goes around the encryption.
+    The executor, events and logs see the encrypted command and the encrypted reply. The wrapper delegates each method
+    explicitly, so that no new method of Operation bypasses the encryption.
 
-    :param inner: the other operation.
-    :param encrypter: of the client.
-    :param deadline: when it must have ended.
+    :param inner: the wrapped operation.
+    :param encrypter: the encrypter of the client.
+    :param deadline: the deadline of the operation.
     """
 
     def __init__(self, inner: Operation, encrypter: Encrypter, deadline: float | None) -> None:
@@ -50,10 +50,10 @@ class EncryptedOperation(Operation):
         self.inner = inner
         self._encrypter = encrypter
         self._deadline = deadline
-        self._command: DocumentDict | None = None  # a second try sends the same again
+        self._command: DocumentDict | None = None  # a retry sends the same command
         self._body: Buffer = b""
-        self._address: Address | None = None  # of the server that replied
-        self._pin: PinnedConnection | None = None  # for the cursor that the reply has opened
+        self._address: Address | None = None  # the server that replied
+        self._pin: PinnedConnection | None = None  # the connection of the cursor that the reply opened
 
     @property
     def title(self) -> str:
@@ -72,9 +72,9 @@ class EncryptedOperation(Operation):
         return self.inner.needs_retry_writes
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command and encrypt it.
+        """Build and encrypt the command.
 
-        :raises EncryptionError: it could not be encrypted. It is not sent then.
+        :raises EncryptionError: the encryption failed. The driver sends nothing.
         """
         if self._command is None:
             smaller = copy(hello)
@@ -92,7 +92,7 @@ class EncryptedOperation(Operation):
         return self.inner.reply_for_monitoring(reply)
 
     def decode(self, body: Buffer) -> DocumentDict:
-        # What is larger has memory of its own; a smaller one lies in a buffer that the next message overwrites.
+        # A larger body has its own memory. A smaller body is in a buffer that the next message overwrites.
         self._body = body if len(body) > WHOLE_BELOW else bytes(body)
         return self.inner.decode(self._body)
 
@@ -101,18 +101,18 @@ class EncryptedOperation(Operation):
         return self.inner.result(reply, address)
 
     def decrypted(self, result: Result) -> Result:
-        """What the other operation returns for the reply, decrypted. The connection has been given back by now.
+        """Return the result of the decrypted reply. The connection is already checked in.
 
-        :param result: what it returns for the encrypted reply.
-        :raises EncryptionError: it could not be decrypted.
+        :param result: the result of the encrypted reply.
+        :raises EncryptionError: the decryption failed.
         """
         if self._address is None:
-            return result  # there was no reply
+            return result  # without a reply
         decrypted = self._encrypter.decrypt(self._body, self._deadline)
         if decrypted is None:
             return result
-        found = self.inner.result(self.inner.decode(decrypted), self._address)
-        return found if self._pin is None else self.inner.pinned(found, self._pin)
+        clear = self.inner.result(self.inner.decode(decrypted), self._address)
+        return clear if self._pin is None else self.inner.pinned(clear, self._pin)
 
     def unacknowledged_result(self) -> Result:
         return self.inner.unacknowledged_result()
@@ -138,5 +138,5 @@ class EncryptedOperation(Operation):
 
 
 def _fields_of(command: bytes) -> DocumentDict:
-    found: Document = RawBSONDocument(command, _ENCODED)
-    return dict(found)
+    fields: Document = RawBSONDocument(command, _ENCODED)
+    return dict(fields)

@@ -1,4 +1,4 @@
-"""mongocryptd, a process beside the application that says what in a command has to be encrypted."""
+"""mongocryptd: a local process that marks the values of a command to encrypt."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 
 _SELECTION_TIMEOUT_MS = 10_000
-# What a refusal may quote: it says which field of the schema is at fault.
+# Fields that describe the schema: error messages may quote them, since they name the faulty schema field.
 _OF_THE_SCHEMA = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
-_LOOK_EVERY, _LOOKS = 0.002, 500  # seconds
+_POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds, number
 
 
 class Mongocryptd:
-    """Asks mongocryptd, and starts it when it cannot be reached.
+    """Client of mongocryptd, which also starts the process if mongocryptd is unreachable.
 
-    :param options: where it is, and how it is started.
-    :param new_client: makes the client that it is asked through, of which nothing is seen: it sends plaintext.
+    :param options: the URI of mongocryptd, and the command that starts it.
+    :param new_client: creates the client without events and logs, as it sends plaintext.
     """
 
     def __init__(self, options: AutoEncryptionOpts, new_client: Callable[..., Client]) -> None:
@@ -43,38 +43,38 @@ class Mongocryptd:
         self._spawned = False
 
     def analysed(self, database: str, command: bytes) -> bytes:
-        """The reply to a command: the command with marks where it has to be encrypted.
+        """Return the reply to a command: the command with marks at the values to encrypt.
 
-        :raises ServerSelectionTimeoutError: it cannot be reached, and could not be started.
-        :raises OperationFailure: the command cannot be encrypted.
+        :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not start it.
+        :raises OperationFailure: mongocryptd rejects the command.
         """
         operation = _Analyse(OperationContext(database), RawBSONDocument(command))
         if self._spawns and not self._spawned:
             self._spawn()
         try:
-            found: bytes = self._client._executor.run(operation)
+            reply: bytes = self._client._executor.run(operation)
         except ServerSelectionTimeoutError:
             if not self._spawns:
                 raise
             self._spawn()
-            found = self._client._executor.run(operation)
-        return found
+            reply = self._client._executor.run(operation)
+        return reply
 
     def _spawn(self) -> None:
         self._spawned = True
         if shutil.which(self._command[0]) is None:
-            text = "mongocryptd cannot be started: there is no %r (mongocryptd_spawn_path) in PATH"
+            text = "mongocryptd cannot be started: PATH contains no %r (mongocryptd_spawn_path)"
             safely(log.encryption_log.warning, text, self._command[0])
             return
         spawn_apart(self._command)
 
     def close(self) -> None:
-        """Close the connections to it. The process ends by itself when it is not used any more."""
+        """Close the connections. mongocryptd ends by itself when it is idle."""
         self._client.close()
 
 
 class _Analyse(RunCommand):
-    """Have a command analysed; the result is the reply, encoded."""
+    """Analyse a command; the result is the encoded reply."""
 
     takes_session = False
 
@@ -88,17 +88,17 @@ class _Analyse(RunCommand):
 
 
 def spawn_apart(command: Sequence[str]) -> None:
-    """Start a process that is not a child of this one, which need not care for its end, and does not hold the loop.
+    """Start a process that is not a child of this process, without blocking the event loop.
 
-    A shell starts it and ends at once. Neither sees the standard streams.
+    A shell starts the process and ends. Both have no standard streams.
     """
     null = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
     arguments = ["sh", "-c", '"$@" &', "sh", *command]
     process = os.posix_spawn("/bin/sh", arguments, os.environ, file_actions=null, setsid=True)
-    for _ in range(_LOOKS):
+    for _ in range(_MOST_POLLS):
         try:
             if os.waitpid(process, os.WNOHANG)[0] == process:
                 return
-        except ChildProcessError:  # the loop has noticed its end
+        except ChildProcessError:  # the event loop has reaped the shell
             return
-        sleep(_LOOK_EVERY)
+        sleep(_POLL_INTERVAL)

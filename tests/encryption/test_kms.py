@@ -213,7 +213,7 @@ def test_a_certificate_of_the_clients(client, files, providers):
         ({"aws": {"tlsDisableCertificateRevocationCheck": True}}, ConfigurationError, "Insecure TLS options"),
         ({"aws": {"tlsCAFile": "/no/such/file"}}, ConfigurationError, "tlsCAFile"),
         ({"aws": {"nonsense": 1}}, ConfigurationError, "nonsense"),
-        ({"aws": {"maxPoolSize": 1}}, ConfigurationError, "maxpoolsize is no option of TLS"),
+        ({"aws": {"maxPoolSize": 1}}, ConfigurationError, "maxpoolsize is not a TLS option"),
     ],
 )
 def test_options_of_tls_that_are_refused(client, providers, options, error, message):
@@ -368,8 +368,8 @@ def test_a_callback_that_returns_nonsense(open_encryption):
     ("url", "error", "complaint"),
     [
         (5, TypeError, "proxy_url must be a string, not <class 'int'>"),
-        ("http://[::1", ConfigurationError, "proxy_url is no URL: Invalid IPv6 URL"),
-        ("http://x:y/", ConfigurationError, "proxy_url is no URL: Port could not be cast to integer value as 'y'"),
+        ("http://[::1", ConfigurationError, "proxy_url is not a URL: Invalid IPv6 URL"),
+        ("http://x:y/", ConfigurationError, "proxy_url is not a URL: Port could not be cast to integer value as 'y'"),
         ("socks5://x", ConfigurationError, "proxy_url must begin with http:// or https://"),
         ("http://:5", ConfigurationError, "proxy_url must name a host"),
         *(

@@ -177,7 +177,7 @@ def test_the_end_of_a_context() -> None:
     made, native, _, _ = machine_of(4711)
     with pytest.raises(EncryptionError) as caught:
         made.run(lambda new: native, 0, None)
-    assert str(caught.value) == "libmongocrypt is in the state 4711, which gmongo does not know"
+    assert str(caught.value) == "libmongocrypt is in state 4711, which gmongo does not support"
     assert type(caught.value.cause) is ValueError
 
 
@@ -423,7 +423,7 @@ def answered(*pieces: bytes) -> str:
     return f"connected, {len(left)} bytes left"
 
 
-AS_IT_SHOULD = "the proxy did not answer CONNECT as it should"
+AS_IT_SHOULD = "the proxy sent a malformed answer to CONNECT"
 
 
 @pytest.mark.parametrize(
@@ -447,7 +447,7 @@ def test_what_a_proxy_answers(answer: bytes, outcome: str) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://h:port", "proxy_url is no URL: "),
+        ("http://h:port", "proxy_url is not a URL: "),
         ("ftp://h", "proxy_url must begin with http:// or https://"),
         ("http://", "proxy_url must name a host"),
         *(
@@ -540,7 +540,7 @@ def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
         operation.command(hello)
     assert str(caught.value) == (
         "Driver support of Queryable Encryption is incompatible with server. Upgrade server to use Queryable "
-        "Encryption. (It has the wire version 20, and 21 is needed.)"
+        "Encryption. (The server has wire version 20. 21 is required.)"
     )
 
 
@@ -737,7 +737,7 @@ def test_authorities_are_read_for_providers_without_options_of_their_own(
         ({5: "x"}, ConfigurationError, "invalid proxy header name: 5"),
         ({"a": "x\r\ny"}, ConfigurationError, "the value of the proxy header a is not allowed"),
         ({"a": 5}, ConfigurationError, "the value of the proxy header a is not allowed"),
-        ({"hOst": "x"}, ConfigurationError, "the header Host is that of the key management service"),
+        ({"hOst": "x"}, ConfigurationError, "the header Host must name the key management service"),
         ([1], TypeError, "headers must be a mapping such as a dict, not <class 'list'>"),
     ],
 )
