@@ -1,1 +1,1 @@
-"""What observes the operations of a client: traces and metrics of OpenTelemetry, and the log of slow operations."""
+"""Observers of operations: OpenTelemetry traces and metrics, and the log of slow operations."""

@@ -1,7 +1,7 @@
 """Metrics with OpenTelemetry's semantic conventions for databases.
 
-What there is now (connections, waiters, tokens) is read from the pools when it is collected, so it cannot drift
-from them. What takes time is recorded when it ends, in the greenlet of the operation.
+Gauges (connections, waiters, tokens) read the pools at collection time, so they always match the pools. Durations are
+recorded at the end of each phase, in the greenlet of the operation.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _POOL_NAME, _STATE = "db.client.connection.pool.name", "db.client.connection.sta
 
 
 class Metrics(Observer):
-    """Records the metrics of one client.
+    """Metrics of one client.
 
-    :param provider: where they go; None is the global provider.
+    :param provider: the meter provider; None uses the global provider.
     """
 
     def __init__(self, provider: MeterProvider | None) -> None:
@@ -79,9 +79,9 @@ class Metrics(Observer):
 
 
 class Instruments:
-    """The instruments of one provider, which all clients share that go there.
+    """Instruments of one provider, which all its clients share.
 
-    :param meter: that makes them.
+    :param meter: creates the instruments.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -90,13 +90,11 @@ class Instruments:
                 f"db.client.{name}", "s", description, explicit_bucket_boundaries_advisory=_SECONDS
             )
 
-        self.duration = histogram("operation.duration", "How long operations took")
-        self.create_time = histogram("connection.create_time", "How long it took to establish connections")
-        self.wait_time = histogram("connection.wait_time", "How long it took to check connections out")
-        self.use_time = histogram("connection.use_time", "How long connections were checked out")
-        self.timeouts = meter.create_counter(
-            "db.client.connection.timeouts", "{timeout}", "Check-outs that did not get a connection in time"
-        )
+        self.duration = histogram("operation.duration", "Duration of operations")
+        self.create_time = histogram("connection.create_time", "Time to establish a connection")
+        self.wait_time = histogram("connection.wait_time", "Time to check out a connection")
+        self.use_time = histogram("connection.use_time", "Time between check-out and check-in of a connection")
+        self.timeouts = meter.create_counter("db.client.connection.timeouts", "{timeout}", "Check-outs that timed out")
         self._observe_pools(meter)
         self._observe_retries(meter)
 
@@ -109,15 +107,15 @@ class Instruments:
     def _observe_retries(self, meter: Meter) -> None:
         for name, unit, description, read in _OF_CLIENTS:
             meter.create_observable_counter(f"gmongo.client.{name}", [self._clients_observed(read)], unit, description)
-        left = self._clients_observed(lambda executor: {"": executor.overload.bucket.tokens})
+        tokens = self._clients_observed(lambda executor: {"": executor.overload.bucket.tokens})
         meter.create_observable_up_down_counter(
-            "gmongo.client.retry.tokens", [left], "{token}", "What is left for retries"
+            "gmongo.client.retry.tokens", [tokens], "{token}", "Tokens that are available for retries"
         )
 
     def _pools_observed(
         self, count: Callable[[Pool], dict[str, int]]
     ) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """What all pools to a server have together: several clients may have one each."""
+        """Return a callback that reports the sum of all pools to each server, since several clients may have pools."""
 
         def observe(_options: CallbackOptions) -> Iterator[Observation]:
             sums: Counter[tuple[Address, str]] = Counter()
@@ -150,7 +148,7 @@ class Instruments:
 
 
 def _limit(pool: Pool) -> dict[str, int]:
-    """Without one, there is no number that could be shown."""
+    """Return the pool limit, or no value for an unlimited pool."""
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
 
@@ -164,20 +162,20 @@ _OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = 
     (
         "idle.max",
         "{connection}",
-        "The most connections that may be idle",
+        "Maximum number of idle connections",
         _limit,
     ),
-    ("idle.min", "{connection}", "How many connections are kept open", lambda pool: {"": pool.options.min_pool_size}),
+    ("idle.min", "{connection}", "Minimum number of open connections", lambda pool: {"": pool.options.min_pool_size}),
     (
         "max",
         "{connection}",
-        "The most connections",
+        "Maximum number of connections",
         _limit,
     ),
     (
         "pending_requests",
         "{request}",
-        "Operations that wait for a connection, or establish one",
+        "Operations that wait for a connection or establish a connection",
         lambda pool: {"": len(pool.machine.queue.waiters) + len(pool.machine.pending)},
     ),
 )
@@ -185,19 +183,19 @@ _OF_CLIENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, float]]],
     (
         "retries",
         "{retry}",
-        "Further tries, by their reason",
+        "Retries, by reason",
         lambda executor: {"overload": executor.overload.retries, "other": executor.overload.others},
     ),
     (
         "retry.backoff",
         "s",
-        "How long operations backed off before further tries",
+        "Backoff time before retries",
         lambda executor: {"": executor.overload.slept},
     ),
     (
         "retry.exhausted",
         "{operation}",
-        "Operations that failed because no token was left",
+        "Operations that failed without a retry token",
         lambda executor: {"": executor.overload.exhausted},
     ),
 )
@@ -205,10 +203,10 @@ _instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary(
 
 
 def _instruments_of(provider: MeterProvider) -> Instruments:
-    found = _instruments.get(provider)
-    if found is None:
-        found = _instruments[provider] = Instruments(provider.get_meter("gmongo", __version__))
-    return found
+    instruments = _instruments.get(provider)
+    if instruments is None:
+        instruments = _instruments[provider] = Instruments(provider.get_meter("gmongo", __version__))
+    return instruments
 
 
 def _named(address: Address) -> dict[str, str]:

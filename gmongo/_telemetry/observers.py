@@ -1,4 +1,4 @@
-"""The observers of a client, by its options."""
+"""Observers of a client, from its options."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def observers_of(settings: TelemetrySettings) -> Observers | None:
-    """The observers that the options of a client ask for; None if there are none."""
-    found: list[Observer] = []
-    if settings.slow is not None:  # before the traces, so that the line is logged in the span of its operation
-        found.append(SlowOperations(settings.slow, settings.query_text_max_length))
+    """Return the observers that the client options enable, or None."""
+    observers: list[Observer] = []
+    if settings.slow is not None:  # before the traces, so that the log line is in the span of its operation
+        observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
-        # It loads OpenTelemetry, which other clients need not have.
+        # A late import, since other clients do not need OpenTelemetry.
         from gmongo._telemetry.tracing import Traces
 
-        found.append(Traces(settings.tracer_provider, settings.query_text_max_length))
+        observers.append(Traces(settings.tracer_provider, settings.query_text_max_length))
     if settings.metrics:
         from gmongo._telemetry.metrics import Metrics
 
-        found.append(Metrics(settings.meter_provider))
-    return Observers(tuple(found)) if found else None
+        observers.append(Metrics(settings.meter_provider))
+    return Observers(tuple(observers)) if observers else None

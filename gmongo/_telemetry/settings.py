@@ -1,4 +1,4 @@
-"""Which traces and metrics a client makes: its options, and the variables of the environment that stand behind them."""
+"""Settings of traces and metrics, from client options and environment variables."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 _PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 _YES = frozenset({"1", "true", "yes"})
-_NEEDED = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
+_REQUIRED = "the package opentelemetry-api, which is not installed (pip install gmongo[opentelemetry])"
 
 
 @dataclass(frozen=True)
 class TelemetrySettings:
-    """What is observed of a client.
+    """Settings of the observers of a client.
 
-    :param traces: whether operations are traced.
-    :param query_text_max_length: how many characters of a command spans show; 0 is none.
-    :param tracer_provider: where spans go; None is the global provider.
-    :param metrics: whether there are metrics.
-    :param meter_provider: where they go; None is the global provider.
-    :param slow: operations that take this long are logged, in seconds; None logs none.
+    :param traces: True to trace operations.
+    :param query_text_max_length: the maximum number of characters of a command in a span; 0 shows no command text.
+    :param tracer_provider: the tracer provider; None uses the global provider.
+    :param metrics: True to record metrics.
+    :param meter_provider: the meter provider; None uses the global provider.
+    :param slow: the minimum duration of a slow operation, in seconds; None logs no slow operations.
     """
 
     traces: bool = False
@@ -41,10 +41,10 @@ class TelemetrySettings:
 
 
 def telemetry_settings(tracing: Document | None, metrics: Document | None, slow: float | None) -> TelemetrySettings:
-    """What the options of a client say; what they leave open, the environment says.
+    """Return the settings from client options. Environment variables are the defaults.
 
-    :param slow: in seconds.
-    :raises ConfigurationError: an option asks for what needs a package that is not there.
+    :param slow: the minimum duration of a slow operation, in seconds.
+    :raises ConfigurationError: an option requires a package that is not installed.
     """
     tracing, metrics = tracing or {}, metrics or {}
     length = tracing.get("query_text_max_length")
@@ -59,12 +59,12 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
 
 
 def _is_on(option: str, given: bool | None, variable: str) -> bool:
-    asked = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if given is None else given
-    if not asked or find_spec("opentelemetry") is not None:
-        return asked
+    enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if given is None else given
+    if not enabled or find_spec("opentelemetry") is not None:
+        return enabled
     if given:
-        raise ConfigurationError(f"{option} needs {_NEEDED}")
-    notice(f"{_PREFIX}{variable} is of no effect: it needs {_NEEDED}")
+        raise ConfigurationError(f"{option} needs {_REQUIRED}")
+    notice(f"{_PREFIX}{variable} has no effect: it needs {_REQUIRED}")
     return False
 
 

@@ -1,4 +1,4 @@
-"""The log of slow operations: one line each, which says where the time went."""
+"""Log of slow operations: one line for each, with the durations of its phases."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KEPT = 50
 
 
 class SlowOperations(Observer):
-    """Logs the slow operations of one client, on the level WARNING, and keeps the last of them.
+    """Logger of the slow operations of one client, at level WARNING. It also keeps the latest slow operations.
 
-    :param limit: operations that take this long are slow, in seconds.
-    :param query_text_max_length: how many characters of a command are kept; 0 is none. They are never logged.
+    :param limit: the minimum duration of a slow operation, in seconds.
+    :param query_text_max_length: the maximum number of characters to keep of a command, unlogged; 0 keeps no text.
     """
 
     times_decoding = True
@@ -42,23 +42,23 @@ class SlowOperations(Observer):
         seconds = account.elapsed()
         if seconds < self.limit:
             return
-        found = {"operation": account.summary, "durationMS": _milliseconds(seconds), **_parts(account, seconds)}
-        found["tries"], found["commands"] = account.tries, account.commands
+        fields = {"operation": account.summary, "durationMS": _milliseconds(seconds), **_parts(account, seconds)}
+        fields["tries"], fields["commands"] = account.tries, account.commands
         if account.address is not None:
-            found["server"] = address_text(account.address)
+            fields["server"] = address_text(account.address)
         if error is not None:
-            found["error"] = exception_of(error, 0)["exception.message"]
+            fields["error"] = exception_of(error, 0)["exception.message"]
         command = account.notes.pop(self, None)
-        kept = {**found, "moment": account.started + seconds}
+        kept = {**fields, "moment": account.started + seconds}
         if command is not None:
             kept["text"] = query_text(command, self._text_length)
         self.last.append(kept)
         if slow_log.isEnabledFor(logging.WARNING):
-            log(slow_log, _line(found), {"message": "Slow operation", **found}, logging.WARNING)
+            log(slow_log, _line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
 def _parts(account: Account, seconds: float) -> dict[str, float]:
-    """Where the time went, in milliseconds. What the network took is known from round trips of empty commands."""
+    """Return the duration of each phase, in milliseconds. Heartbeats measure the round-trip time of the network."""
     answering = max(account.exchanging - account.decoding, 0.0)
     network = min(account.round_trip * account.commands, answering)
     known = account.selecting + account.checking_out + account.backing_off + account.exchanging
@@ -79,16 +79,16 @@ def _milliseconds(seconds: float) -> float:
     return round(seconds * 1000, 1)
 
 
-def _line(found: DocumentDict) -> str:
+def _line(fields: DocumentDict) -> str:
     parts = ", ".join(
-        f"{words} {found[f'{name}MS']:g}"
+        f"{words} {fields[f'{name}MS']:g}"
         for name, words in _WORDS.items()
-        if found[f"{name}MS"] or name in ("server", "network")
+        if fields[f"{name}MS"] or name in ("server", "network")
     )
-    where = f" on {found['server']}" if "server" in found else ""
-    tries = f"; {found['tries']} tries" if found["tries"] > 1 else ""
-    error = f"; failed: {found['error']}" if "error" in found else ""
-    return f"Slow operation: {found['operation']}{where} took {found['durationMS']:g} ms: {parts}{tries}{error}"
+    where = f" on {fields['server']}" if "server" in fields else ""
+    tries = f"; {fields['tries']} tries" if fields["tries"] > 1 else ""
+    error = f"; failed: {fields['error']}" if "error" in fields else ""
+    return f"Slow operation: {fields['operation']}{where} took {fields['durationMS']:g} ms: {parts}{tries}{error}"
 
 
 _WORDS = {

@@ -1,4 +1,4 @@
-"""What spans say of commands and errors, without what is secret, or the user's."""
+"""Text of commands and errors in spans, without secrets and without data of the application."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})
 
 
 def query_text(command: Document, length: int) -> str:
-    """A command as relaxed Extended JSON.
+    """Return a command as relaxed Extended JSON.
 
-    :param length: of the text at most.
+    :param length: the maximum number of characters.
     """
     return document_text({name: value for name, value in command.items() if name not in _NOT_SHOWN}, length)
 
 
 def kind_of(error: BaseException) -> str:
-    """The name of an error's class, with its module."""
+    """Return the name of an error's class, with its module."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
-    """An error as attributes of a span.
+    """Return an error as attributes of a span.
 
-    What a server or an encoder complains of may quote a document (the key that is there already, for example), and any
-    other error may say anything. So only the driver's own words on connections are shown as they are, unless the text
-    of commands is shown, too.
+    An error message of a server or an encoder may quote a document, such as a duplicate key, and other messages may
+    contain anything. So the attributes include only the driver's own messages about connections, unless spans show the
+    text of commands.
 
-    :param text_length: how many characters of a command are shown.
+    :param text_length: the maximum number of characters of a command in the span.
     """
     if text_length:
         message = str(error)[:text_length]
@@ -46,9 +46,9 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
 
 
 def _code_of(error: BaseException) -> str:
-    """The server's number and name for an error."""
-    found = getattr(error, "details", None)
-    details = found if isinstance(found, Mapping) else {}
+    """Return the code and the name of a server error."""
+    value = getattr(error, "details", None)
+    details = value if isinstance(value, Mapping) else {}
     name, code = details.get("codeName"), getattr(error, "code", None)
     shown = name if isinstance(name, str) and name.isidentifier() else type(error).__name__
     return shown if code is None else f"{shown} (code {code})"

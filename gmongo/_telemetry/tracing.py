@@ -1,7 +1,7 @@
 """Spans of operations, commands and transactions (OpenTelemetry specification of the drivers).
 
-An operation is a span, its commands are spans in it, and its waits are events of it: the specification's tests know of
-no other spans. Everything is done in the greenlet of the operation, so the context is that of the greenlet.
+An operation is a span, its commands are child spans, and its waits are span events: the specification defines no other
+spans. All code runs in the greenlet of the operation, and so in its OpenTelemetry context.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from gmongo.events.command import Sent
     from gmongo.execution.transaction import Transaction
 
-# A wait that is shorter is none, unless it was for a new connection, or something ended it.
+# Spans omit shorter waits, unless the wait was for a new connection or ended with an error.
 _SHORTEST_WAIT = 0.001  # seconds
 _UNKNOWN = object()
 _IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
-# Commands that name their collection; what other commands have in this place may be a user, for example.
+# Commands whose first field names a collection. In other commands, this field may be a user name, for example.
 _NAMES_COLLECTION = frozenset(
     {
         *("aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete"),
@@ -52,10 +52,10 @@ _NAMES_COLLECTION = frozenset(
 
 
 class Traces(Observer):
-    """Makes the spans of one client.
+    """Spans of one client.
 
-    :param provider: where they go; None is the global provider, for as soon as there is one.
-    :param query_text_max_length: how many characters of a command they show.
+    :param provider: the tracer provider; None uses the global provider as soon as the application sets it.
+    :param query_text_max_length: the maximum number of characters of a command in a span.
     """
 
     def __init__(self, provider: TracerProvider | None, query_text_max_length: int) -> None:
@@ -70,7 +70,7 @@ class Traces(Observer):
                 return False
             provider = get_tracer_provider()
             if isinstance(provider, ProxyTracerProvider):
-                return False  # the application has set none so far
+                return False  # the application has not set a provider yet
             self._tracer = _tracer_of(provider)
         return True
 
@@ -78,7 +78,7 @@ class Traces(Observer):
         here = contexts.get_current()
 
         def run_there() -> None:
-            contexts.attach(here)  # for as long as the greenlet lives
+            contexts.attach(here)  # for the lifetime of the greenlet
             run()
 
         return run_there
@@ -200,7 +200,7 @@ class Traces(Observer):
         transaction.observed = self._tracer.start_span("transaction", None, SpanKind.CLIENT, _SYSTEM)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        span: Span = transaction.observed  # what is done again, such as a commit, is part of it as well
+        span: Span = transaction.observed  # a repeated commit belongs to the same span
         if span.is_recording():
             if error is not None:
                 _record(span, error, self._text_length)
@@ -208,9 +208,9 @@ class Traces(Observer):
 
 
 def _record(span: Span, error: BaseException, text_length: int) -> None:
-    """Have a span say what ended it early.
+    """Record the error that ended a span.
 
-    :param text_length: how many characters of a command are shown.
+    :param text_length: the maximum number of characters of a command in the span.
     """
     if not span.is_recording():
         return
@@ -228,8 +228,8 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
 
 
 def _none_is_set() -> bool:
-    """Whether the application has surely set no provider. To ask OpenTelemetry properly takes a microsecond, which
-    operations need not spend.
+    """True if the application has certainly set no provider. Asking OpenTelemetry would cost each operation a
+    microsecond.
     """
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _IN_ENVIRONMENT
 
@@ -240,7 +240,7 @@ def _tracer_of(provider: TracerProvider) -> Tracer:
 
 
 def _collection_of(name: str, command: Document, database: str) -> str:
-    """The collection that a command is about, if the operation does not say so."""
+    """Return the collection of a command whose operation names no collection."""
     value = command[name]
     if name == "getMore":
         value = command.get("collection")

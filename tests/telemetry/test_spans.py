@@ -413,7 +413,7 @@ def test_the_option_needs_the_package_and_the_environment_only_says_so(monkeypat
     with pytest.raises(errors.ConfigurationError, match=r"metrics needs the package opentelemetry-api"):
         MongoClient(connect=False, metrics=True)
     monkeypatch.setenv(f"{PREFIX}ENABLED", "true")
-    with pytest.warns(UserWarning, match=f"{PREFIX}ENABLED is of no effect"):
+    with pytest.warns(UserWarning, match=f"{PREFIX}ENABLED has no effect"):
         MongoClient(connect=False)
 
 
