@@ -1,4 +1,4 @@
-"""Error codes by their names in the server (its ``error_codes.yml``), and the sets that specifications make of them."""
+"""Error codes with the names of the server (``error_codes.yml``), and sets of codes from the specifications."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOCKET_EXCEPTION = 9001
 LEGACY_NOT_PRIMARY = 10058
 NOT_WRITABLE_PRIMARY = 10107
 DUPLICATE_KEY = 11000
-DUPLICATE_KEY_IN_UPDATE = 11001  # of servers before MongoDB 2.6, as the next one
+DUPLICATE_KEY_IN_UPDATE = 11001  # before MongoDB 2.6, as the next code
 DUPLICATE_KEY_IN_CAPPED_COLLECTION = 12582
 INTERRUPTED_AT_SHUTDOWN = 11600
 INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602
@@ -99,10 +99,10 @@ RESUMABLE_CHANGE_STREAM = frozenset(
     }
 )
 
-# Transactions specification, "UnknownTransactionCommitResult": write concerns that no further try can satisfy.
+# Transactions specification, "UnknownTransactionCommitResult": write concerns that a retry cannot satisfy.
 BAD_WRITE_CONCERN = frozenset({UNSATISFIABLE_WRITE_CONCERN, UNKNOWN_REPL_WRITE_CONCERN})
 
-# The cursor does not exist on the server any more (the server ends it with these errors of a getMore).
+# A getMore with one of these errors: the cursor no longer exists on the server.
 CURSOR_GONE = frozenset(
     {
         CURSOR_NOT_FOUND,
@@ -114,5 +114,5 @@ CURSOR_GONE = frozenset(
     }
 )
 
-# Stable API: the command is not part of the version asked for, or deprecated in it.
+# Stable API: the command is outside of the API version, or deprecated in it.
 API_REFUSALS = frozenset({API_STRICT_ERROR, API_DEPRECATION_ERROR})

@@ -1,4 +1,4 @@
-"""Error labels, which servers and drivers put on errors."""
+"""Error labels, which servers and drivers add to errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wire versions: which servers the driver speaks to, and from which one on a server can do something.
+"""Wire versions: the range that the driver supports, and the first wire version with each feature.
 
 The numbers of the releases are from the Server Wire Version and Feature List of the driver specifications.
 """
@@ -13,14 +13,14 @@ MAX_SUPPORTED = 29
 MAX_STALENESS = 5
 # MongoDB 3.6. Retryable Reads specification.
 RETRYABLE_READS = 6
-# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down keeps its
-# connections open.
+# MongoDB 4.2. SDAM specification, "Not writable primary and node is recovering": a primary that steps down does not
+# close its connections.
 CONNECTIONS_SURVIVE_STEP_DOWN = 8
-# MongoDB 4.4. Retryable Writes and Change Streams specifications: the server itself labels its errors.
+# MongoDB 4.4. Retryable Writes and Change Streams specifications: the server adds the error labels.
 ERROR_LABELS = 9
 # MongoDB 4.4. Find, getMore and killCursors commands specification: ``comment`` of a getMore.
 GET_MORE_COMMENT = 9
-# MongoDB 4.4. CRUD specification, "hint": of a delete and a findAndModify, for which older servers refuse it.
+# MongoDB 4.4. CRUD specification, "hint" of a delete and a findAndModify: older servers reject the option.
 HINT_OF_ANY_WRITE = 9
 # MongoDB 4.4. CRUD specification: ``comment`` of a write.
 COMMENT = 9
@@ -28,8 +28,7 @@ COMMENT = 9
 LET_OF_WRITES = 13
 # MongoDB 5.0. Snapshot Sessions specification.
 SNAPSHOT_READS = 13
-# MongoDB 5.0. CRUD specification: a secondary passes the output of $out and
-# $merge on to the primary.
+# MongoDB 5.0. CRUD specification: a secondary forwards the output of $out and $merge to the primary.
 AGGREGATE_WRITES_ON_SECONDARY = 13
 # MongoDB 6.0. SDAM specification, "updateRSFromPrimary": the election ID decides before the set version.
 ELECTION_ID_FIRST = 17

@@ -1,7 +1,7 @@
-"""Find out what stands in the way of ``ServerApi("1", strict=True)``.
+"""Find the commands of an application that prevent the use of ``ServerApi("1", strict=True)``.
 
-``audit = Audit()``, ``MongoClient(event_listeners=[audit])``, and after a while ``print(audit.report())``; or, for a
-whole program, ``python -m gmongo.stable_api app.py``.
+In a program, use ``audit = Audit()``, ``MongoClient(event_listeners=[audit])``, and later ``print(audit.report())``.
+For a whole program, run ``python -m gmongo.stable_api app.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The audit: a listener that judges every command of an application."""
+"""Audit: a listener that checks each command of an application against API version 1."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "pla
 
 
 class Audit(CommandListener):
-    """Tells which commands of an application are outside of API version 1, or deprecated in it.
+    """Listener that finds commands outside of API version 1, and deprecated commands.
 
-    ``MongoClient(event_listeners=[audit])`` audits one client, ``gmongo.monitoring.register(audit)`` all clients that
-    are made from then on. The clients need not have a ``server_api``. A command whose content is secret, such as
-    ``createUser``, is judged by its name only.
+    ``MongoClient(event_listeners=[audit])`` audits one client. ``gmongo.monitoring.register(audit)`` audits all clients
+    that the application creates later. The clients need no ``server_api``. Of a command with secret content, such as
+    ``createUser``, the audit checks only the name.
 
-    :ivar commands: how many commands it has seen.
+    :ivar commands: the number of audited commands.
     """
 
     def __init__(self) -> None:
@@ -34,23 +34,23 @@ class Audit(CommandListener):
 
     @property
     def findings(self) -> list[Finding]:
-        """All findings: the most serious first, and of the same kind the most frequent first."""
+        """All findings: the most serious findings first, then the most frequent findings."""
         order = list(Verdict)
         return sorted(self._findings.values(), key=lambda each: (order.index(each.remark.verdict), -each.count))
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found that ``strict=True`` and ``deprecation_errors=True`` would turn into an error."""
+        """True if ``strict=True`` and ``deprecation_errors=True`` would turn no finding into an error."""
         return not any(finding.hinders for finding in self._findings.values())
 
     def report(self) -> str:
-        """The findings as a text of several lines."""
+        """Return the findings as text of several lines."""
         return as_text(self)
 
-    # What the driver calls
+    # Methods that the driver calls
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Judge a command.
+        """Check a command.
 
         :param event: the command.
         """
@@ -58,15 +58,15 @@ class Audit(CommandListener):
         self._note(remarks_on(event.command_name, event.command))
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """There is nothing to say of a success.
+        """Ignore a success.
 
-        :param event: of the command.
+        :param event: the event of the command.
         """
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """Note what the server itself has refused because of the API version.
+        """Record a command that the server refused because of the API version.
 
-        :param event: of the command.
+        :param event: the event of the command.
         """
         failure: object = event.failure
         if isinstance(failure, dict) and failure.get("code") in codes.API_REFUSALS:
@@ -81,8 +81,8 @@ class Audit(CommandListener):
 
 
 def _place() -> str:
-    """``file:line`` of the innermost code that is neither the driver's nor a library's; of a library's, if there is
-    no other.
+    """Return ``file:line`` of the innermost application code, or of the innermost library code without application
+    code.
     """
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
@@ -98,7 +98,7 @@ def _place() -> str:
 
 
 def _shown(file: str) -> str:
-    """A path as it is read best: relative to the working directory, if it is below that."""
+    """Return a path relative to the working directory if the file is below that directory."""
     try:
         return str(Path(file).relative_to(Path.cwd()))
     except (ValueError, OSError):

@@ -1,8 +1,8 @@
-"""What is in API version 1, and what is known not to be: commands, parameters, stages, indexes.
+"""Commands, parameters, stages and indexes inside and outside of API version 1.
 
-The facts are those of the MongoDB manual ("Stable API", and the section of that name on the page of each command) and
-of the command definitions in the server's public source, up to MongoDB 8.0. What is in neither table of a command is
-reported as unknown. The parameters include those that the server calls internal, since it does not refuse them.
+The facts come from the MongoDB manual ("Stable API", and the section of that name on the page of each command), and
+from the command definitions in the server's public source, up to MongoDB 8.0. A parameter in neither table of a command
+is unknown. The tables include internal parameters, since the server does not refuse them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 
 class CommandFacts(NamedTuple):
-    """A command of API version 1.
+    """Facts of a command of API version 1.
 
-    :param inside: its parameters that are in the version, beside those that all commands take.
-    :param outside: those that are known not to be.
-    :param since: the MongoDB version from which on the command is in the API version.
+    :param inside: its parameters in API version 1, without the generic parameters.
+    :param outside: its parameters outside of API version 1.
+    :param since: the first MongoDB version with the command in API version 1.
     """
 
     inside: frozenset[str]
@@ -31,7 +31,7 @@ def _facts(inside: str = "", outside: str = "", since: str = "5.0") -> CommandFa
     return CommandFacts(_names(inside), _names(outside), since)
 
 
-# Parameters of any command.
+# Generic parameters of all commands.
 GENERIC = _names(
     "$db $clusterTime $readPreference apiVersion apiStrict apiDeprecationErrors autocommit comment lsid maxTimeMS "
     "readConcern startTransaction txnNumber writeConcern"
@@ -90,17 +90,17 @@ COMMANDS = {
     "refreshSessions": _facts(),
     "saslContinue": _facts("conversationId payload"),
     "saslStart": _facts("autoAuthorize mechanism options payload"),
-    "testDeprecation": _facts(),  # a server with enableTestCommands has it, to try out DEPRECATED
+    "testDeprecation": _facts(),  # only with enableTestCommands, for tests of DEPRECATED
     "update": _facts("updates bypassDocumentValidation let ordered", "runtimeConstants"),
 }
 
-# Names that the server takes for others.
+# Names that the server accepts instead of other names.
 ALIASES = {"findandmodify": "findAndModify", "deleteIndexes": "dropIndexes"}
 
-# Commands that are in the version, but may leave it. MongoDB has deprecated none of its own so far.
+# Commands in API version 1 that MongoDB may remove. So far, MongoDB has deprecated none of its own commands.
 DEPRECATED = frozenset({"testDeprecation"})
 
-# Stages of aggregations that are never in the version; $collStats is, with no field but count.
+# Aggregation stages outside of API version 1. $collStats is inside with the field count only.
 STAGES_OUTSIDE = _names(
     "$backupCursor $currentOp $indexStats $listCatalog $listLocalSessions $listSampledQueries $listSearchIndexes "
     "$listSessions $operationMetrics $planCacheStats $querySettings $queryStats $rankFusion $search $searchBeta "
@@ -108,7 +108,7 @@ STAGES_OUTSIDE = _names(
 )
 COLL_STATS_INSIDE = frozenset({"count"})
 
-# What {$meta: ...} may not name.
+# Values of {$meta: ...} outside of API version 1.
 META_OUTSIDE = _names(
     "indexKey searchHighlights searchRootDocumentId searchScore searchScoreDetails searchSequenceToken textScore"
 )
@@ -118,7 +118,7 @@ INDEX_OPTIONS_OUTSIDE = _names(
     "background bucketSize columnstoreProjection originalSpec prepareUnique sparse storageEngine"
 )
 
-# What to use in the place of a command.
+# Replacements of commands.
 ADVICE = {
     "collStats": "use aggregate with {$collStats: {count: {}}} if the number of documents is all you need",
     "distinct": "use aggregate with $group",

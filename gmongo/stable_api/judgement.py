@@ -1,4 +1,4 @@
-"""Which parts of a command are outside of API version 1. Pure functions over :mod:`gmongo.stable_api.facts`."""
+"""Rules of API version 1: pure functions over :mod:`gmongo.stable_api.facts`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gmongo.stable_api.facts import (
 
 
 class Verdict(Enum):
-    """What is to be said of a command or a part of it."""
+    """Verdict on a command or on a part of a command."""
 
     OUTSIDE = "not in API version 1"
     DEPRECATED = "deprecated in API version 1"
@@ -33,12 +33,12 @@ class Verdict(Enum):
 
 
 class Remark(NamedTuple):
-    """One thing to be said of a command.
+    """Remark on a command.
 
-    :param verdict: what is the matter.
+    :param verdict: the verdict.
     :param command: the name of the command.
-    :param part: the parameter, stage, index type or operator in it; empty if it is the command itself.
-    :param advice: what to do instead, or why; may be empty.
+    :param part: the parameter, stage, index type or operator; empty for the command itself.
+    :param advice: a replacement or a reason; may be empty.
     """
 
     verdict: Verdict
@@ -67,10 +67,10 @@ class Finding:
 
 
 def remarks_on(name: str, command: Document) -> Iterator[Remark]:
-    """All that is to be said of a command.
+    """Return all remarks on a command.
 
-    :param name: its name.
-    :param command: its document; empty if its content is secret.
+    :param name: the name of the command.
+    :param command: the command; empty if its content is secret.
     """
     canonical = ALIASES.get(name, name)
     facts = COMMANDS.get(canonical)
@@ -91,7 +91,7 @@ def remarks_on(name: str, command: Document) -> Iterator[Remark]:
         yield from inspect(name, command)
 
 
-# What is inside of some commands
+# Contents of some commands
 
 
 def _pipeline(name: str, command: Document) -> Iterator[Remark]:
@@ -101,7 +101,7 @@ def _pipeline(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _stages(name: str, pipeline: object) -> Iterator[Remark]:
-    """The stages of a pipeline, and of the pipelines within them."""
+    """Check the stages of a pipeline and of its nested pipelines."""
     for stage in _documents(pipeline):
         for operator, content in stage.items():
             if operator in STAGES_OUTSIDE:
@@ -128,7 +128,7 @@ def _inner_pipelines(operator: str, content: object) -> list[object]:
 
 
 def _operators(name: str, value: object) -> Iterator[Remark]:
-    """The operators in filters, projections and expressions, however deep."""
+    """Check the operators in filters, projections and expressions at any depth."""
     if isinstance(value, Mapping):
         for key, content in value.items():
             if key == "$meta" and isinstance(content, str) and content in META_OUTSIDE:
@@ -142,7 +142,7 @@ def _operators(name: str, value: object) -> Iterator[Remark]:
 
 
 def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """A function that looks at the operators in these parameters."""
+    """Return a function that checks the operators in these parameters."""
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for field in fields:
@@ -152,7 +152,7 @@ def _query(*fields: str) -> Callable[[str, Document], Iterator[Remark]]:
 
 
 def _filters(field: str) -> Callable[[str, Document], Iterator[Remark]]:
-    """A function that looks at the filters in the statements of a write."""
+    """Return a function that checks the filters in the statements of a write."""
 
     def inspect(name: str, command: Document) -> Iterator[Remark]:
         for statement in _documents(command.get(field)):
@@ -180,7 +180,7 @@ def _explained(name: str, command: Document) -> Iterator[Remark]:
 
 
 def _documents(value: object) -> list[Document]:
-    """The documents in a list; what is none is left out, and is for the server to complain about."""
+    """Return the documents in a list. The server rejects other elements."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         return []
     return [each for each in value if isinstance(each, Mapping)]

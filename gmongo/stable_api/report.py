@@ -1,4 +1,4 @@
-"""The report of an audit: plain text, or a table where ``rich`` is installed and the output is a terminal."""
+"""Report of an audit: plain text, or a table if ``rich`` is installed and the output is a terminal."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Audited(Protocol):
 
     @property
     def is_clean(self) -> bool:
-        """Whether strict mode refuses nothing."""
+        """True if strict mode refuses nothing."""
 
 
 def as_text(audit: Audited) -> str:
-    """The report in plain text."""
+    """Return the report in plain text."""
     lines = [_summary(audit)]
     for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
         rows = [_row(finding) for finding in findings]
@@ -39,12 +39,12 @@ def as_text(audit: Audited) -> str:
 
 
 def as_json(audit: Audited) -> str:
-    """The report as a JSON document."""
+    """Return the report as a JSON document."""
     return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": _plain(audit)}, indent=2)
 
 
 def show(audit: Audited, stream: TextIO) -> None:
-    """Write the report: as a table with colours if `stream` is a terminal and ``rich`` is there."""
+    """Write the report: as a coloured table if `stream` is a terminal and ``rich`` is installed."""
     if stream.isatty():
         try:
             return _show_rich(audit, stream)
@@ -71,14 +71,14 @@ def _summary(audit: Audited) -> str:
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
         return f"{seen}, nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
-    what = "thing" if hindrances == 1 else "things"
-    return f"{seen}, {hindrances} {what} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
+    noun = "thing" if hindrances == 1 else "things"
+    return f"{seen}, {hindrances} {noun} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
 
 
 def _row(finding: Finding) -> tuple[str, str, str, str]:
     remark = finding.remark
-    what = f"{remark.command}: {remark.part}" if remark.part else remark.command
-    return what, f"{finding.count}x", finding.place or "(the driver)", remark.advice
+    label = f"{remark.command}: {remark.part}" if remark.part else remark.command
+    return label, f"{finding.count}x", finding.place or "(the driver)", remark.advice
 
 
 def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
@@ -103,9 +103,9 @@ def _plain(audit: Audited) -> list[DocumentDict]:
 def write(audit: Audited, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or to the standard error stream.
 
-    :param path: of the file; None is standard error, which the application's output does not share.
-    :param machine_readable: whether it is JSON.
-    :raises OSError: the file cannot be written.
+    :param path: the path of the file; None writes to standard error, apart from the output of the application.
+    :param machine_readable: True for JSON.
+    :raises OSError: the file is not writable.
     """
     if path is not None:
         with open(path, "w", encoding="utf-8") as stream:
