@@ -1,12 +1,12 @@
-"""The state of the MongoDB clients of a process, to be looked at: in a browser, as JSON, in a terminal.
+"""State of the MongoDB clients of a process: in a browser, as JSON, or in a terminal.
 
-Nothing is shown unless an application mounts the page (:class:`StatusPage`) or publishes its state
-(:func:`publish`). What is shown is read from the clients at that moment: servers, pools, who holds connections, who
-waits and for how long, what has happened of late. There are no secrets and no documents in it, and no text of queries
-unless the page is told to show it.
+The state is visible only if an application mounts the page (:class:`StatusPage`) or publishes its state
+(:func:`publish`). The page reads it from the clients at that moment: servers, pools, users of connections, waiting
+greenlets, and recent events. It contains no secrets and no documents, and text of queries only if the application
+enables the text.
 
-Whoever can open the page sees the names of hosts, databases and collections. Mount it where your other pages for
-operators are, behind the same authentication.
+The page shows the names of hosts, databases and collections. Mount it behind the same authentication as your other
+pages for operators.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m gmongo.status DIRECTORY``: the states of an application's processes, in a terminal."""
+"""``python -m gmongo.status DIRECTORY``: show the states of an application's processes in a terminal."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gmongo.status.workers import worker_states
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Show the states of the processes that serve theirs in a directory, again each second, or once.
+    """Show the states of the processes that publish them in a directory, once or every second.
 
-    :param arguments: of the command line; None takes those of the process.
+    :param arguments: the command line arguments; None uses the arguments of the process.
     """
     parser = argparse.ArgumentParser(
         prog="python -m gmongo.status",
-        description="Show the states of the processes that serve theirs in a directory, again each second, or once: "
-        "what is wrong, servers, pools, operations, events. Keys choose, sort and scroll.",
+        description="Show the states of the processes that publish them in a directory, once or every second: "
+        "problems, servers, pools, operations, events. Keys select, sort and scroll.",
     )
-    parser.add_argument("directory", type=Path, help="where the processes serve their states (gmongo.status.publish)")
+    parser.add_argument("directory", type=Path, help="the directory of the published states (gmongo.status.publish)")
     parser.add_argument(
-        "--once", action="store_true", help="show them once, and end; so it does if the output is no terminal"
+        "--once", action="store_true", help="show the states once and exit; the default if the output is not a terminal"
     )
     chosen = parser.parse_args(arguments)
     try:
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("python -m gmongo.status needs the package rich (pip install gmongo[status])", file=sys.stderr)
         return 1
     if not chosen.directory.is_dir():
-        print(f"there is no directory {chosen.directory}", file=sys.stderr)
+        print(f"the directory {chosen.directory} does not exist", file=sys.stderr)
         return 1
     console = Console()
     try:

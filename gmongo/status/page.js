@@ -1,5 +1,5 @@
 "use strict";
-const SAMPLES = 120;  // of a trend, one a second
+const SAMPLES = 120;  // of a trend, one per second
 const find = id => document.getElementById(id);
 const element = (tag, attributes, ...children) => {
   const made = document.createElement(tag);
@@ -7,7 +7,7 @@ const element = (tag, attributes, ...children) => {
   made.append(...children);
   return made;
 };
-// What has not changed is left alone, so that it stays selected, and focused.
+// Unchanged nodes stay, so that they keep the selection and the focus.
 const put = (node, text) => {
   const inside = node.firstChild;
   if (!inside) { if (text !== "") node.append(text); }
@@ -19,8 +19,8 @@ const time = ms => ms === null || ms === undefined ? "" :
   ms < 120000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : `${Math.round(ms / 60000)}\u00a0min`;
 const counted = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
-// The children of an element, one for each item. An item that was there before keeps its element. Items with one key
-// are told apart by their place from the end, where the oldest are.
+// Update the children of an element: one for each item. An item keeps its element. Items with the same key are numbered
+// from the end, where the oldest items are.
 const known = new WeakMap();
 const keep = (parent, items, key, make, update) => {
   const before = known.get(parent) || new Map(), now = new Map(), times = new Map();
@@ -40,8 +40,8 @@ const keep = (parent, items, key, make, update) => {
   known.set(parent, now);
 };
 
-// A table: its name, its caption, what tells rows apart, and its columns with a head, a class and a cell's text. A cell
-// may be a pair of a text and a class. Roles are spelled out, since a narrow page shows rows as blocks.
+// A table with its name, its caption, the key function of its rows, and its columns (header, class, cell). A cell is a
+// text or a pair of a text and a class. Roles are explicit, since a narrow page shows rows as blocks.
 let captions = 0;
 const table = (name, caption, key, columns) => {
   const id = `caption-${++captions}`;
@@ -62,7 +62,7 @@ const table = (name, caption, key, columns) => {
   made.show = items => {
     keep(body, items, key, row, fill);
     inside.hidden = items.length === 0;
-    // What has to be scrolled must be reached by keys.
+    // A scrollable table must be reachable by keyboard.
     if (made.scrollWidth > made.clientWidth) made.tabIndex = 0; else made.removeAttribute("tabindex");
   };
   return made;
@@ -70,7 +70,7 @@ const table = (name, caption, key, columns) => {
 
 const look = {RSPrimary: "good", Standalone: "good", Mongos: "good", LoadBalancer: "good", Unknown: "bad"};
 const of = (pool, value) => pool ? value(pool) : "";
-const wrongs = () => table("wrong", "What is wrong, the worst first", each => JSON.stringify([each.what, each.server, each.error]), [
+const wrongs = () => table("wrong", "Problems, the most serious first", each => JSON.stringify([each.what, each.server, each.error]), [
   ["what", "", each => [each.what, "bad"]], ["where", "", each => each.server], ["for", "number", each => time(each.sinceMS)],
   ["since", "", each => each.event], ["in process", "wide", each => each.in.join(", ")], ["times", "number", each => each.count],
   ["error", "wide", each => each.error]]);
@@ -84,14 +84,14 @@ const servers = () => table("servers", "Servers and their pools", each => each.a
   ["waiting", "number", ({pool}) => of(pool, () => [pool.waiting, pool.waiting ? "bad" : ""])],
   ["longest wait", "number", ({pool}) => of(pool, () => time(pool.oldestWaitMS))],
   ["error", "wide", each => each.error]]);
-const operations = () => table("operations", "What holds a connection or waits, the longest first",
+const operations = () => table("operations", "Operations that use a connection or wait, the longest first",
   each => JSON.stringify([each.greenlet, each.phase, each.connection, each.operation, each.server]), [
   ["phase", "", each => [each.phase, each.phase === "on a connection" ? "" : "wait"]], ["operation", "wide", each => each.operation],
   ["server", "", each => each.server], ["connection", "number", each => each.connection === null ? "" : each.connection],
   ["for", "number", each => time(each.sinceMS)], ["greenlet", "wide", each => each.greenlet]]);
 const parts = [["selection", "selectionMS"], ["check-out", "checkOutMS"], ["connecting", "connectingMS"], ["server", "serverMS"],
   ["network", "networkMS"], ["decoding", "decodingMS"], ["back-off", "backOffMS"], ["driver", "driverMS"]];
-// The most of it first, without what is less than a hundredth.
+// The longest phase first, without phases below one percent.
 const spent = each => parts.map(([head, name]) => [each[name], head]).filter(([ms]) => ms > each.durationMS / 100)
   .sort(([one], [other]) => other - one).map(([ms, head]) => `${head} ${time(ms)}`).join(", ");
 const slow = () => table("slow", "Slow operations and where their time went, the latest first",
@@ -99,7 +99,7 @@ const slow = () => table("slow", "Slow operations and where their time went, the
   ["operation", "", each => each.operation], ["took", "number", each => time(each.durationMS)], ["spent", "", spent],
   ["tries", "number", each => each.tries], ["ago", "number", each => time(each.agoMS)], ["error", "wide", each => each.error || ""],
   ["text", "wide", each => each.text || ""]]);
-const events = () => table("history", "Checks that failed, elections, servers that came and went, the latest first",
+const events = () => table("history", "Failed checks, elections, added and removed servers, the latest first",
   each => JSON.stringify([each.what, each.server, each.error]), [
   ["event", "", each => [each.what, /failed|lost|unknown/i.test(each.what) ? "bad" : ""]], ["server", "", each => each.server],
   ["times", "number", each => each.times], ["ago", "number", each => time(each.agoMS)], ["reason", "wide", each => each.error]]);
@@ -115,7 +115,7 @@ const folded = (title, inside) => {
   return made;
 };
 const retries = each => `Retries: ${each.retries} after overload (${each.slept.toFixed(1)} s backed off, ${each.exhausted} times no ` +
-  `token, ${each.tokens} tokens left), ${each.others} others. Tries that failed: ${each.errors}.`;
+  `token, ${each.tokens} tokens left), ${each.others} others. Failed attempts: ${each.errors}.`;
 
 const client = () => {
   const heading = element("h3"), told = element("p", {class: "quiet", "data-table": "retries"});
@@ -165,10 +165,10 @@ const trend = (caption, look) => {
   return made;
 };
 const trends = {
-  requests: trend("Requests a second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),
-  errors: trend("Failed tries a second", "is-bad"),
+  requests: trend("Requests per second", "is-good"), waiting: trend("Waiting for a connection", "is-wait"),
+  errors: trend("Failed attempts per second", "is-bad"),
 };
-// What has grown since the last look, in the processes and clients that were there then.
+// The growth since the last refresh, in processes and clients of both refreshes.
 const counts = reply => new Map(reply.processes.flatMap(each => each.error ? [] : [
   [`requests ${each.process}`, each.requests],
   ...each.clients.map(item => [`errors ${each.process} ${item.number}`, item.retries.errors])]));
@@ -179,7 +179,7 @@ const follow = reply => {
   const now = {at: performance.now(), counts: counts(reply)};
   if (last) {
     const seconds = (now.at - last.at) / 1000;
-    const looks = reply.processes.length;  // each counts as a request
+    const looks = reply.processes.length;  // each refresh counts as a request
     trends.requests.add(Math.max(0, grown(last.counts, now.counts, "requests") - looks) / seconds);
     trends.waiting.add(reply.summary.waiting);
     trends.errors.add(grown(last.counts, now.counts, "errors") / seconds);
@@ -189,12 +189,12 @@ const follow = reply => {
 
 const wrong = wrongs();
 find("wrong").append(wrong);
-const totals = {processes: "processes", clients: "clients", inUse: "connections in use", total: "connections", waiting: "waiting", errors: "failed tries"};
+const totals = {processes: "processes", clients: "clients", inUse: "connections in use", total: "connections", waiting: "waiting", errors: "failed attempts"};
 let latest = null;
 const show = reply => {
   latest = reply;
   const {summary} = reply;
-  put(find("verdict"), !reply.processes.length ? "No process serves its state here." : !summary.wrong.length ? "Nothing is wrong." :
+  put(find("verdict"), !reply.processes.length ? "No process publishes its state here." : !summary.wrong.length ? "Nothing is wrong." :
     `${counted(summary.wrong.length, "thing is", "things are")} wrong: ${[...new Set(summary.wrong.map(each => each.what))].join(", ")}`);
   mark(find("verdict"), summary.wrong.length ? "bad" : "good");
   wrong.show(summary.wrong);

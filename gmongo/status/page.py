@@ -1,4 +1,4 @@
-"""The page: a WSGI application."""
+"""Status page: a WSGI application."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:
-    """A WSGI application that shows the MongoDB clients of a process, or of several, as a page that refreshes itself,
-    and as JSON (``?format=json``)::
+    """WSGI application that shows the MongoDB clients of one or several processes, as a page that refreshes itself, and
+    as JSON (``?format=json``)::
 
         from werkzeug.middleware.dispatcher import DispatcherMiddleware
         from gmongo.status import StatusPage
 
         app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage()})
 
-    It has no access control of its own: mount it behind that of the application. It answers GET only, changes nothing,
-    sends nothing to servers, and holds no secrets and no documents.
+    The page has no access control: mount it behind the access control of the application. It answers GET only, changes
+    nothing, sends nothing to servers, and contains no secrets and no documents.
 
-    :param directory: where the processes of the application serve their states, to be shown side by side; this
-        process begins to do so, as with :func:`~gmongo.status.publish`. None (the default) shows this process only.
-    :param query_text: whether the text of slow operations is shown, which holds the users' data; False by default.
-        There is such text if the client has ``slow_operation_ms``, and its ``tracing`` a ``query_text_max_length``.
-    :raises ConfigurationError: the directory belongs to another user, or others may write there.
+    :param directory: the directory of published states, including the state of this process; see
+        :func:`~gmongo.status.publish`. None (the default) shows this process only.
+    :param query_text: True shows the text of slow operations, which contains user data; False by default. Clients keep
+        the text if they have ``slow_operation_ms``, and ``query_text_max_length`` in ``tracing``.
+    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, query_text: bool = False) -> None:
@@ -45,12 +45,12 @@ class StatusPage:
         self._query_text = query_text
 
     def states(self) -> list[DocumentDict]:
-        """What the page shows now: the state of each process, as :func:`~gmongo.status.process_state` has it."""
+        """Return the state of each process; see :func:`~gmongo.status.process_state`."""
         if self._directory is None:
             return [process_state(self._query_text)]
         try:
             return worker_states(self._directory, self._query_text)
-        except (ConfigurationError, OSError) as error:  # it was right when the page was made
+        except (ConfigurationError, OSError) as error:  # a change of the directory since the construction
             return [unknown("", str(error))]
 
     def _shown(self) -> DocumentDict:
@@ -60,14 +60,14 @@ class StatusPage:
     def __call__(self, environ: DocumentDict, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request.
 
-        :param environ: of the request, as WSGI has it.
-        :param start_response: as WSGI has it.
+        :param environ: the WSGI environment of the request.
+        :param start_response: the WSGI function that starts the response.
         """
         if environ.get("REQUEST_METHOD", "GET") not in ("GET", "HEAD"):
             start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), *_NOTHING])
             return []
-        asked = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
-        if asked == "json":
+        requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
+        if requested == "json":
             kind, body = "application/json", json.dumps(self._shown()).encode()
         else:
             kind, body = "text/html; charset=utf-8", _PAGE
@@ -76,13 +76,13 @@ class StatusPage:
 
 
 def _source(text: str, tag: str) -> str:
-    """What a policy for content allows: the very text between two tags."""
-    inside = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
-    return f"'sha256-{b64encode(sha256(inside.encode()).digest()).decode()}'"
+    """Return the source hash of the text between two tags, for the content security policy."""
+    content = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+    return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
 def _whole() -> str:
-    """The page with its style and its script inside."""
+    """Return the page with its style and its script."""
     html, css, js = (
         files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )

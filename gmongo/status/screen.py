@@ -1,4 +1,4 @@
-"""The states of processes on a terminal's screen, again each second. Keys choose, sort and scroll."""
+"""Screen: the states of processes on a terminal, with a refresh every second. Keys select, sort and scroll."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ States = list[DocumentDict]
 
 
 class Screen:
-    """What is looked at, and from where on."""
+    """Selected page, sort order and scroll position."""
 
     def __init__(self) -> None:
         self.is_paused = False
         self._page = "1"
         self._offset = 0
-        self._orders = {page: views[-1].order for page, views in _PAGES.items()}  # the last table is sorted by keys
+        self._orders = {page: views[-1].order for page, views in _PAGES.items()}  # keys sort the last table of a page
 
     def press(self, key: str, width: int) -> None:
-        """Do what a key is for; others do nothing.
+        """Handle a key. Ignore unknown keys.
 
-        :param width: of the terminal, in characters.
+        :param width: the width of the terminal in characters.
         """
         if key in _PAGES:
             self._page, self._offset = key, 0
@@ -62,16 +62,16 @@ class Screen:
         self._orders[self._page] = Order(names[following % len(names)])
 
     def shown(self, states: States, console: Console) -> Group:
-        """As much as the terminal has lines for, from where it is scrolled to."""
+        """Return the visible part of the page, from the scroll position on."""
         width, height = console.size
-        *above, sorted_one = _PAGES[self._page]
-        found = Group(
+        *above, last = _PAGES[self._page]
+        page = Group(
             headline(states),
             *([problems(states)] if self._page == "1" else []),
             *(table(view, states, width, view.order) for view in above),
-            table(sorted_one, states, width, self._orders[self._page]),
+            table(last, states, width, self._orders[self._page]),
         )
-        lines = console.render_lines(found, console.options.update(height=None), pad=False, new_lines=True)
+        lines = console.render_lines(page, console.options.update(height=None), pad=False, new_lines=True)
         room = max(1, height - 1)
         self._offset = min(self._offset, max(0, len(lines) - room))
         part = lines[self._offset : self._offset + room]
@@ -80,10 +80,10 @@ class Screen:
 
 
 def watch(console: Console, read: Callable[[], States]) -> None:
-    """Show states until a key ends it.
+    """Show states until a key ends the program.
 
-    :param console: where to.
-    :param read: returns the states as they are now.
+    :param console: the console.
+    :param read: returns the present states.
     """
     screen = Screen()
     with _keys() as pressed, Live(console=console, auto_refresh=False, screen=True) as live:
@@ -99,13 +99,13 @@ def watch(console: Console, read: Callable[[], States]) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], list[str]]]:
-    """A function that waits for keys, so many seconds at the most. Without a terminal there are none."""
+    """Yield a function that waits for keys up to a number of seconds. Without a terminal, it returns no keys."""
     fd = sys.stdin.fileno()
     is_terminal = os.isatty(fd)
 
     def pressed(seconds: float) -> list[str]:
-        found, _, _ = select([fd] if is_terminal else [], [], [], max(0.0, seconds))
-        text = os.read(fd, 64).decode(errors="ignore") if found else ""
+        readable, _, _ = select([fd] if is_terminal else [], [], [], max(0.0, seconds))
+        text = os.read(fd, 64).decode(errors="ignore") if readable else ""
         return _KEY.findall(text)
 
     before = termios.tcgetattr(fd) if is_terminal else None

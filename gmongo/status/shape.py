@@ -1,7 +1,7 @@
-"""The form of the state of a process: what is shown of it, and what the answers of others must look like.
+"""Schema of the state of a process.
 
-Whatever is shown is taken out of a state by :func:`picked`, so that nothing else gets to a page or a terminal: of this
-process's own, and of what another process has answered, which may be anything.
+:func:`picked` copies the fields of the schema from a state and rejects a malformed state. So pages and terminals show
+no other data of this process, and no arbitrary data from another process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from gmongo._documents import Document, DocumentDict
 from gmongo._safe_log import printable
 
-_LARGEST = 2**53  # what JavaScript counts up to
+_LARGEST = 2**53  # the largest exact integer of JavaScript
 
 NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, None)
@@ -61,17 +61,17 @@ _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?"
 
 
 def picked(state: object, query_text: bool) -> DocumentDict:
-    """What is shown of a state: its fields as they must be, without any other, and text that a terminal only shows.
+    """Return the fields of the schema, with control characters escaped.
 
-    :param query_text: whether the text of slow operations is among them.
-    :raises ValueError: it has not the form of a state.
+    :param query_text: True to include the text of slow operations.
+    :raises ValueError: the state does not match the schema.
     """
-    found: DocumentDict = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
-    return found
+    fields: DocumentDict = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
+    return fields
 
 
 def _picked(value: object, shape: Any, where: str) -> Any:
-    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # a mapping, or None
+    if isinstance(shape, tuple) and not isinstance(shape[0], type):  # (schema, None) allows None
         return None if value is None else _picked(value, shape[0], where)
     if isinstance(shape, list):
         return [_picked(each, shape[0], f"{where}[{index}]") for index, each in enumerate(_of(list, value, where))]
@@ -87,16 +87,16 @@ def _picked(value: object, shape: Any, where: str) -> Any:
 
 
 def _fields(value: Document, shape: Mapping[Any, Any], where: str) -> DocumentDict:
-    if str in shape:  # of any names
+    if str in shape:  # a mapping with any names
         return {printable(name): _picked(each, shape[str], f"a field of {where}") for name, each in value.items()}
-    found = {}
+    fields = {}
     for key, inside in shape.items():
         name = key.removesuffix("?")
         if name in value:
-            found[name] = _picked(value[name], inside, f"{name} of {where}")
+            fields[name] = _picked(value[name], inside, f"{name} of {where}")
         elif name == key:
             raise ValueError(f"{where} has no {name}")
-    return found
+    return fields
 
 
 def _of(kind: type, value: object, where: str) -> Any:

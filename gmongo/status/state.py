@@ -1,4 +1,4 @@
-"""The state of the clients of this process, read from what they hold anyway."""
+"""State of the clients of this process."""
 
 from __future__ import annotations
 
@@ -20,31 +20,30 @@ from gmongo.status.shape import picked
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
-_SHOWN = 200  # of each kind: a page is for people
+_SHOWN = 200  # maximum number of operations on a page
 
 
 def process_state(query_text: bool = False) -> DocumentDict:
-    """What the clients of this process are and do, as values that JSON has. Nothing is sent, and nothing is waited for.
-    Any thread may ask.
+    """Return the state of the clients of this process as JSON values, without I/O. Any thread may call the function.
 
-    A mapping with ``process`` (its number), ``version`` (of gmongo), ``requests`` (how many it has sent, checks of
-    servers included; each look counts as one) and ``clients``: for each client that is not
-    closed, ``number`` (in the order in which they were made), ``application`` (its ``appName``), ``topology``,
-    ``servers`` with their pools, ``operations`` (what runs, and what it waits for), ``slow`` (operations, with
-    ``slow_operation_ms``), ``history`` (checks that failed, elections) and ``retries``. Times are in milliseconds.
+    The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` (the number of requests that
+    gmongo has sent, including heartbeats; each call counts as one request) and ``clients``. Each open client has
+    ``number`` (in the order of creation), ``application`` (its ``appName``), ``topology``, ``servers`` with their
+    pools, ``operations`` (present operations and their phases), ``slow`` (with ``slow_operation_ms``), ``history``
+    (failed heartbeats, elections) and ``retries``. Times are in milliseconds.
 
-    :param query_text: whether the text of slow operations is in it, which holds the users' data; False by default.
-        There is such text if ``query_text_max_length`` of the client's ``tracing`` asks for it.
+    :param query_text: True includes the text of slow operations, which contains user data; False by default. Clients
+        keep the text if ``tracing`` has a ``query_text_max_length``.
     """
     executors = sorted((each for each in forkables() if _is_shown(each)), key=lambda each: each.number)
     clients = [_client(each) for each in executors]
-    # A request has a number, one more than the one before. To take the next is to know how many there were.
+    # Requests have consecutive numbers, so the next number is the count of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
     return picked(state, query_text)
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
-    """Whether it is the executor of a client that is open, and not one of the driver's own that sends plaintext."""
+    """True for the executor of an open client, except an internal client that sends plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 
@@ -95,7 +94,7 @@ def _pool(pool: Pool) -> DocumentDict:
 
 
 def _operations(executor: Executor) -> list[DocumentDict]:
-    """What runs now: who waits for a server, for a connection, for a reply, or before another try."""
+    """Return the present operations: in server selection, check-out, connecting, on a connection, or in backoff."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
         _running("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
@@ -135,11 +134,11 @@ def _running(
 
 def _slow_operations(executor: Executor) -> list[DocumentDict]:
     observers = () if executor.observers is None else executor.observers.all
-    return [found for each in observers if isinstance(each, SlowOperations) for found in reversed(list(each.last))]
+    return [entry for each in observers if isinstance(each, SlowOperations) for entry in reversed(list(each.last))]
 
 
-def _slow(found: DocumentDict) -> DocumentDict:
-    return {**found, "agoMS": _ago(found["moment"])}
+def _slow(entry: DocumentDict) -> DocumentDict:
+    return {**entry, "agoMS": _ago(entry["moment"])}
 
 
 def _happening(happening: Happening) -> DocumentDict:
@@ -154,7 +153,7 @@ def _happening(happening: Happening) -> DocumentDict:
 
 
 def _reason(error: BaseException | None) -> str:
-    """An error in words without data of the application's."""
+    """Return an error message without data of the application."""
     return "" if error is None else exception_of(error, 0)["exception.message"]
 
 

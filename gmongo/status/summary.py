@@ -1,4 +1,4 @@
-"""What is wrong in all processes together, since when, and since which event."""
+"""Summary of all processes: problems with their beginnings and causes, and totals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gmongo._documents import DocumentDict
 
-_LONG = 1000.0  # milliseconds of waiting that are too many
+_LONG = 1000.0  # the waiting time that counts as a problem, in milliseconds
 _WORST_FIRST = (
     "does not answer",
     "no primary",
@@ -19,17 +19,17 @@ _WORST_FIRST = (
 
 
 def summary(states: list[DocumentDict]) -> DocumentDict:
-    """All processes together, as values that JSON has.
+    """Return the summary of all processes as JSON values.
 
-    A mapping with ``wrong`` (what is wrong, the worst first) and, of all processes together, ``processes``,
-    ``clients``, the connections ``inUse`` and in ``total``, how many are ``waiting`` for one, and ``errors`` (tries
-    that failed).
+    The mapping has ``wrong`` (the problems, the most serious problem first) and the totals of all processes:
+    ``processes``, ``clients``, the connections ``inUse`` and in ``total``, the number of greenlets that are ``waiting``
+    for a connection, and ``errors`` (failed attempts).
 
-    Of what is wrong, ``what`` and ``server`` (or a replica set) say what and where, ``in`` in which processes, and
-    ``count`` how many clients or operations it concerns. ``sinceMS`` (None if it is not known), ``event`` and
-    ``error`` say since when, since which event, and why.
+    A problem has ``what`` (its kind), ``server`` (or a replica set), ``in`` (the processes) and ``count`` (the number
+    of clients or operations). It also has ``sinceMS`` (None if unknown), ``event`` (the event that began it) and
+    ``error`` (its cause).
 
-    :param states: as :func:`~gmongo.status.worker_states` returns them.
+    :param states: the result of :func:`~gmongo.status.worker_states`.
     """
     clients = [client for state in states for client in state["clients"]]
     pools = [server["pool"] for client in clients for server in client["servers"] if server["pool"]]
@@ -43,7 +43,7 @@ def summary(states: list[DocumentDict]) -> DocumentDict:
 
 
 def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
-    """What is wrong, the worst first. The same thing in several processes and clients is one."""
+    """Return the problems, the most serious problem first. Equal problems of several clients are one problem."""
     merged: dict[tuple[str, str, str], DocumentDict] = {}
     for state in states:
         for each in _of_process(state):
@@ -51,7 +51,7 @@ def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
             known["count"] += each["count"]
             if state["process"] not in known["in"]:
                 known["in"].append(state["process"])
-            if (each["sinceMS"] or 0) > (known["sinceMS"] or 0):  # it began with the first of them
+            if (each["sinceMS"] or 0) > (known["sinceMS"] or 0):  # the problem began with its first instance
                 known.update(sinceMS=each["sinceMS"], event=each["event"])
     return sorted(merged.values(), key=lambda each: (_WORST_FIRST.index(each["what"]), -(each["sinceMS"] or 0)))
 
@@ -80,14 +80,14 @@ def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
 
 def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
-        if server["type"] == "Unknown" and server["error"]:  # without an error it has not been checked yet
+        if server["type"] == "Unknown" and server["error"]:  # without an error, no heartbeat has ended yet
             happened = [each for each in client["history"] if each["server"] == server["address"]]
             changes = [each for each in happened if each["what"] != "check failed"]
             yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or happened))
 
 
 def _since(happened: list[DocumentDict]) -> DocumentDict:
-    """The latest of what has happened, if it is still known."""
+    """Return time and kind of the latest event, if one is recorded."""
     return {"since": happened[0]["sinceMS"], "event": happened[0]["what"]} if happened else {}
 
 

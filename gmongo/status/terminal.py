@@ -1,4 +1,4 @@
-"""The states of processes as text and tables for a terminal."""
+"""Text and tables of process states for a terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
 class Tables:
-    """Everything: what is wrong, and the first rows of all tables, as there is room for their columns.
+    """All problems, and the first rows of all tables, with the columns that fit the width.
 
-    :param states: as :func:`gmongo.status.worker_states` returns them.
+    :param states: the result of :func:`gmongo.status.worker_states`.
     """
 
     def __init__(self, states: list[DocumentDict]) -> None:
@@ -32,9 +32,9 @@ class Tables:
 
 
 def headline(states: list[DocumentDict]) -> RenderableType:
-    """All processes in a line."""
+    """Return a summary of all processes in one line."""
     if not states:
-        return Text("no process serves its state here")
+        return Text("no process publishes its state here")
     whole = summary(states)
     return Text(
         f"{_counted(whole['processes'], 'process', 'processes')}, {_counted(whole['clients'], 'client', 'clients')}: "
@@ -44,23 +44,23 @@ def headline(states: list[DocumentDict]) -> RenderableType:
 
 
 def problems(states: list[DocumentDict]) -> RenderableType:
-    """What is wrong, each with its whole error."""
-    found = summary(states)["wrong"]
-    if not found:
+    """Return the problems, each with its full error."""
+    wrong = summary(states)["wrong"]
+    if not wrong:
         return Text("Nothing is wrong." if states else "", "green")
-    lines: list[RenderableType] = [Text(f"Wrong: {len(found)}", "bold red")]
-    for each in found:
+    lines: list[RenderableType] = [Text(f"Wrong: {len(wrong)}", "bold red")]
+    for each in wrong:
         since = "" if each["sinceMS"] is None else f" for {duration(each['sinceMS'])}"
         lines.append(Text.assemble(("! " + each["what"], "red"), " ", (each["server"], "bold"), since))
         lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_extent(each), each["error"]) if text]
     return Group(*lines)
 
 
-def _extent(found: DocumentDict) -> str:
-    """Since which event, how many, and in which processes."""
-    event = f"since: {found['event']}; " if found["event"] else ""
-    many = f"{found['count']} times " if found["count"] > len(found["in"]) else ""
-    return f"{event}{many}in process {', '.join(map(str, found['in']))}"
+def _extent(problem: DocumentDict) -> str:
+    """Return the event that began a problem, the number of instances, and the processes."""
+    event = f"since: {problem['event']}; " if problem["event"] else ""
+    many = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
+    return f"{event}{many}in process {', '.join(map(str, problem['in']))}"
 
 
 def _counted(number: int, one: str, many: str) -> str:
@@ -68,10 +68,10 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 def table(view: View, states: list[DocumentDict], width: int, order: Order, most: int | None = None) -> RenderableType:
-    """A table with the rows in an order.
+    """Return a table with sorted rows.
 
-    :param width: of the terminal, in characters.
-    :param most: how many rows are shown; None is all.
+    :param width: the width of the terminal in characters.
+    :param most: the maximum number of rows; None shows all rows.
     """
     columns, rows = view.shown(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
@@ -90,7 +90,7 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
 
 
 def _rank(value: float | str | None) -> tuple[bool, float, str]:
-    """What rows are sorted by: nothing before numbers before text."""
+    """Return a sort key: None before numbers, numbers before text."""
     return (True, 0, value) if isinstance(value, str) else (False, float("-inf") if value is None else value, "")
 
 

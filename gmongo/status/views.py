@@ -1,4 +1,4 @@
-"""The states of processes as rows and columns, for a terminal."""
+"""Rows and columns of process states for a terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from gmongo._documents import DocumentDict
 
-WIDE = 120  # characters from which on there is room for all columns
+WIDE = 120  # minimum width in characters for all columns
 
 Row = DocumentDict
 
 
 class Column(NamedTuple):
-    """A column of a table.
+    """Column of a table.
 
-    :param name: what stands above it.
-    :param value: what rows are sorted by.
-    :param text: what is shown; None is the value.
-    :param is_wide: whether it is left out where there is little room.
+    :param name: the header.
+    :param value: returns the sort key of a row.
+    :param text: returns the text of a cell; None shows the sort key.
+    :param is_wide: True to omit the column on a narrow terminal.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Column(NamedTuple):
     is_wide: bool = False
 
     def shown(self, row: Row) -> str:
-        """What stands in a row."""
+        """Return the text of a cell."""
         if self.text is not None:
             return self.text(row)
         value = self.value(row)
@@ -36,10 +36,10 @@ class Column(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How rows are sorted.
+    """Sort order of rows.
 
     :param column: the name of a column.
-    :param descending: whether the largest comes first.
+    :param descending: True to sort the largest value first.
     """
 
     column: str
@@ -47,12 +47,12 @@ class Order(NamedTuple):
 
 
 class View(NamedTuple):
-    """A table that can be looked at.
+    """Definition of a table.
 
-    :param title: above it.
-    :param rows: what it shows of the states of processes.
-    :param columns: from the left.
-    :param order: how it is sorted if nothing else is asked for.
+    :param title: the title.
+    :param rows: returns the rows from the states of processes.
+    :param columns: the columns from left to right.
+    :param order: the default sort order.
     """
 
     title: str
@@ -61,22 +61,22 @@ class View(NamedTuple):
     order: Order
 
     def shown(self, width: int) -> list[Column]:
-        """The columns that there is room for."""
+        """Return the columns that fit the width."""
         return [each for each in self.columns if width >= WIDE or not each.is_wide]
 
 
-def _field(name: str, of: str | None = None, is_wide: bool = False) -> Column:
-    """A column with a value as it is."""
-    return Column(name, lambda row: row.get(of or name), None, is_wide)
+def _field(name: str, key: str | None = None, is_wide: bool = False) -> Column:
+    """Return a column of unchanged values."""
+    return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
-def _time(name: str, of: str, is_wide: bool = False) -> Column:
-    """A column with a time in milliseconds."""
-    return Column(name, lambda row: row.get(of), lambda row: duration(row.get(of)), is_wide)
+def _time(name: str, key: str, is_wide: bool = False) -> Column:
+    """Return a column of times in milliseconds."""
+    return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
 
 
 def duration(milliseconds: float | None) -> str:
-    """A time in the unit that suits it."""
+    """Return a duration in a suitable unit."""
     if milliseconds is None:
         return ""
     if milliseconds < 1000:
@@ -85,22 +85,22 @@ def duration(milliseconds: float | None) -> str:
 
 
 def _servers(states: list[DocumentDict]) -> Iterator[Row]:
-    """Each server once, as all clients see it."""
-    seen: dict[str, list[DocumentDict]] = {}
+    """Return one row for each server, with the views of all clients."""
+    by_address: dict[str, list[DocumentDict]] = {}
     for state in states:
         for client in state["clients"]:
             for server in client["servers"]:
-                seen.setdefault(server["address"], []).append(server)
-    for address, found in seen.items():
-        types = Counter(each["type"] for each in found)
-        round_trips = [each["roundTripMS"] for each in found if each["roundTripMS"] is not None]
+                by_address.setdefault(server["address"], []).append(server)
+    for address, servers in by_address.items():
+        types = Counter(each["type"] for each in servers)
+        round_trips = [each["roundTripMS"] for each in servers if each["roundTripMS"] is not None]
         yield {
             "server": address,
             "type": next(iter(types)) if len(types) == 1 else ", ".join(f"{n} {kind}" for kind, n in types.items()),
             "roundTripMS": max(round_trips, default=None),
-            "clients": len(found),
-            "waiting": sum(each["pool"]["waiting"] for each in found if each["pool"]),
-            "error": "; ".join(dict.fromkeys(each["error"] for each in found if each["error"])),
+            "clients": len(servers),
+            "waiting": sum(each["pool"]["waiting"] for each in servers if each["pool"]),
+            "error": "; ".join(dict.fromkeys(each["error"] for each in servers if each["error"])),
         }
 
 
@@ -115,13 +115,13 @@ def _pools(states: list[DocumentDict]) -> Iterator[Row]:
                     yield {**where, **server["pool"], **retries}
 
 
-def _listed(what: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
-    """What all clients have in a list."""
+def _listed(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
+    """Return a function that returns the rows of a list that each client has."""
 
     def rows(states: list[DocumentDict]) -> Iterator[Row]:
         for state in states:
             for client in state["clients"]:
-                for each in client[what]:
+                for each in client[key]:
                     yield {"process": state["process"], **each}
 
     return rows
@@ -177,7 +177,7 @@ OPERATIONS = View(
 
 
 def _spent(row: Row) -> str:
-    """Where the time of a slow operation went, the most of it first."""
+    """Return the phases of a slow operation with their durations, the longest phase first."""
     least = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
     return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > least)
@@ -204,7 +204,7 @@ SLOW = View(
     Order("ago"),
 )
 EVENTS = View(
-    "Checks that failed, elections, servers that came and went",
+    "Failed checks, elections, added and removed servers",
     _listed("history"),
     (
         _field("process"),

@@ -1,4 +1,4 @@
-"""The states of several processes side by side: each serves its own on a Unix socket in one directory."""
+"""States of several processes: each process publishes its state on a Unix socket in one directory."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
 _NUMBER = re.compile("[1-9][0-9]{0,6}")
-_PATIENCE = 1.0  # seconds that a worker has to answer
-_LOOKS = 1.0  # seconds between two looks whether this is a forked child
-_PAUSE = 0.05  # seconds
-_MOST = 4_000_000  # bytes of one state
+_PATIENCE = 1.0  # seconds until a process must have answered
+_LOOKS = 1.0  # seconds between two checks for a fork
+_PAUSE = 0.05  # seconds between two attempts
+_MOST = 4_000_000  # maximum number of bytes of a state
 _AT_A_TIME = 50
 _published: dict[Path, Publisher] = {}
 
 
 def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
-    """Have this process, and those forked from it, serve their states in a directory, for the page and for
-    ``python -m gmongo.status DIRECTORY``. Call it once, such as where the application makes its client; it may be
-    called again.
+    """Publish the states of this process and its forked children in a directory, for the page and for
+    ``python -m gmongo.status DIRECTORY``. Call it once, such as where the application creates its client. Further calls
+    do no harm.
 
-    Each process serves on a Unix socket of its own, which only the same user can open.
+    Each process listens on a separate Unix socket, which only the same user can open.
 
-    :param directory: it is made if it is not there, and must belong to the user and be writable by that user alone.
-    :param query_text: whether the text of slow operations is served, too; False by default. If any call says so, it is
-        served, and each reader is shown it only on request.
-    :raises ConfigurationError: the directory belongs to another user, or others may write there.
+    :param directory: the directory, which the function creates. It must belong to the user, and other users must not
+        be able to write to it.
+    :param query_text: True publishes the text of slow operations too; False by default. One call with True suffices.
+        A reader gets the text only on request.
+    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     path = Path(directory)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -52,10 +53,10 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
 
 
 def _checked(path: Path) -> Path:
-    """The directory, if what is in it can only be this user's."""
+    """Return the directory if only this user can write to it."""
     path = path.resolve()
-    found = path.stat()
-    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = path.stat()
+    if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise ConfigurationError(
             f"the directory of states must belong to this user and be writable by that user alone, but {path} does not"
         )
@@ -63,7 +64,7 @@ def _checked(path: Path) -> Path:
 
 
 class _Server(StreamServer):  # type: ignore[misc]
-    """A server that does not keep the hub running."""
+    """Server that does not keep the hub running."""
 
     def start_accepting(self) -> None:
         super().start_accepting()
@@ -71,10 +72,10 @@ class _Server(StreamServer):  # type: ignore[misc]
 
 
 class Publisher:
-    """Serves the state of the process that it finds itself in.
+    """Publisher of the state of the current process.
 
-    :param directory: where the socket is.
-    :param query_text: whether the text of slow operations is served; it may be changed.
+    :param directory: the directory of the socket.
+    :param query_text: True to publish the text of slow operations. The attribute may change later.
     """
 
     def __init__(self, directory: Path, query_text: bool) -> None:
@@ -82,11 +83,11 @@ class Publisher:
         self.query_text = query_text
         self._server: StreamServer | None = None
         self._process = 0
-        # It goes on in forked children, and notices there that it is in another process.
+        # The greenlet continues in forked children, where it detects the new process.
         self._background = spawn_for(self, Wakeup(), Publisher.look)
 
     def look(self) -> float:
-        """Begin to serve in a process that is new. Returns when to look again, in seconds."""
+        """Publish the state if the process is new. Return the seconds until the next check."""
         if self._process != os.getpid():
             self._process = os.getpid()
             self._serve()
@@ -95,7 +96,7 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # of a process that had the same number
+        for each in (unfinished, path):  # of an earlier process with the same ID
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):
@@ -107,9 +108,9 @@ class Publisher:
         finally:
             os.umask(before)
         listener.listen(_AT_A_TIME)
-        unfinished.rename(path)  # whoever finds it there can connect: else it would be taken for that of a dead process
+        unfinished.rename(path)  # after listen(): a reader takes a socket without a listener for a dead process
         if self._server is not None:
-            self._server.close()  # this process's copy of its parent's
+            self._server.close()  # the inherited copy of the parent's server
         self._server = _Server(listener, lambda sock, _address: _answer(sock, self.query_text), spawn=_AT_A_TIME)
         self._server.start()
 
@@ -120,41 +121,40 @@ def _answer(sock: socket.socket, query_text: bool) -> None:
 
 
 def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -> list[DocumentDict]:
-    """The states of all processes that serve theirs in a directory, in the order of their numbers.
+    """Return the states of all processes that publish them in a directory, ordered by process ID.
 
-    A process that does not answer within a second, or answers anything else, is there with ``error`` in place of its
-    clients. What is left of processes that have ended is removed: sockets that :func:`publish` has made. All else is
-    left as it is.
+    A process that does not answer within a second, or sends a malformed answer, has ``error`` and no clients. The
+    function removes the sockets that :func:`publish` created in processes that have ended. It changes nothing else.
 
-    :param directory: the one that was given to :func:`publish`; if it is not there, no process serves its state.
-    :param query_text: whether the text of slow operations is in them, as far as processes serve it; False by default.
-    :raises ConfigurationError: the directory belongs to another user, or others may write there.
+    :param directory: the directory of :func:`publish`. If it does not exist, no process publishes its state.
+    :param query_text: True includes the text of slow operations, if processes publish it; False by default.
+    :raises ConfigurationError: the directory belongs to another user, or other users may write to it.
     """
     try:
-        found_here = _checked(Path(directory)).glob(f"*{_SUFFIX}")
+        sockets = _checked(Path(directory)).glob(f"*{_SUFFIX}")
     except FileNotFoundError:
         return []
-    paths = sorted((each for each in found_here if _is_own_socket(each)), key=lambda each: int(each.stem))
-    found = Pool(_AT_A_TIME).map(lambda path: _ask(path, query_text), paths)
-    return [state for state in found if state is not None]
+    paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
+    states = Pool(_AT_A_TIME).map(lambda path: _ask(path, query_text), paths)
+    return [state for state in states if state is not None]
 
 
 def _is_own_socket(path: Path) -> bool:
-    """Whether it may be what a process of this user serves its state on."""
+    """True if a process of this user may have created the socket."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    return bool(_NUMBER.fullmatch(path.stem)) and stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+    return bool(_NUMBER.fullmatch(path.stem)) and stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _has_ended(process: int) -> bool:
-    """Whether there is no process with this number."""
+    """True if no process has this ID."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it is another user's now
+    except OSError:  # another user has a process with this ID
         return False
     return False
 
@@ -167,7 +167,7 @@ def _ask(path: Path, query_text: bool) -> DocumentDict | None:
                 state = picked(json.loads(_read(path)), query_text)
                 if str(state["process"]) == path.stem:
                     return state
-                gevent.sleep(_PAUSE)  # a child that was forked just now still has its parent's socket
+                gevent.sleep(_PAUSE)  # a child just after the fork has its parent's socket
     except (ConnectionRefusedError, FileNotFoundError):
         if _has_ended(int(path.stem)):
             path.unlink(missing_ok=True)
@@ -187,16 +187,16 @@ def _reason(error: Exception) -> str:
 
 
 def unknown(process: str, reason: str) -> DocumentDict:
-    """What is shown in the place of a state that cannot be had."""
+    """Return the replacement of a state that is not available."""
     return {"process": process, "error": reason, "clients": []}
 
 
 def _read(path: Path) -> bytes:
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
-        found = bytearray()
+        received = bytearray()
         while part := sock.recv(65536):
-            found += part
-            if len(found) > _MOST:
+            received += part
+            if len(received) > _MOST:
                 raise ValueError(f"it has more than {_MOST} bytes")
-    return bytes(found)
+    return bytes(received)

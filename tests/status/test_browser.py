@@ -384,9 +384,9 @@ def test_the_trend_is_drawn_of_what_was_seen() -> None:
             wait_for_refreshes(page, 1)
         captions = page.evaluate("[...document.querySelectorAll('figcaption')].map(each => each.innerText)")
         assert [caption.split(":")[0] for caption in captions] == [
-            "Requests a second",
+            "Requests per second",
             "Waiting for a connection",
-            "Failed tries a second",
+            "Failed attempts per second",
         ]
         assert int(captions[0].split("at most ")[1].rstrip(")")) > 0
         points = page.evaluate("[...document.querySelectorAll('polyline')].map(each => each.getAttribute('points'))")

@@ -84,7 +84,7 @@ def test_times(milliseconds: tuple[float, str]) -> None:
 
 
 def test_no_process() -> None:
-    assert lines([])[0] == "no process serves its state here"
+    assert lines([])[0] == "no process publishes its state here"
     assert not any("wrong" in line.lower() for line in lines([]))
 
 

@@ -167,7 +167,7 @@ def test_what_ends_it(
 
 def test_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     assert command.main([str(tmp_path / "nothing")]) == 1
-    assert capsys.readouterr().err == f"there is no directory {tmp_path / 'nothing'}\n"
+    assert capsys.readouterr().err == f"the directory {tmp_path / 'nothing'} does not exist\n"
     monkeypatch.setitem(sys.modules, "rich.console", None)
     assert command.main([str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("python -m gmongo.status needs the package rich")

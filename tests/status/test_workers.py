@@ -384,7 +384,7 @@ def test_the_terminal(tmp_path: Path, deployment: Any, started: Any) -> None:
     eventually(has_all)  # of a worker that does not answer within a second it says so, and shows no more
     missing = run(str(tmp_path / "nothing"))
     assert missing.returncode == 1
-    assert "there is no directory" in missing.stderr
+    assert "does not exist" in missing.stderr
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
