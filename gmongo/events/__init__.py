@@ -1,1 +1,1 @@
-"""Publishers: each turns something that happened into a log message and an event, if there is a listener or a log."""
+"""Publishers: each publishes occurrences as events to listeners, and as log messages."""

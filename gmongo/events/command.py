@@ -27,7 +27,7 @@ from gmongo.events.log import (
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent, publish
 from gmongo.wire.address import Address
 
-# Commands whose content is never shown.
+# Sensitive commands, whose content events and logs omit.
 SENSITIVE = frozenset(
     {
         "authenticate",
@@ -45,11 +45,11 @@ _HELLOS = frozenset({"hello", "ismaster"})
 
 
 class Sent:
-    """A command on its way, for the publisher.
+    """Command in progress, for the publisher.
 
-    :param command: as it is shown.
-    :param account: of the operation, if the client is observed.
-    :ivar sensitive: whether command and reply must not be shown.
+    :param command: the command in the form for monitoring.
+    :param account: the account of the operation, or None without observers.
+    :ivar sensitive: True if events and logs must omit command and reply.
     """
 
     __slots__ = (
@@ -86,23 +86,23 @@ class Sent:
 
 
 class Shows(Protocol):
-    """What the publisher asks an operation."""
+    """Part of an operation that the publisher uses."""
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """A reply as events and logs show it."""
+        """Return a reply in the form for monitoring."""
 
 
 class CommandEvents:
-    """The publisher of one client.
+    """Publisher of the command events of one client.
 
     :param listeners: command listeners.
-    :param silent: whether nothing is logged.
+    :param silent: True to log nothing.
     """
 
     __slots__ = ("_is_logged", "_listeners", "_logger", "wanted")
 
     wanted: Callable[[], bool]
-    """Whether there is a listener or a log. The hot path asks before it calls any method below."""
+    """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
 
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
@@ -111,8 +111,8 @@ class CommandEvents:
         self.wanted = asks(self._logger, listeners)
 
     def shown(self, operation: Shows, reply: DocumentDict) -> Document:
-        """A reply to `operation` as it is published. To show a large one is to decode it at once, which holds the loop:
-        for listeners only. A log takes the beginning of it.
+        """Return the monitored form of a reply. Only listeners get a fully decoded reply, since decoding a large reply
+        blocks the event loop. A log entry shows the beginning of the reply.
         """
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)
@@ -176,7 +176,7 @@ class CommandEvents:
 
 
 def _rest(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
-    """The fields that both end events have last."""
+    """Return the last fields of both end events."""
     connection = sent.connection
     return (
         sent.request_id,
@@ -189,7 +189,7 @@ def _rest(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | No
 
 
 def _failure(error: BaseException) -> tuple[DocumentDict, bool]:
-    """An error as a document, and whether that is the server's reply, in which a secret could be."""
+    """Return an error as a document, and True if the document is a reply, which may contain secrets."""
     if isinstance(error, (OperationFailure, AutoReconnect)) and isinstance(error.details, Mapping):
         return dict(error.details), True
     return {"errmsg": str(error), "errtype": type(error).__name__}, False

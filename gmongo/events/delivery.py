@@ -1,12 +1,12 @@
-"""Delivery: events reach listeners and log handlers in the order in which they happened, one at a time.
+"""Delivery: listeners and log handlers receive events in their order of occurrence, one event at a time.
 
-A critical section *notes* what happens, in the specification's order, and does not switch. After it, the greenlet
-*delivers* what it has noted, and waits for its turn: what others noted before comes first. So all listeners see the
-same order, whatever they do; each event reaches them in the greenlet and the context in which it happened; and a
-greenlet that causes events faster than listeners take them is held back.
+A critical section *notes* events in the order of the specification, without a greenlet switch. Afterwards the greenlet
+*delivers* its events when all earlier events have been delivered. So all listeners see the same order. Each event
+reaches them in the greenlet and the context of its occurrence. A greenlet that causes events faster than listeners
+handle them has to wait.
 
-What a greenlet does not deliver itself, because it is killed or because a listener does not return, a greenlet of the
-driver's delivers later, in the same place of the order and with the same context variables.
+A greenlet may leave events, because it is killed or because a listener does not return. A substitute greenlet of the
+driver delivers such events later, at the same position in the order and with the same context variables.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from gmongo.errors import PyMongoError
 
 _log = logging.getLogger("gmongo.events")
 
-# For how long a greenlet waits for its turn while no event is delivered, in seconds. The wait must have an end: a
-# listener may wait for another greenlet that uses the same client, or never return.
+# Maximum seconds that a greenlet waits for its turn without any delivery. The limit is necessary: a listener may wait
+# for another greenlet that uses the same client, or may never return.
 _PATIENCE = 1.0
-# An application that holds the loop lets the first wait end late. Then the others have another pass of the loop.
+# If the application blocks the event loop, the first wait ends late. The other greenlets then get one more loop pass.
 _GRACE = 0.05
-# The most events that are kept for greenlets that have gone on. Further ones are not delivered.
+# Maximum number of events for substitutes. The driver drops further events.
 _MOST_LEFT = 10_000
 
 
 class _Turn:
-    """The events that one greenlet has noted and that are not delivered yet; `size` is how many they are."""
+    """Undelivered events of one greenlet; `size` is their number."""
 
     __slots__ = ("awake", "context", "delivering", "size", "substitute")
 
     def __init__(self) -> None:
         self.size = 0
-        self.delivering = False  # whether the greenlet is in a listener just now
-        self.awake: Event | None = None  # set when its turn has come
-        self.context: Context | None = None  # of the greenlet, once it has left the events to a substitute
+        self.delivering = False  # True while the greenlet runs a listener
+        self.awake: Event | None = None  # set at the turn of the greenlet
+        self.context: Context | None = None  # the context of the greenlet, after it left the events to a substitute
         self.substitute: Greenlet[..., None] | None = None
 
 
 class Delivery:
-    """The events of one client that are not delivered yet. ``with delivery:`` keeps everything until its end."""
+    """Undelivered events of one client. ``with delivery:`` postpones all deliveries until the end of the block."""
 
     __slots__ = ("_delivered", "_dropped", "_events", "_held", "_left", "_stuck", "_turns")
 
@@ -57,25 +57,25 @@ class Delivery:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
         self._turns: dict[greenlet, _Turn] = {}
         self._held = 0
-        self._left = 0  # events whose greenlets have gone on
+        self._left = 0  # number of events that greenlets have left to substitutes
         self._dropped = 0
         self._delivered = 0
-        self._stuck = False  # whether the listener that has the first event does not return
+        self._stuck = False  # True if the listener of the first event does not return
 
-    def note(self, publish: Callable[..., None], *what: object) -> bool:
-        """Have ``publish(*what)`` called when its turn comes. Does not switch; :meth:`deliver` must follow.
+    def note(self, publish: Callable[..., None], *arguments: object) -> bool:
+        """Schedule ``publish(*arguments)``, without a greenlet switch. The caller must call :meth:`deliver` later.
 
-        :returns: False if it will not be delivered, because listeners are too far behind.
+        :returns: False if the driver dropped the event, because listeners are too slow.
         """
         if self._left >= _MOST_LEFT:
             self._dropped += 1
             return False
-        me = getcurrent()
-        turn = self._turns.get(me)
+        current = getcurrent()
+        turn = self._turns.get(current)
         if turn is None:
-            turn = self._turns[me] = _Turn()
+            turn = self._turns[current] = _Turn()
         turn.size += 1
-        self._events.append((turn, publish, what))
+        self._events.append((turn, publish, arguments))
         return True
 
     def __enter__(self) -> None:
@@ -86,26 +86,26 @@ class Delivery:
 
     @property
     def pending(self) -> bool:
-        """Whether there is anything to deliver."""
+        """True if any event is undelivered."""
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver what this greenlet has noted, at the end of what `error` has ended; None is a good end.
+        """Deliver the events of this greenlet at the end of an operation, which `error` has ended; None for success.
 
-        What the driver raises itself may wait for its turn. Anything else may have been thrown into the greenlet, by a
-        kill or a time-out of the application's, whatever its class is: it is not held up.
+        After a driver error, the delivery may wait for its turn. Any other exception may come from a kill or a timeout
+        of the application, and the delivery must not delay it.
         """
         self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
     def deliver(self, wait: bool = True) -> None:
-        """Deliver what this greenlet has noted. In a listener that uses the client, it is left for later: the events
-        that the listener causes come after the one that it handles.
+        """Deliver the events of this greenlet. Inside a listener that uses the client, the delivery is postponed: the
+        events that the listener causes follow the event that it handles.
 
-        :param wait: for the turn; False in cleanup, which must not wait.
-        :raises BaseException: what is thrown into the greenlet during a delivery; the rest is delivered all the same.
+        :param wait: True to wait for the turn; False in cleanup, which must not wait.
+        :raises BaseException: an exception thrown into the greenlet. The remaining events are delivered nevertheless.
         """
-        me = getcurrent()
-        turn = self._turns.get(me)
+        current = getcurrent()
+        turn = self._turns.get(current)
         if turn is None or turn.delivering or self._held:
             return
         try:
@@ -115,25 +115,25 @@ class Delivery:
                 elif not (wait and self._wait_for(turn)):
                     break
         finally:
-            # An interruption, a listener that does not return, or `wait=False` have left events. They keep their place
-            # in the order, and the events of other greenlets wait behind them: a substitute has to deliver them.
-            self._turns.pop(me, None)
+            # An interruption, a listener that does not return, or `wait=False` may leave events. They keep their
+            # positions and block the events of other greenlets, so a substitute has to deliver them.
+            self._turns.pop(current, None)
             if turn.size:
                 self._leave(turn)
 
     def _publish_first(self, turn: _Turn) -> None:
-        _turn, publish, what = self._events[0]
+        _turn, publish, arguments = self._events[0]
         turn.delivering = True
-        # The event stays the first while its listeners run, which may switch: so no other greenlet's turn comes.
+        # The event stays first while its listeners run, which may switch: no other greenlet gets its turn.
         try:
-            publish(*what)
+            publish(*arguments)
         finally:
             turn.delivering = False
-            if turn.size:  # else this is a forked child, to which the event does not belong
+            if turn.size:  # in a child that a listener forked, the size is 0
                 self._advance(turn)
 
     def _advance(self, turn: _Turn) -> None:
-        """The first event is delivered."""
+        """Remove the first event after its delivery."""
         self._events.popleft()
         turn.size -= 1
         self._delivered += 1
@@ -142,7 +142,7 @@ class Delivery:
             self._wake(self._events[0][0])
 
     def _wake(self, turn: _Turn) -> None:
-        """Let the greenlet go on whose turn has come. Does not switch."""
+        """Resume the greenlet whose turn has come, without a greenlet switch."""
         if turn.context is not None:
             turn.substitute = Greenlet(turn.context.run, self._take_over, turn)
             turn.substitute.link(lambda greenlet: self._replace(greenlet, turn))
@@ -151,7 +151,7 @@ class Delivery:
             turn.awake.set()
 
     def _wait_for(self, turn: _Turn) -> bool:
-        """Wait until its turn has come; False if nothing moves."""
+        """Wait for the turn. Return False if deliveries make no progress."""
         while turn.size and not self._stuck:
             delivered = self._delivered
             turn.awake = Event()
@@ -159,13 +159,13 @@ class Delivery:
                 return True
             if turn.size and delivered == self._delivered:
                 self._stuck = True
-                safely(_log.warning, "a listener has not returned for %g s: operations go on without it", _PATIENCE)
+                safely(_log.warning, "a listener has not returned for %g s: operations continue without it", _PATIENCE)
         return False
 
-    # What greenlets do not deliver themselves
+    # Delivery by substitutes
 
     def _leave(self, turn: _Turn) -> None:
-        """Leave events to a greenlet of the driver's, which begins when their turn has come. Does not switch."""
+        """Leave events to a substitute, which starts at their turn. Does not switch greenlets."""
         turn.context = copy_context()
         self._left += turn.size
         if self._events[0][0] is turn:
@@ -179,7 +179,7 @@ class Delivery:
         self.deliver()
 
     def _replace(self, ended: Greenlet[..., None], turn: _Turn) -> None:
-        """A substitute has ended. If it was killed before it began, another one takes its place."""
+        """Start another substitute if the ended substitute was killed before it began."""
         if turn.substitute is ended and turn.context is not None and turn.size:
             self._wake(turn)
 
@@ -189,10 +189,10 @@ class Delivery:
             safely(_log.warning, "%d events were not delivered, because listeners did not return in time", dropped)
 
     def reset_after_fork(self) -> None:
-        """In a forked child: what is there is the parent's to deliver. No I/O, no switch."""
+        """Discard the events of the parent in a forked child. No I/O, no greenlet switch."""
         for turn in self._turns.values():
             turn.size = 0
-        for turn, _publish, _what in self._events:
+        for turn, _publish, _arguments in self._events:
             turn.size = 0
         self._events.clear()
         self._turns.clear()

@@ -1,7 +1,7 @@
-"""The driver's loggers, one per component of the logging specification, and how a structured message is logged.
+"""Loggers of the driver, one for each component of the logging specification, and structured log messages.
 
-A record's text is the specification's unstructured form; its ``structured`` attribute holds the same as a dictionary.
-What takes long to write down, such as documents as JSON, is written when a handler formats or reads it.
+The text of a record is the unstructured form of the specification. Its attribute ``structured`` is a dictionary with
+the same data. Expensive conversions, such as documents to JSON, run when a handler formats or reads the record.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gmongo.wire.address import Address
 
 DEBUG = logging.DEBUG
 INFO = logging.INFO
-# The second name is a slip of PyMongo's, by which applications have set it.
+# The second name is a misspelling in PyMongo that applications have used.
 _LENGTH_VARIABLES = ("MONGODB_LOG_MAX_DOCUMENT_LENGTH", "MONGOB_LOG_MAX_DOCUMENT_LENGTH")
 _DEFAULT_LENGTH = 1000
-# The beginning of an escape at the end of a text in JSON, after an even number of backslashes.
+# An incomplete escape sequence at the end of a JSON text, after an even number of backslashes.
 _CUT_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\ud[89ab][0-9a-f]{2})?(?:\\(?:u[0-9a-f]{0,3})?)?\Z")
 
 connection_log = logging.getLogger("gmongo.connection")
@@ -32,29 +32,29 @@ server_selection_log = logging.getLogger("gmongo.serverSelection")
 encryption_log = logging.getLogger("gmongo.encryption")
 
 silence = logging.Logger("gmongo.silence")
-"""What a client of the driver's own logs to if it handles plaintext: nothing is ever enabled."""
+"""Logger of internal clients that handle plaintext. No level is ever enabled."""
 silence.disabled = True
 
 
 def asks(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
-    """A function that says whether an event is wanted: there is a listener, or the logger is at ``DEBUG`` now.
+    """Return a function that is true if there is a listener, or if the logger is enabled for ``DEBUG``.
 
-    It is called several times in an operation, so it is one call and not two.
+    Operations call the function several times, so it consists of a single call.
     """
     return partial(bool, listeners) if listeners else partial(logger.isEnabledFor, DEBUG)
 
 
 Later = dict[str, tuple[Callable[[Value], str], Value]]
-"""Values by name that are made later: what makes each, and of what."""
+"""Lazy values by name: the conversion function, and its argument."""
 
 
 class Structured(DocumentDict):
-    """The structured form of a message, some of whose values are made when any value is first read.
+    """Structured form of a message. Its lazy values are converted when any value is first read.
 
-    A handler that keeps records and reads them later sees documents as they are then.
+    A handler that reads stored records later sees the documents in their state at that time.
 
-    :param fields: the values that are there already.
-    :param later: by name, what makes the value of another field, and of what.
+    :param fields: the immediate values.
+    :param later: the lazy values.
     """
 
     __slots__ = ("_later",)
@@ -62,7 +62,7 @@ class Structured(DocumentDict):
     def __init__(self, fields: Document, later: Later) -> None:
         super().__init__(fields)
         self._later = later
-        self.update(later)  # they have their places; they are made when they are first read
+        self.update(later)  # placeholders, which keep the order of the fields
 
     def _make(self) -> None:
         while self._later:
@@ -84,7 +84,7 @@ def _reading(name: str) -> Callable[..., object]:
     return made_first
 
 
-# With a method of its own for iterating, a copy to a dictionary asks for each value, too.
+# With the override of __iter__, a copy to a dictionary uses __getitem__ for each value.
 for _name in (
     "__eq__",
     "__getitem__",
@@ -102,7 +102,7 @@ for _name in (
 
 
 class Details:
-    """The text of a message that consists of its structured form."""
+    """Text of a message that lists its structured form."""
 
     __slots__ = ("_structured",)
 
@@ -116,12 +116,12 @@ class Details:
 
 
 def log(logger: logging.Logger, text: object, structured: DocumentDict, level: int = DEBUG) -> None:
-    """Log `text`, once it is formatted, with its structured form beside it. The logger is enabled for the level."""
+    """Log `text`, which is formatted lazily, with its structured form. The logger is enabled for the level."""
     safely(_handle, logger, text, structured, level)
 
 
 def _handle(logger: logging.Logger, text: object, structured: DocumentDict, level: int) -> None:
-    # As Logger.log does, but for the search for the caller: that is always this place.
+    # The same as Logger.log without the search for the caller, which is always this function.
     make = logging.getLogRecordFactory()
     record = make(logger.name, level, __file__, 0, "%s", (text,), None, "log")
     record.structured = structured
@@ -129,7 +129,7 @@ def _handle(logger: logging.Logger, text: object, structured: DocumentDict, leve
 
 
 def document_text(document: Document) -> str:
-    """A document as relaxed Extended JSON, cut at ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
+    """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     longest = _longest()
     text = _short_text.document_text(document, longest + 1)
     if len(text) <= longest:
@@ -138,17 +138,17 @@ def document_text(document: Document) -> str:
 
 
 def _longest() -> int:
-    """The length from the environment, where no number is the default."""
-    given = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
-    return int(given) if given.isascii() and given.isdigit() else _DEFAULT_LENGTH
+    """Return the maximum length from the environment, or the default if the variable is not a number."""
+    value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
+    return int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH
 
 
 def milliseconds(seconds: float) -> int:
-    """A duration as the specifications log it."""
+    """Return a duration in whole milliseconds, as the specifications log durations."""
     return int(seconds * 1000)
 
 
 def where(address: Address) -> DocumentDict:
-    """An address as structured messages have it."""
+    """Return the fields of an address in structured messages."""
     host, port = address
     return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

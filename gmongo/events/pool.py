@@ -29,19 +29,19 @@ FAILED_REASONS = {
 
 
 class PoolEvents:
-    """The publisher of one pool.
+    """Publisher of the events of one pool.
 
-    :param address: of the pool.
+    :param address: the address of the server.
     :param listeners: connection pool listeners.
-    :param delivery: of the client, which calls the methods that publish.
-    :param made: is called for each connection that was established, if anybody wants to know only that.
-    :param silent: whether nothing is logged.
+    :param delivery: the delivery of the client, which calls the publishing methods.
+    :param made: called for each established connection; None without metrics.
+    :param silent: True to log nothing.
     """
 
     __slots__ = ("_address", "_listeners", "_logger", "_made", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
-    """Whether there is a listener or a log. The hot path asks before it calls any method below."""
+    """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class PoolEvents:
         self._logger = silence if silent else connection_log
         self.wanted = asks(self._logger, listeners)
 
-    def note(self, publish: Callable[..., None], *what: object) -> None:
-        """Have one of the methods below called in turn, if there is a listener or a log. Does not switch."""
+    def note(self, publish: Callable[..., None], *arguments: object) -> None:
+        """Schedule a method below if a listener or a log needs events. Does not switch greenlets."""
         if self.wanted():
-            self.delivery.note(publish, *what)
+            self.delivery.note(publish, *arguments)
 
     def note_made(self, seconds: float) -> None:
-        """A connection was established. Does not switch."""
+        """Schedule the report of an established connection. Does not switch greenlets."""
         if self._made is not None:
             self.delivery.note(self._made, self._address, seconds)
 

@@ -1,6 +1,6 @@
-"""Events and log messages of discovery and monitoring.
+"""Events and log messages of server discovery and monitoring.
 
-Listeners come first, as in the other publishers: an interruption in a log handler keeps no event from them.
+Listeners run before the log, as in the other publishers: an interruption in a log handler loses no event.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class TopologyEvents:
-    """The publisher of one topology.
+    """Publisher of the events of one topology.
 
-    :param topology_id: identity of the topology.
-    :param listeners: of all kinds.
-    :param delivery: of the client, which calls the methods that publish.
-    :param silent: whether nothing is logged.
+    :param topology_id: the ID of the topology.
+    :param listeners: the listeners of all kinds.
+    :param delivery: the delivery of the client, which calls the publishing methods.
+    :param silent: True to log nothing.
     """
 
     __slots__ = ("_id", "_listeners", "_logger", "delivery")
@@ -79,7 +79,7 @@ class TopologyEvents:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
         if self._logger.isEnabledFor(DEBUG):
-            self._log("Server heartbeat started", awaited=awaited, **_of(connection), **where(address))
+            self._log("Server heartbeat started", awaited=awaited, **_connection_ids(connection), **where(address))
 
     def heartbeat_succeeded(
         self, address: Address, connection: Connection | None, duration: float, reply: HelloReply, awaited: bool
@@ -95,7 +95,7 @@ class TopologyEvents:
                 awaited=awaited,
                 durationMS=milliseconds(duration),
                 reply=text,
-                **_of(connection),
+                **_connection_ids(connection),
                 **where(address),
             )
 
@@ -112,7 +112,7 @@ class TopologyEvents:
                 awaited=awaited,
                 durationMS=milliseconds(duration),
                 failure=repr(error),
-                **_of(connection),
+                **_connection_ids(connection),
                 **where(address),
             )
 
@@ -123,8 +123,8 @@ class TopologyEvents:
             log(self._logger, text, {"message": message, "topologyId": self._id, **extra})
 
 
-def _of(connection: Connection | None) -> DocumentDict:
-    """The IDs of a monitor's connection, as far as they are known."""
+def _connection_ids(connection: Connection | None) -> DocumentDict:
+    """Return the known IDs of the connection of a monitor."""
     if connection is None:
         return {}
     ids = {"driverConnectionId": connection.id}

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """What asks for a server: an operation, or what has no more of one than this."""
+    """Name of an operation, or of an internal purpose, that needs a server."""
 
     name: str
     operation_id: int | None = None
 
 
 class Asked(NamedTuple):
-    """What a server is selected for.
+    """Purpose of a server selection.
 
     :param selector: a read preference, or ``WRITABLE``.
-    :param operation: its name.
-    :param operation_id: what ties it together with others in events and logs, if it is one of several.
+    :param operation: the name of the operation.
+    :param operation_id: the ID that relates the selections of one operation in events and logs, or None.
     """
 
     selector: Selector
@@ -34,10 +34,10 @@ class Asked(NamedTuple):
 
 
 class SelectionEvents:
-    """The publisher of server selection, which logs only; there are no events.
+    """Publisher of server selection, which logs only: the specification defines no events.
 
-    :param silent: whether nothing is logged.
-    :ivar wanted: whether every selection is logged.
+    :param silent: True to log nothing.
+    :ivar wanted: True if every selection is logged.
     """
 
     __slots__ = ("_logger", "wanted")
@@ -46,35 +46,35 @@ class SelectionEvents:
         self._logger = silence if silent else server_selection_log
         self.wanted = asks(self._logger)
 
-    def started(self, asked: Asked, topology: TopologyDescription) -> None:
-        self._log("Server selection started", asked, topology)
+    def started(self, purpose: Asked, topology: TopologyDescription) -> None:
+        self._log("Server selection started", purpose, topology)
 
-    def succeeded(self, asked: Asked, topology: TopologyDescription, address: Address) -> None:
-        self._log("Server selection succeeded", asked, topology, **where(address))
+    def succeeded(self, purpose: Asked, topology: TopologyDescription, address: Address) -> None:
+        self._log("Server selection succeeded", purpose, topology, **where(address))
 
-    def failed(self, asked: Asked, topology: TopologyDescription, error: BaseException) -> None:
-        self._log("Server selection failed", asked, topology, failure=repr(error))
+    def failed(self, purpose: Asked, topology: TopologyDescription, error: BaseException) -> None:
+        self._log("Server selection failed", purpose, topology, failure=repr(error))
 
-    def waiting(self, asked: Asked, topology: TopologyDescription, remaining: float) -> None:
+    def waiting(self, purpose: Asked, topology: TopologyDescription, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
-        self._log(message, asked, topology, INFO, remainingTimeMS=milliseconds(remaining))
+        self._log(message, purpose, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
     def _log(
-        self, message: str, asked: Asked, topology: TopologyDescription, level: int = DEBUG, **extra: object
+        self, message: str, purpose: Asked, topology: TopologyDescription, level: int = DEBUG, **extra: object
     ) -> None:
         if not self._logger.isEnabledFor(level):
             return
-        selector, operation, operation_id = asked
+        selector, operation, operation_id = purpose
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}
-        # Neither of the two ever changes.
+        # Both objects are immutable.
         structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
         log(self._logger, _Text(structured, extra), structured, level)
 
 
 class _Text:
-    """The text of a message."""
+    """Text of a message, formatted lazily."""
 
     __slots__ = ("_extra", "_structured")
 

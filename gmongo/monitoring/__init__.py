@@ -1,7 +1,7 @@
-"""What happens in a client: events, and the listeners that are told of them.
+"""Events of a client, and the listeners that receive them.
 
-Give listeners to a client (``MongoClient(event_listeners=[...])``) or to all clients (:func:`register`). They
-are called in order, one event at a time, in the greenlet in which the event happens, before it goes on: be quick.
+Give listeners to a client (``MongoClient(event_listeners=[...])``) or to all clients (:func:`register`). The driver
+calls listeners in order, one event at a time, in the greenlet of the event. The greenlet waits for them: be quick.
 """
 
 from __future__ import annotations

@@ -12,22 +12,22 @@ from gmongo.monitoring.event import Event
 
 __all__ = ["CommandFailedEvent", "CommandStartedEvent", "CommandSucceededEvent"]
 
-# Commands and replies are left out of reprs: they may be large, and they hold the application's data.
+# Reprs omit commands and replies, which may be large and contain data of the application.
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandStartedEvent(Event):
-    """A command is about to be sent.
+    """The driver is about to send a command.
 
-    :param command: the command; empty if it is sensitive, as those of authentication are.
-    :param database_name: the database it runs on.
-    :param request_id: the number of the request on the wire.
+    :param command: the command; empty for a sensitive command, such as a command of authentication.
+    :param database_name: the database of the command.
+    :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the same for all commands of one operation, such as the batches of a bulk write.
-    :param service_id: the service behind the load balancer, if there is one.
-    :param server_connection_id: the server's number for the connection.
+    :param operation_id: the ID of the operation, which all its commands share, such as the batches of a bulk write.
+    :param service_id: the ID of the service behind a load balancer, or None.
+    :param server_connection_id: the server's ID of the connection.
 
-    Raises :class:`ValueError` if `command` is empty; a sensitive one is emptied after construction.
+    Raises :class:`ValueError` if `command` is empty. The driver empties a sensitive command after the construction.
     """
 
     command: Document = field(repr=False)
@@ -51,23 +51,23 @@ class _CommandEnd(Event):
 
     @property
     def duration_micros(self) -> int:
-        """How long the command took, in microseconds."""
+        """The duration of the command in microseconds."""
         return self.duration // _MICROSECOND
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandSucceededEvent(_CommandEnd):
-    """A command was answered.
+    """A command succeeded.
 
-    :param duration: how long it took.
-    :param reply: the server's reply; empty if it is sensitive.
+    :param duration: the duration of the command.
+    :param reply: the reply of the server; empty for a sensitive command.
     :param command_name: the name of the command.
-    :param request_id: the number of the request on the wire.
+    :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the same for all commands of one operation.
-    :param service_id: the service behind the load balancer, if there is one.
-    :param database_name: the database it ran on.
-    :param server_connection_id: the server's number for the connection.
+    :param operation_id: the ID of the operation, which all its commands share.
+    :param service_id: the ID of the service behind a load balancer, or None.
+    :param database_name: the database of the command.
+    :param server_connection_id: the server's ID of the connection.
     """
 
     reply: Document = field(repr=False)
@@ -82,17 +82,17 @@ class CommandSucceededEvent(_CommandEnd):
 
 @dataclass(slots=True, eq=False, repr=False)
 class CommandFailedEvent(_CommandEnd):
-    """A command failed: the server refused it, or the connection was lost.
+    """A command failed: the server returned an error, or the connection was lost.
 
-    :param duration: how long it took.
-    :param failure: the server's reply, or a document made of the error.
+    :param duration: the duration of the command.
+    :param failure: the reply of the server, or a document with the error.
     :param command_name: the name of the command.
-    :param request_id: the number of the request on the wire.
+    :param request_id: the request ID in the message header.
     :param connection_id: the address (host, port) of the server.
-    :param operation_id: the same for all commands of one operation.
-    :param service_id: the service behind the load balancer, if there is one.
-    :param database_name: the database it ran on.
-    :param server_connection_id: the server's number for the connection.
+    :param operation_id: the ID of the operation, which all its commands share.
+    :param service_id: the ID of the service behind a load balancer, or None.
+    :param database_name: the database of the command.
+    :param server_connection_id: the server's ID of the connection.
     """
 
     failure: Document

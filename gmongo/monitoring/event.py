@@ -1,4 +1,4 @@
-"""What all events have in common."""
+"""Base class of all events."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True, eq=False, repr=False)
 class Event:
-    """Plain data, shown with the names of its fields.
+    """Plain data. The repr shows the names of the fields.
 
-    One repr for all classes: a generated one for each would double the time the import takes.
+    All classes share this repr: a generated repr for each class would double the import time.
     """
 
     def __repr__(self) -> str:

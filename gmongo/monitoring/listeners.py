@@ -50,11 +50,11 @@ _log = logging.getLogger("gmongo.monitoring")
 
 
 class _Listener:
-    """Base class of all listeners; one object may be of several kinds."""
+    """Base class of all listeners. One object may implement several kinds of listeners."""
 
 
 class CommandListener(_Listener):
-    """Is told of every command that the application causes. A subclass defines all methods::
+    """Listener of commands. A subclass defines all methods::
 
         class Slow(CommandListener):
             def started(self, event): ...
@@ -71,21 +71,21 @@ class CommandListener(_Listener):
     """
 
     def started(self, event: CommandStartedEvent) -> None:
-        """A command is about to be sent.
+        """Handle the start of a command.
 
-        :param event: the command, its request ID and the address that it goes to.
+        :param event: the command, its request ID and the address of the server.
         """
         raise NotImplementedError
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """A command was answered.
+        """Handle the success of a command.
 
         :param event: the reply, and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """A command failed.
+        """Handle the failure of a command.
 
         :param event: the error, and the duration.
         """
@@ -93,111 +93,111 @@ class CommandListener(_Listener):
 
 
 class ConnectionPoolListener(_Listener):
-    """Is told of the pools and their connections. A subclass defines all methods.
+    """Listener of connection pools. A subclass defines all methods.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Monitoring".
     """
 
     def pool_created(self, event: PoolCreatedEvent) -> None:
-        """A pool was created.
+        """Handle the creation of a pool.
 
         :param event: the address of its server, and its options.
         """
         raise NotImplementedError
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
-        """A pool is ready to hand out connections.
+        """Handle a pool that has become ready for check-outs.
 
         :param event: the address of its server.
         """
         raise NotImplementedError
 
     def pool_cleared(self, event: PoolClearedEvent) -> None:
-        """A pool was cleared.
+        """Handle the clearing of a pool.
 
         :param event: the address of its server, and the service behind a load balancer.
         """
         raise NotImplementedError
 
     def pool_closed(self, event: PoolClosedEvent) -> None:
-        """A pool was closed.
+        """Handle the closing of a pool.
 
         :param event: the address of its server.
         """
         raise NotImplementedError
 
     def connection_created(self, event: ConnectionCreatedEvent) -> None:
-        """A connection object was made; it is not connected yet.
+        """Handle the creation of a connection object, which is not connected yet.
 
-        :param event: the number of the connection.
+        :param event: the ID of the connection.
         """
         raise NotImplementedError
 
     def connection_ready(self, event: ConnectionReadyEvent) -> None:
-        """A connection is established: connected, with hello and authentication done.
+        """Handle the establishment of a connection, after handshake and authentication.
 
-        :param event: the number of the connection, and the duration.
+        :param event: the ID of the connection, and the duration.
         """
         raise NotImplementedError
 
     def connection_closed(self, event: ConnectionClosedEvent) -> None:
-        """A connection was closed.
+        """Handle the closing of a connection.
 
-        :param event: the number of the connection, and the reason.
+        :param event: the ID of the connection, and the reason.
         """
         raise NotImplementedError
 
     def connection_check_out_started(self, event: ConnectionCheckOutStartedEvent) -> None:
-        """A greenlet asks the pool for a connection.
+        """Handle the start of a check-out.
 
         :param event: the address of the server.
         """
         raise NotImplementedError
 
     def connection_check_out_failed(self, event: ConnectionCheckOutFailedEvent) -> None:
-        """No connection could be had from the pool.
+        """Handle a failed check-out.
 
         :param event: the reason, and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_out(self, event: ConnectionCheckedOutEvent) -> None:
-        """A connection was handed out.
+        """Handle a successful check-out.
 
-        :param event: the number of the connection, and the duration.
+        :param event: the ID of the connection, and the duration.
         """
         raise NotImplementedError
 
     def connection_checked_in(self, event: ConnectionCheckedInEvent) -> None:
-        """A connection was given back.
+        """Handle a check-in.
 
-        :param event: the number of the connection.
+        :param event: the ID of the connection.
         """
         raise NotImplementedError
 
 
 class ServerHeartbeatListener(_Listener):
-    """Is told of the checks that monitors make. A subclass defines all methods.
+    """Listener of server heartbeats. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
 
     def started(self, event: ServerHeartbeatStartedEvent) -> None:
-        """A monitor is about to check a server.
+        """Handle the start of a heartbeat.
 
         :param event: the address of the server.
         """
         raise NotImplementedError
 
     def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
-        """A server answered a check.
+        """Handle a successful heartbeat.
 
         :param event: the reply, and the duration.
         """
         raise NotImplementedError
 
     def failed(self, event: ServerHeartbeatFailedEvent) -> None:
-        """A check of a server failed.
+        """Handle a failed heartbeat.
 
         :param event: the reason, and the duration.
         """
@@ -205,27 +205,27 @@ class ServerHeartbeatListener(_Listener):
 
 
 class ServerListener(_Listener):
-    """Is told of the servers of the topology. A subclass defines all methods.
+    """Listener of the servers of a topology. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
 
     def opened(self, event: ServerOpeningEvent) -> None:
-        """A server was added to the topology.
+        """Handle a server that joins the topology.
 
         :param event: the address of the server.
         """
         raise NotImplementedError
 
     def description_changed(self, event: ServerDescriptionChangedEvent) -> None:
-        """What is known of a server changed.
+        """Handle a changed server description.
 
         :param event: the descriptions before and after.
         """
         raise NotImplementedError
 
     def closed(self, event: ServerClosedEvent) -> None:
-        """A server was removed from the topology.
+        """Handle a server that leaves the topology.
 
         :param event: the address of the server.
         """
@@ -233,29 +233,29 @@ class ServerListener(_Listener):
 
 
 class TopologyListener(_Listener):
-    """Is told of the topology as a whole. A subclass defines all methods.
+    """Listener of the topology as a whole. A subclass defines all methods.
 
     Specification: SDAM Logging and Monitoring.
     """
 
     def opened(self, event: TopologyOpenedEvent) -> None:
-        """A client began to look for its servers.
+        """Handle the opening of a topology: a client begins to discover its servers.
 
-        :param event: its topology's identity.
+        :param event: the ID of the topology.
         """
         raise NotImplementedError
 
     def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
-        """What is known of the topology changed.
+        """Handle a changed topology description.
 
         :param event: the descriptions before and after.
         """
         raise NotImplementedError
 
     def closed(self, event: TopologyClosedEvent) -> None:
-        """A client was closed.
+        """Handle the closing of a client.
 
-        :param event: its topology's identity.
+        :param event: the ID of its topology.
         """
         raise NotImplementedError
 
@@ -266,25 +266,25 @@ _L = TypeVar("_L", bound=_Listener)
 
 
 def register(listener: _Listener) -> None:
-    """Have a listener told of every client that is made from now on.
+    """Add a listener to every client that the application creates from now on.
 
     :param listener: an instance of a subclass of one or several listener classes.
-    :raises TypeError: it is not.
+    :raises TypeError: `listener` is not a listener.
     """
     _registered.append(_checked_listener(listener))
 
 
 def global_listeners() -> tuple[object, ...]:
-    """The listeners given to :func:`register`, in that order."""
+    """Return the listeners that were passed to :func:`register`, in that order."""
     return tuple(_registered)
 
 
 class EventListeners:
-    """The listeners of one client, sorted by kind: those registered for all clients first, then its own.
+    """Listeners of one client, by kind: the registered listeners first, then the listeners of the client.
 
-    :param listeners: the client's own listeners; none by default.
-    :param registered: whether those registered for all clients are among them; True by default.
-    :raises TypeError: one of them is not a listener, or `listeners` is not a sequence.
+    :param listeners: the listeners of the client; none by default.
+    :param registered: True (the default) includes the listeners of :func:`register`.
+    :raises TypeError: an element is not a listener, or `listeners` is not a sequence.
     """
 
     __slots__ = ("all", "command", "heartbeat", "pool", "server", "topology")
@@ -301,12 +301,12 @@ class EventListeners:
 
 
 def publish(listeners: Iterable[_Listener], method_name: str, event: object) -> None:
-    """Hand an event to each listener in turn.
+    """Pass an event to each listener in turn.
 
-    A listener that fails is logged and does no harm. What is thrown into the greenlet in a listener
-    (``GreenletExit``, ``gevent.Timeout``) is no failure of it, and goes through once all listeners have been called.
+    The function logs an exception of a listener. An exception that is thrown into the greenlet (``GreenletExit``,
+    ``gevent.Timeout``) is raised after all listeners have run.
 
-    :param listeners: one of the tuples of :class:`EventListeners`.
+    :param listeners: a tuple of :class:`EventListeners`.
     :param method_name: the method to call, such as ``"started"``.
     :param event: the event.
     """

@@ -1,4 +1,4 @@
-"""Events of connection pools, and the reasons they give. An address is (host, port)."""
+"""Events of connection pools, and their reasons. An address is (host, port)."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ __all__ = [
 
 
 class ConnectionClosedReason:
-    """Why a connection was closed."""
+    """Reason for the closing of a connection."""
 
     STALE = "stale"
-    """The pool was cleared after the connection was made."""
+    """The pool was cleared after the creation of the connection."""
     IDLE = "idle"
-    """It was unused for longer than ``maxIdleTimeMS``."""
+    """The connection was idle for longer than ``maxIdleTimeMS``."""
     ERROR = "error"
-    """It met a network error."""
+    """A network error occurred on the connection."""
     POOL_CLOSED = "poolClosed"
     """The pool was closed."""
 
 
 class ConnectionCheckOutFailedReason:
-    """Why no connection could be had from the pool."""
+    """Reason for a failed check-out."""
 
     TIMEOUT = "timeout"
-    """None became free in time."""
+    """No connection became available in time."""
     POOL_CLOSED = "poolClosed"
-    """The pool was closed, or was closed during the check-out."""
+    """The pool was closed before or during the check-out."""
     CONN_ERROR = "connectionError"
-    """A new connection could not be made, or the pool was cleared."""
+    """The establishment of a new connection failed, or the pool was cleared."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -65,8 +65,8 @@ class _ConnectionEvent(_PoolEvent):
 class PoolCreatedEvent(_PoolEvent):
     """A pool was created.
 
-    :param address: the server it leads to.
-    :param options: the pool's options that differ from the defaults, such as ``{"maxPoolSize": 5}``.
+    :param address: the address of the server.
+    :param options: the pool options that differ from the defaults, such as ``{"maxPoolSize": 5}``.
     """
 
     options: DocumentDict
@@ -74,19 +74,19 @@ class PoolCreatedEvent(_PoolEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolReadyEvent(_PoolEvent):
-    """A pool is ready to hand out connections.
+    """A pool became ready for check-outs.
 
-    :param address: the server it leads to.
+    :param address: the address of the server.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class PoolClearedEvent(_PoolEvent):
-    """A pool was cleared: its present connections will not be used any more.
+    """A pool was cleared: check-outs no longer return its present connections.
 
-    :param address: the server it leads to.
-    :param service_id: the service whose connections were cleared, behind a load balancer.
-    :param interrupt_connections: whether operations in progress were interrupted.
+    :param address: the address of the server.
+    :param service_id: the ID of the service behind a load balancer whose connections were cleared, or None.
+    :param interrupt_connections: True if the pool interrupted operations in progress.
     """
 
     service_id: ObjectId | None = None
@@ -97,26 +97,26 @@ class PoolClearedEvent(_PoolEvent):
 class PoolClosedEvent(_PoolEvent):
     """A pool was closed.
 
-    :param address: the server it led to.
+    :param address: the address of the server.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCreatedEvent(_ConnectionEvent):
-    """A connection object was made; it is not connected yet.
+    """A connection object was created, which is not connected yet.
 
-    :param address: the server it leads to.
-    :param connection_id: the pool's number for it.
+    :param address: the address of the server.
+    :param connection_id: the ID of the connection in the pool.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionReadyEvent(_ConnectionEvent):
-    """A connection is connected, greeted and authenticated.
+    """A connection was established, including handshake and authentication.
 
-    :param address: the server it leads to.
-    :param connection_id: the pool's number for it.
-    :param duration: how long that took, in seconds.
+    :param address: the address of the server.
+    :param connection_id: the ID of the connection in the pool.
+    :param duration: the duration of the establishment in seconds.
     """
 
     duration: float | None
@@ -126,8 +126,8 @@ class ConnectionReadyEvent(_ConnectionEvent):
 class ConnectionClosedEvent(_ConnectionEvent):
     """A connection was closed.
 
-    :param address: the server it led to.
-    :param connection_id: the pool's number for it.
+    :param address: the address of the server.
+    :param connection_id: the ID of the connection in the pool.
     :param reason: a value of :class:`ConnectionClosedReason`.
     """
 
@@ -136,34 +136,34 @@ class ConnectionClosedEvent(_ConnectionEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCheckOutStartedEvent(_PoolEvent):
-    """A connection is asked of the pool.
+    """A check-out started.
 
-    :param address: the server it leads to.
+    :param address: the address of the server.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCheckOutFailedEvent(_PoolEvent):
-    """No connection could be had from the pool.
+    """A check-out failed.
 
-    :param address: the server it leads to.
+    :param address: the address of the server.
     :param reason: a value of :class:`ConnectionCheckOutFailedReason`.
-    :param duration: how long was waited, in seconds.
+    :param duration: the duration of the check-out in seconds.
     """
 
     connection_id: ClassVar[int] = 0
-    """Always 0: there is no connection."""
+    """Always 0, since no connection exists."""
     reason: str
     duration: float | None
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCheckedOutEvent(_ConnectionEvent):
-    """A connection was handed out.
+    """A connection was checked out.
 
-    :param address: the server it leads to.
-    :param connection_id: the pool's number for it.
-    :param duration: how long was waited, in seconds.
+    :param address: the address of the server.
+    :param connection_id: the ID of the connection in the pool.
+    :param duration: the duration of the check-out in seconds.
     """
 
     duration: float | None
@@ -171,8 +171,8 @@ class ConnectionCheckedOutEvent(_ConnectionEvent):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ConnectionCheckedInEvent(_ConnectionEvent):
-    """A connection was given back.
+    """A connection was checked in.
 
-    :param address: the server it leads to.
-    :param connection_id: the pool's number for it.
+    :param address: the address of the server.
+    :param connection_id: the ID of the connection in the pool.
     """

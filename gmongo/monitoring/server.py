@@ -1,4 +1,4 @@
-"""Events of server discovery: heartbeats, servers, the topology. An address is (host, port)."""
+"""Events of server discovery and monitoring: heartbeats, servers, the topology. An address is (host, port)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerHeartbeatStartedEvent(Event):
-    """A monitor is about to check a server.
+    """A heartbeat started.
 
-    :param connection_id: the server's address.
-    :param awaited: whether the server answers only when something changes.
+    :param connection_id: the address of the server.
+    :param awaited: True if the server replies only after a change.
     """
 
     connection_id: tuple[str, int | None]
@@ -42,13 +42,13 @@ class ServerHeartbeatStartedEvent(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerHeartbeatSucceededEvent(Event):
-    """A server answered a check.
+    """A heartbeat succeeded.
 
-    :param duration: how long that took, in seconds.
-    :param reply: the server's answer, a document with the attributes of PyMongo's ``Hello`` such as ``document``,
+    :param duration: the duration of the heartbeat in seconds.
+    :param reply: the reply of the server, a document with the attributes of PyMongo's ``Hello``, such as ``document``,
         ``is_writable`` and ``server_type``.
-    :param connection_id: the server's address.
-    :param awaited: whether the server answered only when something changed; `duration` is then no round trip.
+    :param connection_id: the address of the server.
+    :param awaited: True if the server replied only after a change, so `duration` is not a round-trip time.
     """
 
     duration: float
@@ -59,12 +59,12 @@ class ServerHeartbeatSucceededEvent(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerHeartbeatFailedEvent(Event):
-    """A check of a server failed.
+    """A heartbeat failed.
 
-    :param duration: how long that took, in seconds.
+    :param duration: the duration of the heartbeat in seconds.
     :param reply: the exception.
-    :param connection_id: the server's address.
-    :param awaited: whether the server was to answer only when something changed.
+    :param connection_id: the address of the server.
+    :param awaited: True if the server was to reply only after a change.
     """
 
     duration: float
@@ -81,30 +81,30 @@ class _ServerEvent(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerOpeningEvent(_ServerEvent):
-    """A server was added to the topology.
+    """A server joined the topology.
 
-    :param server_address: the server's address.
-    :param topology_id: the topology's identity.
+    :param server_address: the address of the server.
+    :param topology_id: the ID of the topology.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerClosedEvent(_ServerEvent):
-    """A server was removed from the topology.
+    """A server left the topology.
 
-    :param server_address: the server's address.
-    :param topology_id: the topology's identity.
+    :param server_address: the address of the server.
+    :param topology_id: the ID of the topology.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ServerDescriptionChangedEvent(Event):
-    """What is known of a server changed.
+    """A server description changed.
 
-    :param previous_description: the :class:`~gmongo.server_description.ServerDescription` before.
-    :param new_description: the one from now on.
-    :param server_address: the server's address.
-    :param topology_id: the topology's identity.
+    :param previous_description: the previous :class:`~gmongo.server_description.ServerDescription`.
+    :param new_description: the new server description.
+    :param server_address: the address of the server.
+    :param topology_id: the ID of the topology.
     """
 
     previous_description: ServerDescription
@@ -117,7 +117,7 @@ class ServerDescriptionChangedEvent(Event):
 class TopologyEvent(Event):
     """Base class of the events of a topology.
 
-    :param topology_id: the topology's identity.
+    :param topology_id: the ID of the topology.
     """
 
     topology_id: ObjectId
@@ -125,27 +125,27 @@ class TopologyEvent(Event):
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyOpenedEvent(TopologyEvent):
-    """A client began to look for its servers.
+    """A topology was opened: a client began to discover its servers.
 
-    :param topology_id: the topology's identity.
+    :param topology_id: the ID of the topology.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class TopologyClosedEvent(TopologyEvent):
-    """A client was closed.
+    """A topology was closed with its client.
 
-    :param topology_id: the topology's identity.
+    :param topology_id: the ID of the topology.
     """
 
 
 @dataclass(slots=True, eq=False, repr=False, init=False)
 class TopologyDescriptionChangedEvent(TopologyEvent):
-    """What is known of the topology changed.
+    """A topology description changed.
 
-    :param previous_description: the :class:`~gmongo.topology_description.TopologyDescription` before.
-    :param new_description: the one from now on.
-    :param topology_id: the topology's identity.
+    :param previous_description: the previous :class:`~gmongo.topology_description.TopologyDescription`.
+    :param new_description: the new topology description.
+    :param topology_id: the ID of the topology.
     """
 
     previous_description: TopologyDescription
@@ -159,7 +159,7 @@ class TopologyDescriptionChangedEvent(TopologyEvent):
         self.topology_id = topology_id
 
     def __repr__(self) -> str:
-        # In the order of the constructor, in which the field of the base comes last.
+        # The order of the constructor, with the field of the base class last.
         return (
             f"{type(self).__name__}(previous_description={self.previous_description!r}, "
             f"new_description={self.new_description!r}, topology_id={self.topology_id!r})"

@@ -227,12 +227,14 @@ def test_an_abort_that_takes_too_long_is_told_from_another(monkeypatch: pytest.M
 @pytest.mark.parametrize(("known", "shown"), [(None, {}), (5, {"serverConnectionId": 5})])
 def test_the_connection_of_a_check_is_logged_as_far_as_it_is_known(known: int | None, shown: dict[str, int]) -> None:
     hello = SimpleNamespace(connection_id=known)
-    assert events_of_checks._of(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
+    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
         "driverConnectionId": 1,
         **shown,
     }
-    assert events_of_checks._of(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {"driverConnectionId": 1}
-    assert events_of_checks._of(None) == {}
+    assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {
+        "driverConnectionId": 1
+    }
+    assert events_of_checks._connection_ids(None) == {}
 
 
 # Change streams
