@@ -1,1 +1,1 @@
-"""Programs that show gmongo at work."""
+"""Example programs for gmongo."""

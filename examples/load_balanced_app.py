@@ -1,7 +1,7 @@
 """An application behind a load balancer: ``python -m examples.load_balanced_app``.
 
-Greenlets place orders in transactions and read them back with cursors, while a listener watches on which service each
-command runs. Works on the services that MONGODB_URI names, which needs ``loadBalanced=true``, or on two simulated ones.
+Greenlets place orders in transactions and read the orders with cursors, while a listener records the service of each
+command. The program uses the services of MONGODB_URI, which requires ``loadBalanced=true``, or two simulated services.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import URI_VARIABLE, Deployment
 
 Client = MongoClient[dict[str, Any]]
-# They may run elsewhere: a commit that is tried again, and the abort of a transaction that has failed already.
+# These commands may run on another service: a retried commit, and the abort of a transaction that has failed already.
 _ENDINGS = ("commitTransaction", "abortTransaction")
 
 
 class ServiceWatch(CommandListener):
-    """Notes which service each cursor and each transaction has talked to.
+    """Record of the services that each cursor and each transaction used.
 
-    :ivar commands: service -> number of commands.
+    :ivar commands: the number of commands, by service.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class ServiceWatch(CommandListener):
         self._used: defaultdict[Hashable, set[Any]] = defaultdict(set)
 
     def started(self, event: CommandStartedEvent) -> None:
-        """Note a command, and the cursor or transaction it belongs to."""
+        """Record a command, and its cursor or transaction."""
         self.commands[event.service_id] += 1
         if event.command_name == "getMore":
             self._used["cursor", event.command["getMore"]].add(event.service_id)
@@ -46,28 +46,28 @@ class ServiceWatch(CommandListener):
             self._used["transaction", session, event.command["txnNumber"]].add(event.service_id)
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """Note the number of a new cursor."""
+        """Record the ID of a new cursor."""
         if event.command_name == "find" and event.reply["cursor"]["id"]:
             self._used["cursor", event.reply["cursor"]["id"]].add(event.service_id)
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """A failure tells nothing new."""
+        """Ignore a failure, which gives no new information."""
 
     @property
     def watched(self) -> int:
-        """How many cursors and transactions there were."""
+        """The number of cursors and transactions."""
         return len(self._used)
 
     @property
     def mixed(self) -> list[Hashable]:
-        """Those that talked to several services. There must be none."""
+        """The cursors and transactions that used several services; the list must be empty."""
         return [each for each, services in self._used.items() if len(services) > 1]
 
 
 class Shop:
-    """The application.
+    """Application that sells pieces.
 
-    :param client: of the services.
+    :param client: the client of the services.
     """
 
     def __init__(self, client: Client) -> None:
@@ -76,14 +76,14 @@ class Shop:
         self.stock = client.gmongo_examples.stock
 
     def open(self, pieces: int) -> None:
-        """Begin with no orders and so many pieces in stock."""
+        """Remove all orders, and set the number of pieces in stock."""
         self.orders.drop()
         self.stock.drop()
         self.client.gmongo_examples.create_collection("orders")
         self.stock.insert_one({"_id": "piece", "left": pieces})
 
     def order(self, number: int) -> None:
-        """Sell one piece: both documents change, or none."""
+        """Sell one piece in a transaction."""
 
         def sell(session: ClientSession) -> None:
             self.orders.insert_one({"_id": number}, session=session)
@@ -93,7 +93,7 @@ class Shop:
             session.with_transaction(sell)
 
     def listed(self) -> list[int]:
-        """The numbers of all orders, read in small batches; from the beginning again if the service is lost."""
+        """Return the numbers of all orders. If the service is lost, read again from the beginning."""
         while True:
             try:
                 with self.orders.find(batch_size=5) as cursor:
@@ -102,13 +102,13 @@ class Shop:
                 continue
 
     def serve(self, number: int) -> None:
-        """What one customer does."""
+        """Serve one customer."""
         self.order(number)
         assert number in self.listed()
 
 
 def main(customers: int = 60, at_once: int = 10) -> int:
-    """Let the customers come, and print what happened; returns the exit status."""
+    """Serve the customers, print the results, and return the exit status."""
     watch = ServiceWatch()
     with ExitStack() as stack:
         uri = os.environ.get(URI_VARIABLE) or stack.enter_context(Deployment.load_balanced(2)).uri
@@ -116,8 +116,8 @@ def main(customers: int = 60, at_once: int = 10) -> int:
         shop = Shop(client)
         shop.open(customers)
         Pool(at_once).map(shop.serve, range(customers))
-        left = shop.stock.find_one()
-        print("orders:", len(shop.listed()), "pieces left:", left and left["left"])
+        stock = shop.stock.find_one()
+        print("orders:", len(shop.listed()), "pieces left:", stock and stock["left"])
     for service, number in watch.commands.items():
         print(f"service {service}: {number} commands")
     print(f"{watch.watched} cursors and transactions, {len(watch.mixed)} of them on several services")

@@ -1,8 +1,8 @@
-"""The main job: a web application under gunicorn's gevent worker that keeps its documents through gmongo.
+"""Main job: a web application under gunicorn's gevent worker that stores documents through gmongo.
 
-``python -m examples.main_job`` starts the application and sends visitors to it, which post notes and get them back.
-Then it prints the results, and exits with status 1 if a request failed or a document is missing. The database is the
-server of MONGODB_URI, else a `mongod` if one is installed and runs here, else nx-27017.
+``python -m examples.main_job`` starts the application and sends visitors to it, which post notes and read them again.
+Then it prints the results. It exits with status 1 if a request failed or a document is missing. The database is the
+server of MONGODB_URI, else a `mongod` if it is installed and runs here, else nx-27017.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gmongo.testing.embedded import default_engine
 
 
 class Result(NamedTuple):
-    """What happened."""
+    """Results of a run."""
 
     visits: list[Visit]
     seconds: float
@@ -37,27 +37,27 @@ class Result(NamedTuple):
 
     @property
     def latencies(self) -> list[float]:
-        """Of all requests, in seconds."""
+        """The latencies of all requests in seconds."""
         return [latency for visit in self.visits for latency in visit.latencies]
 
     @property
     def failures(self) -> list[str]:
-        """Why visits failed."""
+        """The failures of visits."""
         return [visit.failure for visit in self.visits if visit.failure is not None]
 
     @property
     def posted(self) -> int:
-        """How many documents the application said it had stored."""
+        """The number of documents that the application reported as stored."""
         return sum(visit.stored for visit in self.visits)
 
     @property
     def is_good(self) -> bool:
-        """Whether everything asked for was done, and everything said to be stored is there."""
+        """True if all requests succeeded, and all documents reported as stored exist."""
         return not self.failures and self.documents == self.posted == len(self.visits)
 
 
 def main() -> int:
-    """Run as the command line says; the exit status."""
+    """Run with the command line arguments, and return the exit status."""
     arguments = parse()
     console = Console()
     limit = gevent.Timeout(arguments.time_limit)
@@ -80,26 +80,26 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Send visitors to a web application that works through gmongo.")
     parser.add_argument("--requests", type=positive, default=400, help="HTTP requests, half of them POST (400)")
     parser.add_argument("--concurrency", type=positive, default=50, help="visitors at the same time (50)")
     parser.add_argument("--server", choices=["gunicorn", "pywsgi"], default="gunicorn", help="(gunicorn)")
     parser.add_argument("--workers", type=positive, default=2, help="workers of gunicorn (2)")
     parser.add_argument("--preload", action="store_true", help="make the client before gunicorn forks its workers")
-    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds until it is given up (120)")
+    parser.add_argument("--time-limit", type=float, default=120.0, help="maximum number of seconds (120)")
     return parser.parse_args()
 
 
 def positive(text: str) -> int:
-    """An integer from 1."""
+    """Parse an integer that is at least 1."""
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
     return value
 
 
 def run(arguments: argparse.Namespace, console: Console) -> Result:
-    """Do the work, with everything started for it and ended after it."""
+    """Start the servers, send the visitors, and stop the servers."""
     workers = arguments.workers if arguments.server == "gunicorn" else 1
     choice = Choice(arguments.server, workers, arguments.preload)
     topic = f"main job {uuid.uuid4().hex}"
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
 
 
 def visit(port: int, topic: str, arguments: argparse.Namespace, console: Console) -> list[Visit]:
-    """Send the visitors, and show how far they are."""
+    """Send the visitors, and show the progress."""
     visits = (arguments.requests + 1) // 2
     columns = TextColumn("requests"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
@@ -144,9 +144,9 @@ def report(result: Result, arguments: argparse.Namespace, console: Console) -> N
 
 
 def rows(result: Result) -> dict[str, str]:
-    """The lines of the table."""
+    """Return the rows of the table."""
     latencies = result.latencies
-    shown = [f"{name} {percentile(latencies, of) * 1000:.1f}" for name, of in PERCENTILES.items()]
+    shown = [f"{name} {percentile(latencies, percent) * 1000:.1f}" for name, percent in PERCENTILES.items()]
     return {
         "requests": str(len(latencies)),
         "failures": str(len(result.failures)),
@@ -161,7 +161,7 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 
 def connections(health: dict[str, Any]) -> str:
-    """The connections of one worker."""
+    """Describe the connections of one worker."""
     patched = "patched" if health["patched"] else "not patched"
     total = sum(pool["total"] for pool in health["pools"])
     return f"{total} by process {health['process']} ({patched})"

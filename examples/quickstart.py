@@ -1,6 +1,6 @@
-"""A first look at gmongo: ``python -m examples.quickstart``.
+"""First steps with gmongo: ``python -m examples.quickstart``.
 
-Works on the database that MONGODB_URI names, or on an embedded one. Nothing here is monkey-patched.
+The program uses the database of MONGODB_URI, or an embedded database. It does not monkey-patch the standard library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gmongo.testing import database_uri
 
 
 def main() -> None:
-    """Connect, and take the tour in a new collection."""
+    """Connect, and run the steps in a new collection."""
     client: MongoClient[dict[str, Any]]
     with database_uri() as uri, MongoClient(uri) as client:
         planets = client.gmongo_examples[f"planets_{uuid.uuid4().hex[:8]}"]
@@ -42,16 +42,16 @@ def write_and_read(planets: Collection[dict[str, Any]]) -> None:
 
 
 def rely_on_an_index(planets: Collection[dict[str, Any]]) -> None:
-    """Let the database refuse a second document of the same name."""
+    """Create a unique index, and insert a duplicate."""
     print("create_index:", planets.create_index([("name", ASCENDING)], unique=True))
     try:
         planets.insert_one({"name": "Earth"})
     except DuplicateKeyError as error:
-        print("DuplicateKeyError: there is an Earth already; code", error.code)
+        print("DuplicateKeyError: Earth exists already, code", error.code)
 
 
 def change_and_count(planets: Collection[dict[str, Any]]) -> None:
-    """Update one document, write several in one message, and let the database sum up."""
+    """Update one document, write several documents in one command, and aggregate."""
     updated = planets.update_one({"name": "Saturn"}, {"$set": {"rings": True}, "$inc": {"moons": 128}})
     print("update_one: matched", updated.matched_count, "modified", updated.modified_count)
     hot = UpdateOne({"name": "Venus"}, {"$set": {"hot": True}})
@@ -64,7 +64,7 @@ def change_and_count(planets: Collection[dict[str, Any]]) -> None:
 
 
 def do_many_things_at_once(planets: Collection[dict[str, Any]]) -> None:
-    """Share the client among greenlets: each operation takes a connection from the pool."""
+    """Share the client among greenlets: each operation checks out a connection from the pool."""
     Pool(20).map(lambda number: planets.insert_one({"name": f"asteroid {number}"}), range(100))
     print("100 inserts by 20 greenlets: now", planets.count_documents({}), "documents")
 

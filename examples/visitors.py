@@ -1,4 +1,4 @@
-"""Visitors of the web application: HTTP requests over gevent's sockets, in a process that is not patched."""
+"""Visitors of the web application: HTTP requests over gevent sockets, in a process without monkey-patching."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gevent import socket as gevent_socket
 from gevent.pool import Pool
 
 HOST = "127.0.0.1"
-REQUEST_TIMEOUT = 30.0
+REQUEST_TIMEOUT = 30.0  # seconds
 
 
 class Visit(NamedTuple):
-    """What became of a visit, which posts a note and gets it back."""
+    """Result of a visit, which posts a note and reads it again."""
 
     latencies: list[float]
     stored: bool
@@ -26,15 +26,15 @@ class Visit(NamedTuple):
 
 
 class Connection(HTTPConnection):
-    """The standard library's client, on a socket of gevent's."""
+    """HTTP connection on a gevent socket."""
 
     def connect(self) -> None:
-        """Connect in a way that lets other greenlets run."""
+        """Connect without blocking other greenlets."""
         self.sock = gevent_socket.create_connection((self.host, self.port), self.timeout)
         self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
 
     def ask(self, method: str, path: str, content: Any = None) -> tuple[int, Any]:
-        """Send a request with JSON content; the status and the content of the response."""
+        """Send a request with JSON content, and return the status and the content of the response."""
         body = None if content is None else json.dumps(content)
         self.request(method, path, body, {"Content-Type": "application/json"} if body else {})
         response = self.getresponse()
@@ -42,10 +42,10 @@ class Connection(HTTPConnection):
 
 
 def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, Any]:
-    """One GET on a connection of its own.
+    """Send a GET request on a new connection.
 
-    :raises OSError: the server cannot be reached or does not answer within `timeout` seconds.
-    :raises HTTPException: it answers nonsense.
+    :raises OSError: the server is unreachable or does not answer within `timeout` seconds.
+    :raises HTTPException: the response is malformed.
     """
     connection = Connection(HOST, port, timeout=timeout)
     try:
@@ -55,11 +55,11 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
 
 
 def send_visitors(port: int, topic: str, visits: int, at_once: int, finished: Callable[[int], object]) -> list[Visit]:
-    """Let visitors come, each as a greenlet with a connection of its own.
+    """Send visitors, each as a greenlet with a separate connection.
 
-    :param topic: of all their notes.
-    :param at_once: how many come at the same time.
-    :param finished: is called after each visit with the number of its requests.
+    :param topic: the topic of all notes.
+    :param at_once: the number of concurrent visitors.
+    :param finished: called after each visit with the number of its requests.
     """
 
     def visit(number: int) -> Visit:
@@ -80,8 +80,8 @@ def _visit(port: int, topic: str, text: str) -> Visit:
         if not stored:
             return Visit(latencies, stored, f"POST /notes: status {status}, {posted}")
         status, note = _timed(latencies, connection, "GET", f"/notes/{posted['id']}")
-        found = status == 200 and note["text"] == text
-        return Visit(latencies, stored, None if found else f"GET: status {status}, {note}")
+        matches = status == 200 and note["text"] == text
+        return Visit(latencies, stored, None if matches else f"GET: status {status}, {note}")
     except (OSError, HTTPException, ValueError) as error:
         return Visit(latencies, stored, f"{type(error).__name__}: {error}")
     finally:
@@ -97,7 +97,7 @@ def _timed(latencies: list[float], connection: Connection, *request: Any) -> tup
 
 
 def percentile(latencies: list[float], percent: float) -> float:
-    """The least latency that `percent` of all do not exceed; 0 if there are none."""
+    """Return the lowest latency that `percent` of all latencies do not exceed; 0 without latencies."""
     if not latencies:
         return 0.0
     return sorted(latencies)[max(0, math.ceil(len(latencies) * percent / 100) - 1)]

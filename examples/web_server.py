@@ -1,4 +1,4 @@
-"""The web application in server processes of its own, under gunicorn or under gevent.pywsgi."""
+"""Web application in separate server processes, under gunicorn or under gevent.pywsgi."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ READY_TIMEOUT = 30.0
 
 
 class WebServerError(Exception):
-    """The web server ended, or did not become ready; the message has its own output."""
+    """The web server ended, or did not become ready. The message contains the output of the server."""
 
 
 class Choice(NamedTuple):
-    """Which server is to run, and how."""
+    """Web server and its options."""
 
     server: str
     workers: int
     preload: bool
 
     def describe(self) -> str:
-        """A few words for people."""
+        """Return a short description."""
         if self.server == "pywsgi":
             return "gevent.pywsgi, not patched"
         workers = "1 gevent worker" if self.workers == 1 else f"{self.workers} gevent workers"
@@ -42,10 +42,10 @@ class Choice(NamedTuple):
 
 @contextmanager
 def serve(choice: Choice, uri: str) -> Iterator[int]:
-    """Run the application on a free port, which is given; the server is gone afterwards.
+    """Run the application on a free port for the length of a block, and yield the port.
 
-    :param uri: connection string of the database.
-    :raises WebServerError: the server does not become ready.
+    :param uri: the connection string of the database.
+    :raises WebServerError: the server did not become ready.
     """
     with socket.create_server((HOST, 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
@@ -83,14 +83,14 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
 
 
 def meet_workers(port: int, workers: int) -> list[dict[str, Any]]:
-    """What each worker says of its health. Which one answers is chance, and one of them may still be starting; a
-    worker that does not answer in 30 seconds is missing.
+    """Return the health of each worker. A random worker answers each request, and a worker may still be starting. The
+    result omits a worker that does not answer within 30 seconds.
     """
-    met: dict[int, dict[str, Any]] = {}
+    healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT
-    while len(met) < workers and monotonic() < end:
+    while len(healths) < workers and monotonic() < end:
         for status, health in Pool().map(lambda _: get(port, "/health"), range(8 * workers)):
             if status == 200:
-                met[health["process"]] = health
+                healths[health["process"]] = health
         gevent.sleep(0.01)
-    return [met[process] for process in sorted(met)]
+    return [healths[process] for process in sorted(healths)]

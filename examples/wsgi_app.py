@@ -1,10 +1,10 @@
-"""A small web application that keeps notes: ``gunicorn -k gevent examples.wsgi_app:app``.
+"""A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
-It works on the database that MONGODB_URI names. Without that, it starts an embedded database when it is imported:
-one for all workers under ``--preload``, and otherwise one for each worker, so several workers need either.
+The application uses the database of MONGODB_URI. Without this variable, its import starts an embedded database. Several
+workers need the variable or ``--preload``: otherwise each worker would start a separate database.
 
-gmongo needs no monkey-patching. Gunicorn's gevent worker patches anyway; ``python -m examples.wsgi_app`` serves the
-same application with :mod:`gevent.pywsgi` in a process that is not patched.
+gmongo does not require monkey-patching. Gunicorn's gevent worker always patches. ``python -m examples.wsgi_app`` serves
+the same application with :mod:`gevent.pywsgi` in a process without monkey-patching.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ app = Flask(__name__)
 _lifetime = ExitStack()
 atexit.register(_lifetime.close)
 _uri = _lifetime.enter_context(database_uri())
-# Made once, at import time: it connects when it is first used, and after a fork it starts afresh by itself.
+# One client for the process: it connects at its first use, and opens new connections after a fork.
 client: MongoClient[dict[str, Any]] = MongoClient(_uri, serverSelectionTimeoutMS=5000)
 notes = client.get_default_database("gmongo_examples").notes
 
 
 @app.post("/notes")
 def add_note() -> tuple[Response, int, dict[str, str]]:
-    """Store a note, given as JSON: ``text``, and optionally a ``topic``."""
+    """Store a note from JSON with ``text`` and an optional ``topic``."""
     note = {**_checked_note(request.get_json()), "created": datetime.now(timezone.utc)}
     note_id = notes.insert_one(note).inserted_id
     return jsonify(id=str(note_id)), 201, {"Location": url_for("show_note", note_id=note_id)}
@@ -50,30 +50,30 @@ def add_note() -> tuple[Response, int, dict[str, str]]:
 
 @app.get("/notes")
 def list_notes() -> Response:
-    """The newest notes; ``?topic=`` for those on a topic, ``?limit=`` for how many."""
+    """List the newest notes; ``?topic=`` selects a topic, and ``?limit=`` sets the maximum number."""
     topic = request.args.get("topic")
     limit = request.args.get("limit", 20, int)
     if not 1 <= limit <= MOST_LISTED:
         abort(400, f"limit must be from 1 to {MOST_LISTED}, not {limit}")
-    found = notes.find({} if topic is None else {"topic": topic}).sort("_id", DESCENDING).limit(limit)
-    return jsonify(notes=[_as_json(note) for note in found])
+    matches = notes.find({} if topic is None else {"topic": topic}).sort("_id", DESCENDING).limit(limit)
+    return jsonify(notes=[_as_json(note) for note in matches])
 
 
 @app.get("/notes/<note_id>")
 def show_note(note_id: str) -> Response:
-    """One note."""
+    """Show one note."""
     try:
-        found = notes.find_one({"_id": ObjectId(note_id)})
+        note = notes.find_one({"_id": ObjectId(note_id)})
     except InvalidId:
-        found = None
-    if found is None:
-        abort(404, f"there is no note {note_id}")
-    return jsonify(_as_json(found))
+        note = None
+    if note is None:
+        abort(404, f"the note {note_id} does not exist")
+    return jsonify(_as_json(note))
 
 
 @app.get("/health")
 def health() -> Response:
-    """Whether the database answers, and what this process knows of it: its servers, and the connections to them."""
+    """Ping the database, and show the servers and connection pools that this process knows."""
     client.admin.command("ping")
     topology = client.topology_description
     servers = [
@@ -93,21 +93,21 @@ def health() -> Response:
 
 @app.errorhandler(PyMongoError)
 def database_failed(error: PyMongoError) -> tuple[Response, int]:
-    """Tell the caller that the request may succeed later."""
+    """Report that the database is unavailable, so that the caller can retry later."""
     app.logger.error("the database failed: %s", error)
     return jsonify(error="the database is not available"), 503
 
 
 @app.errorhandler(HTTPException)
 def refused(error: HTTPException) -> tuple[Response, int]:
-    """Refuse in JSON."""
+    """Return an HTTP error as JSON."""
     return jsonify(error=error.description), error.code or 500
 
 
-def _checked_note(given: Any) -> dict[str, str]:
-    if not isinstance(given, dict):
+def _checked_note(content: Any) -> dict[str, str]:
+    if not isinstance(content, dict):
         abort(400, "a note must be a JSON object")
-    note = {"text": given.get("text"), "topic": given.get("topic", "")}
+    note = {"text": content.get("text"), "topic": content.get("topic", "")}
     for field, value in note.items():
         if not isinstance(value, str):
             abort(400, f"{field} must be a string")
@@ -126,10 +126,10 @@ def _joined(address: tuple[str, int | None]) -> str:
 
 
 def main() -> None:
-    """Serve the application with gevent's own server, without monkey-patching."""
+    """Serve the application with gevent.pywsgi, without monkey-patching."""
     parser = argparse.ArgumentParser(description="Serve the notes with gevent.pywsgi, without monkey-patching.")
     parser.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1 (default: 8000)")
-    parser.add_argument("--fd", type=int, help="serve this listening socket instead, given by its file descriptor")
+    parser.add_argument("--fd", type=int, help="file descriptor of a listening socket, which replaces the port")
     arguments = parser.parse_args()
     listener: Any = ("127.0.0.1", arguments.port)
     if arguments.fd is not None:

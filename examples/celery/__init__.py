@@ -1,1 +1,1 @@
-"""Celery with MongoDB as its broker and for its results, on gmongo."""
+"""Celery with MongoDB as broker and result backend, on gmongo."""

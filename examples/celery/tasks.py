@@ -1,4 +1,4 @@
-"""Tasks that count words. MongoDB is Celery's broker, keeps its results, and is what the tasks write to.
+"""Tasks that count words. MongoDB is Celery's broker, its result backend, and the database of the tasks.
 
 python -m gmongo -m celery -A examples.celery.tasks worker -P gevent -c 100
 """
@@ -21,16 +21,16 @@ texts: Any = MongoClient(URI, connect=False).get_default_database().texts
 
 @app.task
 def count_words(name: str, text: str) -> int:
-    """Count them, and keep the count."""
+    """Count the words of a text, and store the count."""
     count = len(text.split())
     texts.update_one({"_id": name}, {"$set": {"words": count}}, upsert=True)
-    kept = texts.find_one({"_id": name})
-    return int(kept["words"])
+    stored = texts.find_one({"_id": name})
+    return int(stored["words"])
 
 
 @app.task
 def longest(names: list[str]) -> str:
-    """The text with the most words."""
+    """Return the name of the text with the most words."""
     if not names:
         raise ValueError("empty")
     return str(next(texts.find({"_id": {"$in": names}}).sort("words", -1).limit(1))["_id"])
@@ -38,11 +38,11 @@ def longest(names: list[str]) -> str:
 
 @app.task(time_limit=30, autoretry_for=(PyMongoError,), max_retries=3)
 def shortest(names: list[str]) -> str:
-    """The text with the fewest words.
+    """Return the name of the text with the fewest words.
 
-    Celery's pool of greenlets keeps `time_limit` by throwing a ``gevent.Timeout`` into the task, wherever it stands.
-    The limit of the database work is a little shorter, and the server knows of it: it ends its own work, its reply
-    saves the connection, and the task gets an error after which it can be tried again.
+    Celery's greenlet pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at any switch.
+    The timeout of the database work is shorter, and the server knows it. The server ends its own work, its reply keeps
+    the connection open, and Celery can retry the task after the error.
     """
     with timeout(25):
         return str(next(texts.find({"_id": {"$in": names}}).sort("words", 1).limit(1))["_id"])
@@ -50,5 +50,5 @@ def shortest(names: list[str]) -> str:
 
 @app.task
 def summary(counts: list[int]) -> dict[str, int]:
-    """How many texts there are, and words in them."""
+    """Return the number of texts, and the number of their words."""
     return {"texts": len(counts), "words": sum(counts)}

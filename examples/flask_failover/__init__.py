@@ -1,1 +1,1 @@
-"""A Flask application, and tests that let its replica set fail."""
+"""A Flask application, and tests with failures of its replica set."""

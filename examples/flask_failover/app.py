@@ -1,4 +1,4 @@
-"""A small Flask application that takes orders; ``test_app.py`` shows what happens to them when servers fail."""
+"""A small Flask application that takes orders. ``test_app.py`` tests it with failing servers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gmongo.errors import ConnectionFailure, DuplicateKeyError
 
 
 def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
-    """The application.
+    """Create the application.
 
-    :param client: of the database that keeps the orders.
+    :param client: the client of the orders database.
     """
     app = Flask(__name__)
     orders = client.shop.orders
 
     @app.put("/orders/<int:number>")
     def place(number: int) -> tuple[Response, int]:
-        """Place an order. To repeat it does no harm."""
+        """Place an order. A repeated request does no harm."""
         try:
             orders.insert_one({"_id": number, "item": request.get_json()["item"]})
         except DuplicateKeyError:
@@ -29,11 +29,11 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
 
     @app.get("/orders")
     def show() -> Response:
-        """The numbers of all orders."""
+        """List the numbers of all orders."""
         return jsonify(orders=[order["_id"] for order in orders.find({}, {"_id": 1}).sort("_id")])
 
     @app.errorhandler(ConnectionFailure)
     def away(_error: ConnectionFailure) -> tuple[Response, int, dict[str, str]]:
-        return jsonify(error="the database is away"), 503, {"Retry-After": "5"}
+        return jsonify(error="the database is unavailable"), 503, {"Retry-After": "5"}
 
     return app

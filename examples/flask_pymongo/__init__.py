@@ -1,1 +1,1 @@
-"""A Flask-PyMongo application that knows nothing of gmongo, and the one line that lets it run on it."""
+"""A Flask-PyMongo application without gmongo code, and the one line that runs it on gmongo."""

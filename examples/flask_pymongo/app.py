@@ -1,4 +1,4 @@
-"""A small gallery: pictures in GridFS, and how often each was looked at. It is written for PyMongo, and stays so."""
+"""A small gallery: pictures in GridFS, and their view counts. The code uses PyMongo's API only."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ mongo = PyMongo(app)
 
 @app.put("/artists/<name>")
 def add_artist(name: str) -> Any:
-    """There is one artist of a name."""
+    """Add an artist. Names are unique."""
     try:
         mongo.db.artists.insert_one({"_id": name, **request.get_json()})
     except DuplicateKeyError:
-        return jsonify(error=f"there is an artist {name}"), 409
+        return jsonify(error=f"the artist {name} exists already"), 409
     return jsonify(name=name), 201
 
 
 @app.get("/artists/<name>")
 def show_artist(name: str) -> Any:
-    """Status 404 if there is none."""
+    """Show an artist, or return status 404."""
     return jsonify(mongo.db.artists.find_one_or_404({"_id": name}))
 
 
 @app.put("/artists/<name>/pictures/<title>")
 def add_picture(name: str, title: str) -> Any:
-    """The picture is the body of the request."""
+    """Store the request body as a picture."""
     mongo.db.artists.find_one_or_404({"_id": name})
     mongo.save_file(f"{name}/{title}", request.stream, base="pictures", content_type=request.content_type)
     return jsonify(title=title), 201
@@ -41,7 +41,7 @@ def add_picture(name: str, title: str) -> Any:
 
 @app.get("/artists/<name>/pictures/<title>")
 def show_picture(name: str, title: str) -> Any:
-    """And count that it was looked at, in a collection with a dot in its name."""
+    """Send a picture, and count the view in a collection with a dot in its name."""
     views = {"$set": {"artist": name, "title": title}, "$inc": {"views": 1}}
     mongo.db["statistics.pictures"].update_one({"_id": f"{name}/{title}"}, views, upsert=True)
     return mongo.send_file(f"{name}/{title}", base="pictures")
@@ -49,15 +49,15 @@ def show_picture(name: str, title: str) -> Any:
 
 @app.get("/artists/<name>/popular")
 def popular(name: str) -> Any:
-    """The pictures that were looked at most."""
+    """List the most viewed pictures."""
     order = [("views", pymongo.DESCENDING), ("title", pymongo.ASCENDING)]
-    found = mongo.db["statistics.pictures"].find({"artist": name}).sort(order).limit(10)
-    return jsonify([[each["title"], each["views"]] for each in found])
+    pictures = mongo.db["statistics.pictures"].find({"artist": name}).sort(order).limit(10)
+    return jsonify([[each["title"], each["views"]] for each in pictures])
 
 
 @app.delete("/artists/<name>")
 def remove_artist(name: str) -> Any:
-    """With nothing else."""
+    """Remove an artist, without the pictures."""
     if not mongo.db.artists.delete_one({"_id": name}).deleted_count:
         abort(404)
     return "", 204

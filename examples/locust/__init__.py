@@ -1,1 +1,1 @@
-"""A load test with Locust on gmongo: every user is a greenlet, and all of them share one client."""
+"""A load test with Locust on gmongo: each user is a greenlet, and all users share one client."""

@@ -1,4 +1,4 @@
-"""A load test of a database. Locust patches the standard library; its users share one client and its pool.
+"""Load test of a database. Locust patches the standard library. Its users share one client and one pool.
 
 python -m gmongo -m locust -f examples/locust/locustfile.py --headless -u 200 -r 50 -t 30s
 """
@@ -20,33 +20,33 @@ visits = client.locust_example.visits
 
 @events.test_stop.add_listener
 def clean_up(**_: Any) -> None:
-    """Leave nothing behind."""
+    """Drop the database of the test."""
     client.drop_database("locust_example")
 
 
 class Visitor(User):
-    """Writes a visit now and then, and reads some."""
+    """User that writes and reads visits."""
 
     wait_time = constant_pacing(0.1)
 
     @task(1)
     def write(self) -> None:
-        """Count a visit of one of a thousand pages."""
+        """Count a visit to one of a thousand pages."""
         page = random.randrange(1000)
         self._measured("update_one", lambda: visits.update_one({"_id": page}, {"$inc": {"count": 1}}, upsert=True))
 
     @task(4)
     def read(self) -> None:
-        """One page."""
+        """Read one page."""
         self._measured("find_one", lambda: visits.find_one({"_id": random.randrange(1000)}))
 
     @task(1)
     def popular(self) -> None:
-        """The ten that were visited most."""
+        """Read the ten pages with the most visits."""
         self._measured("find", lambda: visits.find().sort("count", -1).limit(10).to_list())
 
     def _measured(self, name: str, operation: Callable[[], Any]) -> None:
-        """Run an operation, and tell Locust how it went."""
+        """Run an operation, and report its duration and error to Locust."""
         began = time.perf_counter()
         error = None
         try:

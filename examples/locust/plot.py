@@ -1,4 +1,4 @@
-"""Draws what a load test has measured: requests in a second, and how long they took, while the users came.
+"""Plot the results of a load test: request rate, number of users, and response times.
 
     python -m gmongo -m locust -f examples/locust/locustfile.py --headless -u 200 -r 20 -t 30s \\
         --csv run --csv-full-history
@@ -16,7 +16,7 @@ _PERCENTILES = ("50%", "95%", "99%")
 
 
 def read(history: Path) -> list[dict[str, float]]:
-    """The rows of all requests together, as numbers; the clock begins at 0."""
+    """Return the rows of all requests together as numbers; the timestamps begin at 0."""
     columns = ("Timestamp", "User Count", "Requests/s", "Failures/s", *_PERCENTILES)
     with history.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["Name"] == "Aggregated"]
@@ -25,32 +25,32 @@ def read(history: Path) -> list[dict[str, float]]:
 
 
 def draw(rows: Sequence[dict[str, float]], target: Path) -> None:
-    """One picture: the rate and the users above, the percentiles of the response times below."""
+    """Draw the rates and the users in the upper plot, and percentiles of the response times in the lower plot."""
     from matplotlib.figure import Figure
 
     seconds = [row["Timestamp"] for row in rows]
     figure = Figure(figsize=(8, 5), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    above.plot(seconds, [row["Requests/s"] for row in rows], color="tab:blue", label="requests/s")
-    above.plot(seconds, [row["Failures/s"] for row in rows], color="tab:red", label="failures/s")
-    users = above.twinx()
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    upper.plot(seconds, [row["Requests/s"] for row in rows], color="tab:blue", label="requests/s")
+    upper.plot(seconds, [row["Failures/s"] for row in rows], color="tab:red", label="failures/s")
+    users = upper.twinx()
     users.plot(seconds, [row["User Count"] for row in rows], color="tab:gray", linestyle=":", label="users")
     users.set_ylabel("users")
-    above.set_ylabel("per second")
-    above.legend(loc="upper left")
+    upper.set_ylabel("per second")
+    upper.legend(loc="upper left")
     for percentile in _PERCENTILES:
-        below.plot(seconds, [row[percentile] for row in rows], label=percentile)
-    below.set_ylabel("response time, ms")
-    below.set_xlabel("seconds")
-    below.legend(loc="upper left")
+        lower.plot(seconds, [row[percentile] for row in rows], label=percentile)
+    lower.set_ylabel("response time, ms")
+    lower.set_xlabel("seconds")
+    lower.legend(loc="upper left")
     figure.savefig(target)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Draw the history that Locust wrote."""
+    """Plot the history file of Locust."""
     parser = argparse.ArgumentParser(prog="python -m examples.locust.plot")
-    parser.add_argument("history", type=Path, help="the file *_stats_history.csv that Locust wrote")
-    parser.add_argument("picture", type=Path, help="the file to write; its ending says the format")
+    parser.add_argument("history", type=Path, help="the file *_stats_history.csv of Locust")
+    parser.add_argument("picture", type=Path, help="the output file; its extension determines the format")
     options = parser.parse_args(arguments)
     rows = read(options.history)
     if not rows:

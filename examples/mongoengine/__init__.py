@@ -1,1 +1,1 @@
-"""A MongoEngine application that knows nothing of gmongo, and the one line that lets it run on it."""
+"""A MongoEngine application without gmongo code, and the one line that runs it on gmongo."""

@@ -1,4 +1,4 @@
-"""A small journal on MongoEngine: documents, references, queries, a unique field. Written for PyMongo."""
+"""A small journal on MongoEngine: documents, references, queries, a unique field. The code uses PyMongo's API only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app = Flask(__name__)
 
 
 class Author(Document):
-    """Someone who writes."""
+    """Author of posts."""
 
     name = StringField(required=True, unique=True, max_length=40)
     posts = IntField(default=0)
@@ -41,7 +41,7 @@ class Comment(EmbeddedDocument):
 
 
 class Post(Document):
-    """What an author writes."""
+    """Post of an author."""
 
     author = ReferenceField(Author, required=True)
     title = StringField(required=True)
@@ -53,17 +53,17 @@ class Post(Document):
 
 @app.put("/authors/<name>")
 def add_author(name: str) -> Any:
-    """There is one author of a name."""
+    """Add an author. Names are unique."""
     try:
         Author(name=name).save()
     except NotUniqueError:
-        return jsonify(error=f"there is an author {name}"), 409
+        return jsonify(error=f"the author {name} exists already"), 409
     return jsonify(name=name), 201
 
 
 @app.post("/authors/<name>/posts")
 def add_post(name: str) -> Any:
-    """A post has a title, and may have tags."""
+    """Add a post with a title and optional tags."""
     author = Author.objects.get(name=name)
     post = Post(author=author, **request.get_json()).save()
     Author.objects(id=author.id).update_one(inc__posts=1)
@@ -72,31 +72,31 @@ def add_post(name: str) -> Any:
 
 @app.post("/posts/<post_id>/comments")
 def comment(post_id: str) -> Any:
-    """Put a comment at the end."""
+    """Append a comment."""
     Post.objects(id=post_id).update_one(push__comments=Comment(**request.get_json()))
     return jsonify(comments=len(Post.objects.get(id=post_id).comments)), 201
 
 
 @app.get("/posts")
 def posts() -> Any:
-    """Those with a tag, or with a word in their title."""
+    """List the posts with a tag, or with a word in their title."""
     word = request.args.get("word", "")
-    found = Post.objects(Q(tags=word) | Q(title__icontains=word)).select_related()
-    return jsonify([{"title": each.title, "author": each.author.name, "tags": each.tags} for each in found])
+    matches = Post.objects(Q(tags=word) | Q(title__icontains=word)).select_related()
+    return jsonify([{"title": each.title, "author": each.author.name, "tags": each.tags} for each in matches])
 
 
 @app.get("/tags")
 def tags() -> Any:
-    """How often each tag is used."""
+    """Count the uses of each tag."""
     counted = Post.objects.aggregate([{"$unwind": "$tags"}, {"$group": {"_id": "$tags", "count": {"$sum": 1}}}])
     return jsonify({each["_id"]: each["count"] for each in counted})
 
 
 @app.get("/authors/<name>")
 def author(name: str) -> Any:
-    """How much an author has written."""
-    found = Author.objects.get(name=name)
-    return jsonify(name=found.name, posts=found.posts, titles=[each.title for each in Post.objects(author=found)])
+    """Show the posts of an author."""
+    one = Author.objects.get(name=name)
+    return jsonify(name=one.name, posts=one.posts, titles=[each.title for each in Post.objects(author=one)])
 
 
 @app.errorhandler(DoesNotExist)

@@ -1,4 +1,4 @@
-"""A service that shows what it does with its database: metrics for Prometheus, and a page for people.
+"""A service with observability: metrics for Prometheus, and a status page for operators.
 
 gunicorn -k gevent -w 4 -c examples/telemetry/gunicorn.conf.py examples.telemetry.app:app
 """
@@ -15,7 +15,7 @@ from werkzeug.middleware.dispatcher import DispatcherMiddleware
 from gmongo import MongoClient
 from gmongo.status import StatusPage
 
-# The one place that names it: `python -m gmongo.status` in a terminal is given the same.
+# Pass the same directory to `python -m gmongo.status`.
 STATES = os.environ.get("STATES") or os.path.join(tempfile.gettempdir(), f"shop-states-{os.getuid()}")
 
 app = Flask(__name__)
@@ -33,9 +33,9 @@ def place() -> Any:
 
 @app.get("/orders")
 def count() -> Any:
-    """How many there are."""
+    """Count the orders."""
     return jsonify(orders=orders.estimated_document_count())
 
 
-# A real service would put this behind the authentication of its pages for operators.
+# A real service would mount the page behind the authentication of its pages for operators.
 app.wsgi_app = DispatcherMiddleware(app.wsgi_app, {"/debug/mongodb": StatusPage(STATES)})  # type: ignore[method-assign]

@@ -1,7 +1,7 @@
-"""Each worker of gunicorn has a Prometheus endpoint of its own, on the first port that is free from METRICS_PORT on.
+"""Each gunicorn worker has a separate Prometheus endpoint, on the first free port from METRICS_PORT on.
 
-Prometheus scrapes all of them, as it does with several machines: 127.0.0.1:9464, :9465, … A worker that takes the place
-of another takes its port. One endpoint for all workers would be that of whichever worker happens to answer.
+Prometheus scrapes all endpoints, as with several machines: 127.0.0.1:9464, :9465, … A worker that replaces another
+worker takes its port. A common endpoint would show the metrics of an arbitrary worker.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ MOST_WORKERS = 64
 
 
 def post_worker_init(worker: Any) -> None:
-    """In a new worker, when its hub runs: where its metrics go."""
-    # Not before the fork: the exporter belongs to one process.
+    """Start the metrics endpoint of a new worker, when its hub runs."""
+    # After the fork, since the exporter belongs to one process.
     from opentelemetry import metrics
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
     from opentelemetry.sdk.metrics import MeterProvider

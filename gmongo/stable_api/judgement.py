@@ -49,11 +49,11 @@ class Remark(NamedTuple):
 
 @dataclass
 class Finding:
-    """What was remarked, how often, and where first.
+    """Remark with its count and its first place.
 
-    :param remark: what is the matter.
-    :param place: ``file:line`` of the application's code that first caused it; empty if no such code did.
-    :param count: how many commands it was remarked on.
+    :param remark: the remark.
+    :param place: ``file:line`` of the application code that first caused the remark; empty without such code.
+    :param count: the number of commands with this remark.
     """
 
     remark: Remark
@@ -62,7 +62,7 @@ class Finding:
 
     @property
     def hinders(self) -> bool:
-        """Whether ``strict=True`` or ``deprecation_errors=True`` may turn it into an error."""
+        """True if ``strict=True`` or ``deprecation_errors=True`` may turn the finding into an error."""
         return self.remark.verdict is not Verdict.NEWER
 
 

@@ -41,7 +41,7 @@ def test_quickstart_shows_the_everyday_operations_on_an_embedded_database(how):
         "find_one: {'name': 'Mars', 'moons': 2, 'rocky': True}",
         "find, sorted: ['Earth', 'Mars', 'Venus']",
         "create_index: name_1",
-        "DuplicateKeyError: there is an Earth already; code 11000",
+        "DuplicateKeyError: Earth exists already, code 11000",
         "update_one: matched 1 modified 1",
         "bulk_write: inserted 1 modified 1",
         "aggregate: 3 giant planets with 397 moons",
@@ -216,7 +216,7 @@ def test_application_refuses_what_is_not_a_note(browser, note, complaint):
 @pytest.mark.parametrize("note_id", ["nonsense", "0123456789abcdef01234567"])
 def test_application_knows_which_notes_are_not_there(browser, note_id):
     missing = browser.get(f"/notes/{note_id}")
-    assert (missing.status_code, missing.json) == (404, {"error": f"there is no note {note_id}"})
+    assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
 
 
 def test_health_shows_the_topology_and_the_pools(browser, database, wsgi_app):

@@ -168,7 +168,7 @@ def test_keys_choose_what_is_shown() -> None:
         "1": "Pools: 39",
         "2": "Operations: 39",
         "3": "Slow operations: none",
-        "4": "Checks that",
+        "4": "Failed checks",
     }.items():
         assert any(line.startswith(title) for line in screen(key, states=MANY))
     assert screen("x", states=MANY) == screen(states=MANY)
