@@ -1,5 +1,5 @@
-"""Connections and the pools that hold them (Connection Monitoring and Pooling).
+"""Connections and connection pools (Connection Monitoring and Pooling).
 
-Reading order: `state` (the sets of connections, what may be handed out), `wait_queue` (which waiter is next), `pool`
-(both of them with sockets and events), `upkeep` (the background run), `connection`, `handshake`.
+Reading order: `state` (the sets of connections), `wait_queue` (the order of the waiters), `pool` (I/O and events),
+`upkeep` (the background run), `connection`, `handshake`.
 """

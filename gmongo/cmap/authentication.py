@@ -1,4 +1,4 @@
-"""The authentication of one connection: the mechanism's conversation, on that connection and within its time."""
+"""Authentication of one connection."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def authentication_of(connection: ServerConnection, options: ConnectionSettings) -> Authentication | None:
-    """How a new connection will authenticate; None if the client does not.
+    """Return the authentication of a new connection, or None if the client does not authenticate.
 
-    :raises ConfigurationError: the credential must not be sent to this server.
+    :raises ConfigurationError: the driver must not send the credential to this server.
     """
     if options.authenticator is None:
         return None
@@ -33,10 +33,10 @@ def authentication_of(connection: ServerConnection, options: ConnectionSettings)
 
 
 class Authentication:
-    """The authentication of one connection.
+    """Authentication of one connection.
 
-    :param options: of the client.
-    :param authenticator: of the client.
+    :param options: connection settings of the client.
+    :param authenticator: authenticator of the client.
     """
 
     __slots__ = ("_authenticator", "_connection", "_login", "_options")
@@ -48,17 +48,17 @@ class Authentication:
         self._login = authenticator.login(connection.address[0])
 
     def hello_fields(self) -> DocumentDict:
-        """What it adds to the hello of the handshake."""
+        """Return the fields that the mechanism adds to the hello of the handshake."""
         return self._login.hello_fields()
 
     def begin(self, hello: Hello, limit: ConnectLimit) -> None:
-        """Authenticate after the hello. The fields of its reply that are for authentication are removed from it.
+        """Authenticate after the hello, and remove the fields for authentication from its reply.
 
-        :param limit: of the attempt to connect.
+        :param limit: time limit of the connection attempt.
         :raises OperationFailure: the server did not accept the credential.
         """
         reply = dict(hello.reply)
-        hello.reply = {field: value for field, value in reply.items() if field not in _MEANT_FOR_THIS}
+        hello.reply = {field: value for field, value in reply.items() if field not in _AUTHENTICATION_FIELDS}
         if reply.get("arbiterOnly"):
             return  # an arbiter has no users
         limit.begin(self._login.patience)
@@ -67,9 +67,9 @@ class Authentication:
 
     @forgets_locals
     def again(self, seconds: float | None) -> None:
-        """Authenticate once more.
+        """Authenticate again.
 
-        :param seconds: that it may take, beside ``connectTimeoutMS``; None is without limit.
+        :param seconds: time limit in addition to ``connectTimeoutMS``; None means no limit.
         """
         limits = [limit for limit in (seconds, self._options.connect_timeout) if limit is not None]
         limit = min(limits) + self._login.patience if limits else None
@@ -80,13 +80,13 @@ class Authentication:
     def _run(self, database: str, command: Document) -> Document:
         request_id = next_request_id()
         body = bson.encode({**command, **self._options.server_api, "$db": database})
-        found = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
-        check(found, ERROR)
-        reply = without_quotes(found, command.get("payload"), (self._authenticator.credential.username,))
+        answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
+        check(answer, ERROR)
+        reply = without_quotes(answer, command.get("payload"), (self._authenticator.credential.username,))
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)
         return reply
 
 
-_MEANT_FOR_THIS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})
+_AUTHENTICATION_FIELDS = frozenset({"speculativeAuthenticate", "saslSupportedMechs"})

@@ -1,4 +1,4 @@
-"""The stream of a new connection: name lookup, TCP connection, proxy and TLS."""
+"""Stream of a new connection: name lookup, TCP connection, proxy and TLS."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class ConnectLimit:
-    """``connectTimeoutMS``: the time limit of the name lookup, and of each attempt from its TCP connection on.
+    """Time limit (``connectTimeoutMS``) of the name lookup, and of each attempt that begins with a TCP connection.
 
-    :param connection: which is established.
-    :param seconds: None is without limit.
-    :param ref: whether the timer keeps the hub running.
+    :param connection: the connection that is established.
+    :param seconds: None means no limit.
+    :param ref: True if the timer keeps the event loop alive.
     """
 
     __slots__ = ("_began", "_limit", "seconds")
@@ -37,10 +37,10 @@ class ConnectLimit:
         )
 
     def begin(self, patience: float = 0.0, began: float | None = None) -> None:
-        """Start the time.
+        """Start the timer.
 
-        :param patience: further seconds.
-        :param began: when the attempt began; by default it is the attempt of the last call.
+        :param patience: additional seconds.
+        :param began: start of the attempt; None continues the attempt of the last call.
         """
         if began is not None:
             self._began = began
@@ -48,12 +48,12 @@ class ConnectLimit:
             self._limit.begin(self._began + self.seconds + patience - _clock.monotonic())
 
     def pause(self) -> None:
-        """Stop the time until the next call of :meth:`begin`."""
+        """Stop the timer until the next call of :meth:`begin`."""
         if self._limit is not None:
             self._limit.end()
 
     def close(self) -> None:
-        """End the time."""
+        """Close the timer."""
         if self._limit is not None:
             self._limit.end()
             self._limit.close()
@@ -62,8 +62,8 @@ class ConnectLimit:
 def connect(connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectLimit) -> None:
     """Open the stream of a connection.
 
-    :param limit: is running.
-    :raises AutoReconnect: the server could not be reached.
+    :param limit: running time limit.
+    :raises AutoReconnect: the connection attempt failed.
     """
     proxy = None if connection.address[1] is None else options.proxy
     try:
@@ -100,7 +100,7 @@ def _connected(
         connection.attach(transport)
         transport.connect(sockaddr)
         return transport
-    limit.pause()  # each attempt has its own time
+    limit.pause()  # each attempt has its own timer
     race = Race(
         endpoints, lambda family: wire.make_transport(family, ref, tls, host), limit.seconds, options.order, ref
     )

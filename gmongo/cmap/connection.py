@@ -1,4 +1,4 @@
-"""A connection of a pool: its state in the pool, and the late reply to an interrupted request."""
+"""Connection of a pool: its state in the pool, and the late reply to an interrupted request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LateReply = Callable[[Buffer], None]
 
 
 class Purpose(Enum):
-    """What a connection that is in use is used for."""
+    """Use of a connection that is checked out."""
 
     CURSOR = "cursors"
     TRANSACTION = "transactions"
@@ -26,10 +26,10 @@ class Purpose(Enum):
 
 
 class Connection(ServerConnection):
-    """A connection that belongs to a pool.
+    """Connection that belongs to a pool.
 
-    :param address: of the server.
-    :param socket_timeout: limit in seconds for one exchange; None is without limit.
+    :param address: address of the server.
+    :param socket_timeout: limit in seconds for one exchange; None means no limit.
     """
 
     __slots__ = (
@@ -49,36 +49,36 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        # The greenlet that has checked it out; it may have ended since.
+        # The greenlet that checked the connection out; this greenlet may have ended since.
         self.holder: weakref.ref[greenlet] | None = None
         self.checked_out_at = 0.0  # on the monotonic clock
-        self.last_command: str | None = None  # the command it was last used for
-        self.established_in = 0.0  # seconds that connecting and the handshake took
-        self.late_reply: LateReply | None = None  # looks at the missing reply; None if the pool must not wait for it
-        self.reply_is_due = False  # whether the server ends the request by itself at this time
+        self.last_command: str | None = None  # name of the last command on the connection
+        self.established_in = 0.0  # duration of connecting and handshake in seconds
+        self.late_reply: LateReply | None = None  # handles the late reply; None if the pool must not wait for it
+        self.reply_is_due = False  # True if the server itself ends the request at this time
 
     def __repr__(self) -> str:
         return f"<Connection {self.id} to {address_text(self.address)} generation={self.generation}>"
 
     def expect_late_reply(self, look: LateReply, is_due: bool) -> None:
-        """Let the pool read the missing reply, if that is all that is wrong with the connection. What must go with its
-        connection does not ask for it: a cursor or a transaction behind a load balancer, a conversation that
-        authenticates.
+        """Let the pool read the late reply if only this reply keeps the connection from further use.
 
-        :param look: is given the body when it has come; an exception says that it is no good reply.
-        :param is_due: whether the server ends the request by itself at this time, so that its error follows soon.
+        Connections that are pinned to a cursor or a transaction have no late reply.
+        :param look: receives the body of the reply; raises an exception if the reply is invalid.
+        :param is_due: True if the server itself ends the request at this time, so that its error follows soon.
         """
         if self.unanswered is not None and self.purpose is Purpose.OTHER:
             self.late_reply = look
             self.reply_is_due = is_due
 
     def read_late_reply(self, seconds: float, most: int) -> None:
-        """Read the reply that an interrupted exchange did not wait for. Then the connection can be used again, unless
-        the reply announces further ones: it is `mid_message` then, and has to be closed.
+        """Read the late reply to an interrupted request, so that the connection can be used again.
 
-        :param seconds: that this may take.
-        :param most: bytes that the reply may have, compressed and not.
-        :raises PyMongoError: it did not come in time, is too long, or is no good reply: the connection must be closed.
+        If the reply announces more replies, `mid_message` stays true, and the pool must close the connection.
+
+        :param seconds: time limit.
+        :param most: greatest size of the reply in bytes, compressed and decompressed.
+        :raises PyMongoError: the reply is late, too long or invalid. The pool must close the connection.
         """
         look, request_id = self.late_reply, self.unanswered
         assert look is not None and request_id is not None
@@ -91,7 +91,7 @@ class Connection(ServerConnection):
         look(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
-        # Only now: whatever is thrown above leaves the error, for which the pool closes the connection.
+        # Reset the error last: after an exception above, the pool must still see it and close the connection.
         transport.max_message_size = longest
         self.hold_hub(True)
         self.error = self.late_reply = self.unanswered = None

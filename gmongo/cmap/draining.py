@@ -1,7 +1,7 @@
-"""Reading replies that come after their operation was interrupted, so that it does not cost its connection.
+"""Reader of late replies, which lets a connection survive an interrupted operation.
 
-The reply is read in a greenlet of its own, within limits of time and bytes. The connection is neither available nor in
-use meanwhile. A clear, a close or a fork ends the wait by closing the connection.
+A background greenlet reads the reply, with limits on seconds and bytes. Meanwhile the connection is neither available
+nor in use. A clear, a close or a fork ends the wait and closes the connection.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from gevent import Greenlet
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool_settings import PoolSettings
 
-# Seconds for the error of a server that ends a command by its `maxTimeMS`, as the client has done just before.
+# Seconds to wait for the MaxTimeMSExpired error after the timeout of the client.
 _TIME_FOR_DUE_REPLY = 0.25
 
 
 class PoolOfConnection(Protocol):
-    """The part of a pool that the reader of a late reply uses."""
+    """Part of a pool that the reader of a late reply uses."""
 
     options: PoolSettings
 
     def drained(self, connection: Connection) -> None:
-        """The wait for the late reply is over."""
+        """Make the connection available or drop it, after the wait for its late reply."""
 
 
 def drain_soon(pool: PoolOfConnection, connection: Connection) -> None:
-    """Begin to read the late reply of a connection. Does not switch.
+    """Begin to read the late reply of a connection. Does not switch greenlets.
 
-    A link tells the pool of the end, since a greenlet that is killed before it begins runs none of its own cleanup.
+    A link notifies the pool of the end, because a greenlet that is killed before it starts runs no `finally`.
     """
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
@@ -42,13 +42,13 @@ def drain_soon(pool: PoolOfConnection, connection: Connection) -> None:
 def _read(connection: Connection, seconds: float, most: int) -> None:
     try:
         connection.read_late_reply(seconds, most)
-    except BaseException:  # whatever was thrown in here: the connection keeps its error, and this greenlet ends
+    except BaseException:  # also GreenletExit: the connection keeps its error, and the link notifies the pool
         pass
 
 
 def _ended(reference: weakref.ref[PoolOfConnection], connection: Connection) -> None:
     pool = reference()
-    if pool is None or connection.inherited:  # the child's pool has forgotten it, or will
+    if pool is None or connection.inherited:  # the pool of a forked child does not use it
         connection.close()
     else:
         pool.drained(connection)

@@ -1,4 +1,4 @@
-"""Establishing the connections of a pool: connect, handshake and authentication; its owner is told of the outcome."""
+"""Establishing the connections of a pool: connect, handshake and authentication."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from gmongo.wire.limit import Limit, remaining
 
 
 class PoolOwner(Protocol):
-    """The topology, which is told what the pool finds out about its server. Neither call may switch or raise: events
-    are held in."""
+    """Callbacks of a pool to the topology. They must not switch greenlets or raise."""
 
     def connection_established(self, connection: Connection) -> None:
-        """A handshake succeeded."""
+        """Handle a successful handshake."""
 
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
-        """Connecting, the handshake or authentication failed; called before the connection is closed (CMAP-A13). Limits
-        of the application's are not failures: they say nothing of the server.
-        """
+        """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
+
+        The pool does not report a timeout of the application or a kill, because the server did not cause them."""
 
 
 class Establisher:
     """Establishes the connections of one pool.
 
-    :param machine: the state of the pool.
-    :param options: how connections are made.
-    :param delivery: of the events.
-    :param owner: is told of handshakes and failures.
+    :param machine: state of the pool.
+    :param options: connection settings.
+    :param delivery: delivery of events.
+    :param owner: receives handshakes and failures.
     """
 
     __slots__ = ("_delivery", "_machine", "_options", "_owner")
@@ -48,17 +47,16 @@ class Establisher:
         self._owner = owner
 
     def establish(self, connection: Connection, deadline: float | None = None, ref: bool = True) -> None:
-        """Take a pending connection through connect, handshake and authentication; it stays pending. If it fails, it is
-        dropped.
+        """Connect, shake hands and authenticate. The connection stays pending, and is dropped after a failure.
 
-        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``connectTimeoutMS``.
-        :param ref: whether it keeps the hub running.
+        :param deadline: deadline on the clock of :mod:`gmongo._clock`, in addition to ``connectTimeoutMS``.
+        :param ref: True if the connection keeps the event loop alive.
         """
         machine, started = self._machine, _clock.monotonic()
         seconds = remaining(deadline)
         expired: NetworkTimeout | None = None
 
-        def expire(_seconds: float) -> NetworkTimeout:  # only then is it known how far the connection has come
+        def expire(_seconds: float) -> NetworkTimeout:  # called late, because the error names the stage
             nonlocal expired
             expired = connection.timeout_error(seconds)
             return expired
@@ -81,9 +79,9 @@ class Establisher:
                 machine.established(connection, duration)
             self._delivery.deliver()
         except BaseException as error:
-            # A kill, a time-out of the application's and the operation's own limit say nothing of the server.
+            # The server is not the cause of a kill, an application timeout or the timeout of the operation.
             by_server = isinstance(error, Exception) and error is not expired
-            del expired  # it refers to this frame, and must not live on in a cycle with it
+            del expired  # it refers to this frame, and must not form a cycle with it
             self._failed(connection, error, by_server)
             raise
 

@@ -1,4 +1,4 @@
-"""Generations: they distinguish connections made before a clear from later ones (CMAP-31, CMAP-166 to CMAP-168)."""
+"""Pool generations: connections from before a clear have an older one (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bson.objectid import ObjectId
 
 
 class Generations:
-    """The generation of a pool and, behind a load balancer, one for each service with its count of connections."""
+    """Generation of a pool. Behind a load balancer, each service has a generation and a count of connections."""
 
     __slots__ = ("_services", "current")
 
@@ -15,7 +15,7 @@ class Generations:
         self._services: dict[ObjectId, list[int]] = {}  # service ID -> [generation, connections]
 
     def of(self, service_id: ObjectId | None) -> int:
-        """The generation a connection must have so as not to be stale."""
+        """Return the current generation of a service, or of the pool if `service_id` is None."""
         if service_id is None:
             return self.current
         entry = self._services.get(service_id)
@@ -29,13 +29,13 @@ class Generations:
             self._services[service_id][0] += 1
 
     def join(self, service_id: ObjectId) -> int:
-        """Count a connection of a service; returns its generation."""
+        """Count a new connection of a service, and return the generation of the service."""
         entry = self._services.setdefault(service_id, [0, 0])
         entry[1] += 1
         return entry[0]
 
     def leave(self, service_id: ObjectId | None) -> None:
-        """Count a connection of a service out; the last one takes the entry with it."""
+        """Count a closed connection of a service. The last connection removes the entry."""
         if service_id in self._services:
             entry = self._services[service_id]
             entry[1] -= 1

@@ -1,4 +1,4 @@
-"""The handshake: the first command on every connection."""
+"""Handshake: the first command on every connection."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ if TYPE_CHECKING:
 
 
 def first_hello(options: ConnectionSettings) -> str:
-    """The name of the first hello on a connection. With a Stable API, or behind a load balancer, it is not the legacy
-    one; else the reply tells whether later ones may be modern.
-    """
+    """Return the name of the first hello command: legacy, except with the Stable API or behind a load balancer."""
     return "hello" if options.server_api or options.load_balanced else "ismaster"
 
 
 def handshake_command(options: ConnectionSettings) -> DocumentDict:
-    """The hello of a new connection."""
+    """Return the hello command of a new connection."""
     command: DocumentDict = {first_hello(options): 1, **options.server_api}
     command["helloOk"] = True
     command["backpressure"] = True
@@ -47,13 +45,14 @@ def handshake_command(options: ConnectionSettings) -> DocumentDict:
 def establish(
     connection: ServerConnection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
-    """Connect, shake hands and authenticate; a monitor's connection does not authenticate. ``connectTimeoutMS`` limits
-    the name lookup, and each attempt to connect with its handshake.
+    """Connect, perform the handshake and authenticate. Connections of monitors do not authenticate.
 
-    :param ref: whether the timer keeps the hub running.
-    :param on_hello: called between the hello and the authentication; must not switch.
-    :raises AutoReconnect: the server could not be reached, or closed the connection.
-    :raises OperationFailure: the server refused the handshake, or did not accept the credential.
+    ``connectTimeoutMS`` limits the name lookup, and each attempt to connect with its handshake.
+
+    :param ref: True if the timer keeps the event loop alive.
+    :param on_hello: called between hello and authentication; must not switch greenlets.
+    :raises AutoReconnect: the connection attempt failed, or the server closed the connection.
+    :raises OperationFailure: the server refused the handshake or the credential.
     """
     authentication = None if connection.monitors else authentication_of(connection, options)
     command = handshake_command(options)
@@ -89,9 +88,9 @@ def establish(
 
 
 def say_hello(connection: ServerConnection, command: Document, timeout: float | None) -> Hello:
-    """Send a hello of any kind and wait for its reply.
+    """Send a hello command and wait for its reply.
 
-    :param timeout: seconds; None is without limit.
+    :param timeout: seconds; None means no limit.
     :raises OperationFailure: the server replied with an error.
     """
     request_id = next_request_id()

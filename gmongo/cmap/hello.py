@@ -1,4 +1,4 @@
-"""The reply to a hello, checked field by field: it comes from a peer that may be anything."""
+"""Reply to a hello. Every field is checked, because the peer may not be a MongoDB server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gmongo.wire.reply_schema import ERROR, HELLO, HELLO_NUMBERS, check
 
 
 class Hello:
-    """The reply to a hello, with what connections and commands need of it as attributes.
+    """Reply to a hello, with the fields that connections and commands use as attributes.
 
     :param reply: the reply.
-    :param duration: seconds it took.
+    :param duration: seconds from request to reply.
     """
 
     __slots__ = (
@@ -39,12 +39,12 @@ class Hello:
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # the latter without a configuration
+        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # `isreplicaset`: not initiated yet
         self.is_standalone: bool = not self.is_mongos and not in_replica_set
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD
         self.max_message_size: int = reply.get("maxMessageSizeBytes", sizes.MAX_MESSAGE_SIZE)
-        # Writes of several documents are split at this size; only encryption makes it less than that of a message.
+        # Size limit of a batch of writes; only automatic encryption lowers it.
         self.max_batch_size: int = self.max_message_size
         self.max_wire_version: int = reply.get("maxWireVersion", 0)
         self.max_write_batch_size: int = reply.get("maxWriteBatchSize", sizes.MAX_WRITE_BATCH_SIZE)
@@ -54,9 +54,9 @@ class Hello:
 
 
 def read_hello(reply: Document, duration: float) -> Hello:
-    """Check that a hello succeeded, and that its fields are what they should be.
+    """Check that a hello succeeded and that its fields have the right types.
 
-    :raises OperationFailure: it did not succeed.
+    :raises OperationFailure: the server replied with an error.
     :raises ProtocolError: a field has the wrong type.
     """
     check(reply, ERROR, "a hello")
@@ -66,8 +66,8 @@ def read_hello(reply: Document, duration: float) -> Hello:
     check(reply, HELLO, "a hello")
     fields = {field: value for field, value in reply.items() if value is not None}
     for field in HELLO_NUMBERS.keys() & fields.keys():
-        # A number out of its range counts as missing. To refuse the hello would keep each operation until its selection
-        # times out. A wire version that is missing is refused at once, by the check of compatibility.
+        # A number out of its range counts as missing. If the hello failed instead, each operation would wait until
+        # server selection times out. The compatibility check rejects a missing wire version at once.
         number = fields.pop(field)
         if HELLO_NUMBERS[field](number) is None:
             fields[field] = int(number)

@@ -1,4 +1,4 @@
-"""What holds the connections of a pool, for the error of a check-out that waited in vain."""
+"""Greenlets that use the connections of a pool, for the error of a check-out that timed out."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gmongo.cmap.connection import Connection
 
 
 def holders(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
-    """The holders of connections, the longest holder first.
+    """Return the users of connections, the longest check-out first.
 
     :param in_use: the connections that are checked out.
-    :param most: how many to show; None is all.
-    :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet, and what it runs),
+    :param most: greatest number of users; None means all.
+    :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet and of its function),
         ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
     """
     now = _clock.monotonic()
-    found = list(in_use)  # in one step: another thread may look while connections are checked out
-    longest = nsmallest(len(found) if most is None else most, found, key=attrgetter("checked_out_at"))
+    connections = list(in_use)  # one atomic step: another thread may call this during check-outs
+    longest = nsmallest(len(connections) if most is None else most, connections, key=attrgetter("checked_out_at"))
     return [
         {
             "connection": connection.id,
@@ -38,7 +38,7 @@ def holders(in_use: Collection[Connection], most: int | None = None) -> list[Doc
 
 
 def greenlet_name(user: greenlet | None) -> str:
-    """A greenlet by name. Its repr would show arguments, which may be secret, or long."""
+    """Return the name of a greenlet. Its repr would show arguments, which may be secret or long."""
     if user is None:
         return "a greenlet that is gone"
     name = getattr(user, "name", None)

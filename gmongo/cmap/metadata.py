@@ -1,4 +1,4 @@
-"""The client metadata of the handshake: application, driver and platform (MongoDB Handshake specification)."""
+"""Client metadata of the handshake: application, driver and platform (MongoDB Handshake specification)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from gmongo._version import __version__
 from gmongo.driver_info import DriverInfo
 
 _MAX_SIZE = 512
-_OWN = {"name": "gmongo", "version": __version__}  # which are never cut
+_OWN = {"name": "gmongo", "version": __version__}  # never truncated
 
-# Function-as-a-service environments: name -> the variables that betray it.
+# Function-as-a-service platforms: name -> environment variables that identify it.
 _FAAS_VARIABLES = {
     "aws.lambda": ("AWS_LAMBDA_RUNTIME_API",),
     "azure.func": ("FUNCTIONS_WORKER_RUNTIME",),
     "gcp.func": ("K_SERVICE", "FUNCTION_NAME"),
     "vercel": ("VERCEL",),
 }
-# What else the metadata say of each: field -> (variable, converter).
+# Further metadata of each platform: field -> (variable, converter).
 _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
     "aws.lambda": {"region": ("AWS_REGION", str), "memory_mb": ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", int)},
     "azure.func": {},
@@ -38,9 +38,9 @@ _FAAS_FIELDS: dict[str, dict[str, tuple[str, type]]] = {
 
 
 def client_metadata(app_name: str | None, wrappers: tuple[DriverInfo, ...] = ()) -> DocumentDict:
-    """The `client` document of a handshake, at most 512 bytes.
+    """Return the `client` document of a handshake, at most 512 bytes.
 
-    :param wrappers: libraries built upon this one, which are named behind it. Those that came last are left out first.
+    :param wrappers: libraries that use this driver; the last ones are omitted first.
     """
     document = _document(app_name, wrappers)
     while not _shorten(document) and len(wrappers) > 1:
@@ -57,7 +57,7 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
     document: DocumentDict = {"application": {"name": app_name}} if app_name else {}
     document["driver"] = {
         "name": "|".join([_OWN["name"], *(info.name for info in wrappers if info.name)]),
-        # Each version stands where its name stands.
+        # Versions have the positions of their names.
         "version": "|".join([_OWN["version"], *(info.version or "" for info in wrappers if info.name)]).rstrip("|"),
     }
     document["os"] = {
@@ -76,13 +76,13 @@ def _document(app_name: str | None, wrappers: tuple[DriverInfo, ...]) -> Documen
 
 
 def faas_name(variables: Mapping[str, str]) -> str | None:
-    """The function-as-a-service platform the process runs on, or None (also when several seem to be there)."""
-    found = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
-    if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in found:
-        found.append("aws.lambda")
-    if "vercel" in found and "aws.lambda" in found:
-        found.remove("aws.lambda")
-    return found[0] if len(found) == 1 else None
+    """Return the function-as-a-service platform of the process, or None if no or several platforms match."""
+    matches = [name for name, signs in _FAAS_VARIABLES.items() if any(variables.get(sign) for sign in signs)]
+    if variables.get("AWS_EXECUTION_ENV", "").startswith("AWS_Lambda_") and "aws.lambda" not in matches:
+        matches.append("aws.lambda")
+    if "vercel" in matches and "aws.lambda" in matches:
+        matches.remove("aws.lambda")
+    return matches[0] if len(matches) == 1 else None
 
 
 def _environment(variables: Mapping[str, str]) -> DocumentDict:
@@ -106,7 +106,7 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten(document: DocumentDict) -> bool:
-    """Leave out what matters least, in the specification's order, until the document fits; whether it does."""
+    """Remove fields in the order of the specification until the document fits; return True if it fits."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):
@@ -120,7 +120,7 @@ def _shorten(document: DocumentDict) -> bool:
 
 
 def _cut(document: DocumentDict, part: DocumentDict, field: str, least: int = 0) -> None:
-    """Cut a field of a part, though not below `least` bytes, until the document fits."""
+    """Truncate a field, but not below `least` bytes, until the document fits."""
     surplus = len(bson.encode(document)) - _MAX_SIZE
     if surplus > 0:
         text = part[field].encode()

@@ -1,4 +1,4 @@
-"""What a failed attempt to connect says of the load on a server (Client Backpressure, BP-05, BP-06, BP-A19)."""
+"""Overload labels of connection errors (Client Backpressure, BP-05, BP-06, BP-A19)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gmongo.wire.socks5 import ProxyError
 
 
 def label_overload(error: BaseException) -> None:
-    """Label a failure to connect as a sign of overload: a server that limits new connections closes them early, or lets
-    them wait. Nothing has been sent by then, so trying again is safe. A name must have been resolved before.
+    """Add the overload labels to a connection error, if overload may be its cause.
 
-    A certificate that is not accepted, a peer without TLS and a proxy that refuses are no such signs; nor is the clear
-    of a pool, which ends what its connections are doing.
+    An overloaded server closes new connections early or lets them wait. A retry is safe, because no command was sent.
+    The name lookup must have succeeded. Certificate errors, peers without TLS, proxy errors and a pool clear do not
+    indicate overload.
     """
     if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
         return
-    if not any(_is_no_sign(each) for each in _causes(error)):
+    if not any(_excludes_overload(each) for each in _causes(error)):
         error._add_error_label(OVERLOADED)
         error._add_error_label(RETRYABLE)
 
 
-def _is_no_sign(error: BaseException) -> bool:
+def _excludes_overload(error: BaseException) -> bool:
     if isinstance(error, ssl.SSLError):
         return not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
     return isinstance(error, ProxyError)

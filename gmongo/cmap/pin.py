@@ -1,4 +1,4 @@
-"""A connection that stays checked out between commands: behind a load balancer, for a cursor or a transaction."""
+"""Connection that stays checked out between commands: behind a load balancer, for a cursor or a transaction."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ if TYPE_CHECKING:
 
 
 class PinnedConnection:
-    """A connection and its pool, and its holders: a cursor, a transaction, or a transaction's cursors (LB-43).
+    """Connection that is pinned to a cursor, a transaction, or the cursors of a transaction (LB-43).
 
-    :param pool: it is checked out of.
-    :param connection: checked out.
-    :param purpose: what holds it, for the statistics of the pool.
+    :param pool: pool of the connection.
+    :param connection: checked-out connection.
+    :param purpose: use of the connection, for the statistics of the pool.
     """
 
-    __slots__ = ("_holders", "_hub", "_user", "connection", "pool")
+    __slots__ = ("_hub", "_owners", "_user", "connection", "pool")
 
     def __init__(self, pool: Pool, connection: Connection, purpose: Purpose) -> None:
         connection.purpose = purpose
         self.pool = pool
         self.connection = connection
-        self._holders = 1
+        self._owners = 1
         self._hub = get_hub()
         self._user: object = None
 
     def share(self) -> PinnedConnection:
-        """One more holder, which must release it too."""
-        self._holders += 1
+        """Add an owner, which must also call :meth:`release`."""
+        self._owners += 1
         return self
 
     def release(self, error: BaseException | None = None) -> None:
-        """One holder less; the last one checks the connection in.
+        """Remove an owner. The last owner checks the connection in.
 
-        :param error: what has ended its use; None is a good end.
+        :param error: error that ended the use; None after a success.
         """
-        self._holders -= 1
-        if self._holders == 0:
+        self._owners -= 1
+        if self._owners == 0:
             self.connection.purpose = Purpose.OTHER
             self.pool.check_in(self.connection, error)
 
     def release_soon(self) -> None:
-        """The same from a finaliser, which must not switch; any thread may call it."""
+        """Call :meth:`release` later, for finalizers, which must not switch greenlets. Any thread may call this."""
         self._hub.loop.run_callback_threadsafe(spawn, self.release)
 
     def check_free(self) -> None:
-        """Refuse to go on while another greenlet uses the connection (LB-51).
+        """Check that no other greenlet uses the connection (LB-51).
 
-        :raises InvalidOperation: one does.
+        :raises InvalidOperation: another greenlet uses it.
         """
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation(

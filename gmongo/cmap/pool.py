@@ -1,7 +1,7 @@
-"""The connection pool of one server.
+"""Connection pool of one server.
 
-All of its state is in `state`, which does no I/O. Here is what may switch greenlets: waiting, connecting, closing, and
-delivering events. It comes after the state is true.
+The module `state` has all state of the pool, and does no I/O. This module waits, connects, closes and delivers events.
+These steps may switch greenlets, so they follow after the state is consistent.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.limit import limit_text, remaining
 
-# A thousand waiters may time out at once, so each error shows the longest holders only.
+# A thousand waiters may time out at once, so each error shows only the longest check-outs.
 _HOLDERS_SHOWN = 5
 
 
 class Pool:
-    """The connections to one server.
+    """Connection pool of one server.
 
-    :param address: of the server.
-    :param options: sizes and times.
-    :param connection_options: how connections are made.
-    :param events: the publisher.
-    :param owner: is told of handshakes and failures.
+    :param address: address of the server.
+    :param options: pool settings.
+    :param connection_options: connection settings.
+    :param events: publisher of events.
+    :param owner: receives handshakes and failures.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Pool:
 
     def _begin_upkeep(self) -> None:
         wakeup = self.machine.upkeep_wakeup
-        # A forked child has another one. The copy of its parent's background ends when it wakes; it is not killed, as
-        # closing its timer may crash libuv.
+        # A forked child has a new wakeup, so the inherited copy of the background greenlet ends when it wakes.
+        # The child does not kill this greenlet, because closing its timer may crash libuv.
         self._upkeep = spawn_for(
             self, wakeup, lambda pool: upkeep(pool) if pool.machine.upkeep_wakeup is wakeup else END
         )
@@ -79,27 +79,27 @@ class Pool:
 
     @property
     def state(self) -> PoolState:
-        """Paused, ready or closed."""
+        """State: paused, ready or closed."""
         return self.machine.state
 
     @property
     def generations(self) -> Generations:
-        """What distinguishes a connection made before a clear from one made after it."""
+        """Generations of the pool and its services."""
         return self.machine.generations
 
     @property
     def generation(self) -> int:
-        """How often the pool has been cleared."""
+        """Number of clears of the pool."""
         return self.machine.generations.current
 
     @property
     def operation_count(self) -> int:
-        """Operations that this server is busy with, for the choice between servers."""
+        """Number of operations in progress on the server, for server selection."""
         machine = self.machine
         return len(machine.in_use) + len(machine.draining) + len(machine.pending) + len(machine.queue.waiters)
 
     def stats(self) -> DocumentDict:
-        """The state of the pool now."""
+        """Return the current statistics of the pool."""
         machine = self.machine
         return {
             "address": self.address,
@@ -119,12 +119,12 @@ class Pool:
     # Checking out
 
     def check_out(self, deadline: float | None = None) -> Connection:
-        """Check a connection out; :meth:`check_in` must follow.
+        """Check out a connection; :meth:`check_in` must follow.
 
-        :param deadline: on the clock of :mod:`gmongo._clock`, beside ``waitQueueTimeoutMS``.
+        :param deadline: deadline on the clock of :mod:`gmongo._clock`, in addition to ``waitQueueTimeoutMS``.
         :raises PoolClosedError: the pool is closed.
-        :raises PoolClearedError: the pool is paused, or was cleared while this check-out waited.
-        :raises WaitQueueTimeoutError: no connection came free in time.
+        :raises PoolClearedError: the pool is paused, or was cleared during the check-out.
+        :raises WaitQueueTimeoutError: no connection became available in time.
         :raises AutoReconnect: a new connection could not be established.
         """
         if self._events.wanted():
@@ -155,27 +155,27 @@ class Pool:
         return connection
 
     def _obtain(self, deadline: float | None) -> Connection:
-        """A connection in use, whether that takes to close others, to wait, or to establish one."""
+        """Return a connection in use: an available one, or one after a wait, or a new one."""
         machine = self.machine
-        found = machine.request()
-        # From here on what was found is this check-out's, be it a place in the queue. Whatever is thrown at a switch
-        # below, it is given up, so that the next waiter gets it.
+        offer = machine.request()
+        # This check-out now owns the offer: a connection or a place in the wait queue. After any exception below,
+        # it gives the offer up, so that the next waiter gets the connection.
         try:
             self.finish()
-            connection = self._wait(found, deadline) if isinstance(found, Waiter) else found
+            connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer
             if connection in machine.pending:
                 connection.holder, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self.establisher.establish(connection, deadline)
                 machine.use(connection)
                 self.finish()
         except BaseException as error:
-            machine.give_up(found)
+            machine.give_up(offer)
             self.finish(error)
             raise
         return connection
 
     def _wait(self, waiter: Waiter[Connection], deadline: float | None) -> Connection:
-        """Wait for what is handed over."""
+        """Wait in the queue until a connection is handed over."""
         limit, left = self.options.wait_queue_timeout, remaining(deadline)
         if left is not None:
             limit = left if limit is None else min(limit, left)
@@ -184,9 +184,9 @@ class Pool:
         return connection
 
     def _wait_error(self, limit: float | None) -> WaitQueueTimeoutError:
-        """The error for a wait of `limit` seconds. Its text alone says what to change: loggers show no more."""
+        """Return the error for a wait of `limit` seconds. Its text names the options, because logs show only text."""
         options, machine = self.options, self.machine
-        users = ", ".join(f"connections in use by {what}: {count}" for what, count in machine.in_use_by().items())
+        users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
         longest = holders(machine.in_use, _HOLDERS_SHOWN)
@@ -207,14 +207,14 @@ class Pool:
     # Checking in and closing
 
     def check_in(self, connection: Connection, error: BaseException | None = None) -> None:
-        """Give a connection back, however its use has ended. It is closed if it has perished or the pool is closed.
+        """Check in a connection, after a success or an error. A connection that cannot be used again is closed.
 
-        :param error: what has ended the use; None is a good end.
-        :raises InvalidOperation: the connection is of another pool, or not checked out (CMAP-133).
+        :param error: error that ended the use; None after a success.
+        :raises InvalidOperation: the connection belongs to another pool, or is not checked out (CMAP-133).
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:  # the child's pool has forgotten it
+            if connection.inherited:  # a fork child: its pool does not know it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -224,12 +224,12 @@ class Pool:
             self.finish(error)
 
     def finish(self, error: BaseException | None = None) -> None:
-        """Do what a step of the state machine has left to do: deliver its events, and close what it has dropped.
+        """Finish a step of the state machine: deliver its events, and close the connections that it dropped.
 
-        :param error: what the step was the end of; after an interruption, the events do not wait for their turn.
+        :param error: error that ended the step; after an interruption, the events do not wait for their turn.
         """
-        # Taken before events are delivered: listeners switch there, and other greenlets finish steps of their own.
-        # Closed after it, whatever is thrown there.
+        # Take the dropped connections before the delivery: listeners may switch to greenlets that finish other steps.
+        # Close them after the delivery, even if it raises.
         dropped = self.machine.take_dropped()
         try:
             self._delivery.deliver_after(error)
@@ -238,25 +238,25 @@ class Pool:
                 connection.close()
 
     def drained(self, connection: Connection) -> None:
-        """The wait for a late reply is over: the connection is available again, or dropped."""
+        """Make a connection available or drop it, after the wait for its late reply."""
         self.machine.drained(connection)
         self.finish()
 
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Let connections be checked out and made. Does nothing unless the pool is paused."""
+        """Mark a paused pool ready. Does nothing in another state."""
         self.machine.ready()
         self.finish()
 
     def clear(
         self, cause: BaseException | None = None, service_id: ObjectId | None = None, interrupt: bool = False
     ) -> None:
-        """Make all connections stale, or those of one service; without a service, also pause the pool.
+        """Clear the pool and pause it. Behind a load balancer, clear only the connections of one service.
 
-        :param cause: the error that is the reason, for :class:`PoolClearedError`.
-        :param service_id: of the service to clear; needed behind a load balancer, and only there.
-        :param interrupt: also end what is being done on the connections (``interruptInUseConnections``).
+        :param cause: error for :class:`PoolClearedError`.
+        :param service_id: service to clear; required behind a load balancer, and only there.
+        :param interrupt: True to interrupt connections in use (``interruptInUseConnections``).
         """
         if self.state is not PoolState.CLOSED and self._load_balanced is (service_id is None):
             raise InvalidOperation("a pool is cleared by service exactly when it is load balanced")
@@ -266,13 +266,13 @@ class Pool:
         self.finish()
 
     def close(self) -> None:
-        """Close the pool for good: interrupt pending connections, close the ones in use as they are checked in."""
+        """Close the pool: interrupt pending connections, and close connections in use at their check-in."""
         for connection in self.machine.close():
             connection.interrupt(PoolClosedError(self.address))
         self.finish()
 
     def interrupt(self, error: BaseException) -> None:
-        """End what the connections in use are doing with `error`. Does not switch."""
+        """Interrupt the connections in use with `error`. Does not switch greenlets."""
         for connection in list(self.machine.in_use):
             connection.interrupt(error)
 
@@ -284,16 +284,15 @@ class Pool:
     # Forking
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """In a forked child, before anything runs: the connections are the parent's, and the pool is paused. No I/O, no
-        switch.
+        """Pause the pool of a forked child before any greenlet runs. Does no I/O, and does not switch greenlets.
 
-        :param make_error: makes the errors of the greenlets that have inherited a connection or a place in the queue.
+        :param make_error: makes the error of each greenlet that has inherited a connection or waits in the queue.
         """
         self.machine.mark_forked(make_error)
         self._delivery.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """In a forked child, on first use: forget the connections, and begin again, paused (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process on first use in a forked child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
         self._begin_upkeep()

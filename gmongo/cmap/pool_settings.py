@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """How connections are made. Times are in seconds, None is without limit.
+    """Connection settings. Times are in seconds, and None means no limit.
 
     :param connect_timeout: limit for one attempt to connect, with its handshake.
     :param socket_timeout: limit for one request and its reply.
     :param metadata: the client metadata of the handshake.
-    :param compressors: names offered to the server, most wanted first.
-    :param zlib_level: how thoroughly zlib compresses.
-    :param server_api: the Stable API fields of every command, empty without one.
-    :param load_balanced: whether the peer is a load balancer.
-    :param tls: how to encrypt; None is not at all.
-    :param proxy: the proxy to connect through, if not directly.
-    :param authenticator: how the connections of pools authenticate, if they do.
-    :param order: the addresses that failed; it belongs to the client.
+    :param compressors: names of compressors, the preferred one first.
+    :param zlib_level: compression level of zlib.
+    :param server_api: the Stable API fields of every command; empty without the Stable API.
+    :param load_balanced: True if the peer is a load balancer.
+    :param tls: TLS settings; None disables TLS.
+    :param proxy: SOCKS5 proxy; None connects directly.
+    :param authenticator: authenticator of pool connections; None disables authentication.
+    :param order: the addresses that failed, shared by all connections of the client.
     """
 
     connect_timeout: float | None = 20.0
@@ -46,18 +46,18 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """The connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
+    """Connection pool options (CMAP-07 to CMAP-13). Times are in seconds.
 
-    :param max_pool_size: most connections at a time; 0 is without limit.
-    :param min_pool_size: connections that a ready pool keeps at least.
-    :param max_idle_time: how long a connection may be available; None is without limit.
-    :param max_connecting: most connections being established at a time.
-    :param wait_queue_timeout: how long a check-out may wait; None is without limit.
-    :param drains: whether a connection is kept whose operation was interrupted with the reply still out.
-    :param drain_time: how long such a reply is waited for.
-    :param drain_bytes: how long it may be, in bytes.
-    :param upkeep_interval: pause between two background runs; negative for none at all.
-    :param specified: what the user gave, by the specification's names, for events and logs.
+    :param max_pool_size: greatest number of connections; 0 means no limit.
+    :param min_pool_size: least number of connections of a ready pool.
+    :param max_idle_time: greatest idle time of an available connection; None means no limit.
+    :param max_connecting: greatest number of pending connections.
+    :param wait_queue_timeout: greatest wait of a check-out; None means no limit.
+    :param drains: True if the pool waits for late replies to interrupted operations.
+    :param drain_time: greatest wait for a late reply.
+    :param drain_bytes: greatest size of a late reply in bytes.
+    :param upkeep_interval: pause between two background runs; a negative number disables them.
+    :param specified: options that the user set, with the names of the specification, for events and logs.
     """
 
     max_pool_size: int = 100

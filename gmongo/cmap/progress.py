@@ -1,4 +1,4 @@
-"""The stage that the establishment of a connection has reached."""
+"""Stage of a connection that is being established."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CLOSED = (errno.ECONNRESET, errno.EPIPE)
 
 
 class Progress:
-    """The stage that the establishment of a connection has reached, for errors.
+    """Stage of a connection that is being established, for errors.
 
-    :param host: of the server.
-    :param options: with the addresses that failed.
+    :param host: host name of the server.
+    :param options: connection settings.
 
-    `race` has the TCP connections in progress, if the host has several addresses. `peer` is the address in use, if it
-    is not the host.
+    `race` has the TCP connections in progress, if the host has several addresses. `peer` is the address in use, or
+    empty if `host` is this address.
     """
 
     __slots__ = ("_address", "_host", "_order", "_since", "peer", "race", "stage")
@@ -37,7 +37,7 @@ class Progress:
     def __init__(self, host: str, options: ConnectionSettings) -> None:
         self._host = host
         self._order = options.order
-        self._address: SocketAddress | None = None  # if the host has several
+        self._address: SocketAddress | None = None  # None if the host has one address
         self.peer = ""
         self.race: Race | None = None
         self.begin(NAME_LOOKUP)
@@ -50,19 +50,19 @@ class Progress:
     def choose(self, address: SocketAddress, *, alone: bool) -> None:
         """Note the address in use.
 
-        :param alone: whether the host has no other address.
+        :param alone: True if the host has no other address.
         """
         self._address = None if alone else address
         host = address if isinstance(address, str) else str(address[0])
         self.peer = "" if host == self._host else host
 
     def failed(self) -> None:
-        """Try the address in use last from now on, if there are others."""
+        """Move the address in use to the end of the address order, if the host has several addresses."""
         if self._address is not None:
             self._order.failed(self._address)
 
     def __str__(self) -> str:
-        """The stage, the address and the age."""
+        """Return the stage, the address and the age of the stage."""
         racing = "" if self.race is None or self.stage != TCP else str(self.race)
         if racing:
             return f"{TCP} to {racing}"

@@ -1,4 +1,4 @@
-"""Refusals that quote what they refuse: a reply becomes an error, which is shown and logged; secrets must not be."""
+"""Removal of secrets from error replies. Users and logs see error replies, which may quote the request."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from collections.abc import Collection, Iterator, Mapping
 
 from gmongo._documents import Document
 
-# What the driver reads, and what it says of an error.
+# Fields that the driver reads, and fields that describe an error.
 _KEPT = frozenset(
     {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
 )
 _WORD = re.compile(r"[^\x00-\x20\x7f]+")
-_SHORTEST = 4  # what is shorter is in any text
+_SHORTEST = 4  # shorter texts would match by chance
 
 
 def without_quotes(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
-    """A reply to show in an error. Of a refusal it has only the fields that the driver reads, and of these no text of
-    the server's that quotes what was sent.
+    """Return a reply for an error. An error reply keeps only known fields, without texts that quote the request.
 
-    :param sent: what must not be seen: a string, bytes, or anything that holds such.
-    :param names: what may be, nevertheless.
+    :param sent: secret values: a string, bytes, or a container of them.
+    :param names: values that are not secret.
     """
     if reply.get("ok"):
         return reply
@@ -29,12 +28,12 @@ def without_quotes(reply: Document, sent: object, names: Collection[object] = ()
     texts = {text for text in _texts(sent) if len(text) >= _SHORTEST and text not in names}
     for field in ("errmsg", "$err"):
         if any(text in str(shown.get(field, "")) for text in texts):
-            shown[field] = "refused, in words that quote what is secret"
+            shown[field] = "message withheld, because it quotes secret data"
     return shown
 
 
 def _texts(value: object) -> Iterator[str]:
-    """As what it may be quoted: bytes in part, in base64 or in hexadecimal."""
+    """Yield the forms in which a message may quote a value: bytes as words, in base64 or in hexadecimal."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""A connection to one server: one request and its reply at a time."""
+"""Connection to one server: one request and its reply at a time."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ Lost = TypeVar("Lost", bound=AutoReconnect)
 
 
 class Reauthentication(Protocol):
-    """The authentication of a connection, which can be repeated."""
+    """Authentication of a connection, which can be repeated."""
 
     def again(self, seconds: float | None) -> None:
-        """Authenticate once more, within `seconds`."""
+        """Authenticate again, within `seconds`."""
 
 
 class ServerConnection:
-    """A connection, from its creation, which does no I/O, to its close.
+    """Connection to one server. Its creation does no I/O.
 
-    :param address: of the server.
-    :param socket_timeout: limit in seconds for one exchange; None is without limit.
-    :param ref: whether waiting on it keeps the hub running.
-    :param monitors: whether it is a monitor's, and so never authenticates.
+    :param address: address of the server.
+    :param socket_timeout: limit in seconds for one exchange; None means no limit.
+    :param ref: True if waiting on the connection keeps the event loop alive.
+    :param monitors: True for the connection of a monitor, which never authenticates.
 
-    `mid_message` is true from the first byte of a request to the last of its reply: a connection that is given back in
-    this state is out of step with its server and must be closed.
+    `mid_message` is true from the first byte of a request to the last byte of its reply. A connection that is checked
+    in during this time is out of step with its server, and the pool must close it.
     """
 
     __slots__ = (
@@ -82,16 +82,16 @@ class ServerConnection:
         self.id = 0
         self.service_id: ObjectId | None = None
         self.hello: Hello
-        self.inherited = False  # whether this is a forked child's copy of a connection of its parent's
+        self.inherited = False  # True in a forked child for a connection of the parent process
         self.mid_message = False
-        self.error: BaseException | None = None  # what made it unusable, if it is
+        self.error: BaseException | None = None  # error that made the connection unusable
         # The ID of the request whose reply is outstanding after an interruption.
         self.unanswered: int | None = None
-        self.authentication: Reauthentication | None = None  # how it has authenticated, if it has
-        self.progress: Progress | None = None  # while it is established
-        self.race: Race | None = None  # while several TCP connections are in progress
+        self.authentication: Reauthentication | None = None  # None before authentication
+        self.progress: Progress | None = None  # None except while the connection is established
+        self.race: Race | None = None  # None except while several TCP connections are in progress
         self._ref = ref
-        self._limit: Limit | None = None  # from the first exchange on that has one
+        self._limit: Limit | None = None  # created by the first exchange with a timeout
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
@@ -103,88 +103,86 @@ class ServerConnection:
 
     @property
     def usable(self) -> bool:
-        """Whether another request may be sent on it."""
+        """True if another request may be sent."""
         return not self.mid_message and self.error is None
 
     @property
     def has_socket(self) -> bool:
-        """Whether a socket was made for it: not before its server's name was resolved."""
+        """True after the name lookup, when a socket exists."""
         return self._transport is not None or self.race is not None
 
     @property
     def ref(self) -> bool:
-        """Whether waiting on it keeps the hub running."""
+        """True if waiting on the connection keeps the event loop alive."""
         return self._ref
 
     @property
     def handshake_done(self) -> bool:
-        """Whether the handshake is done, so that `hello` is there."""
+        """True after the handshake, when `hello` is set."""
         return hasattr(self, "hello")
 
     def attach(self, transport: Transport) -> None:
-        """Take over the transport that has the socket."""
+        """Set the transport that has the socket."""
         self.race = None
         self._transport = transport
-        # A clear or a close may have come while the name was resolved, when there was no socket to close.
+        # A clear or close during the name lookup had no socket to close.
         if self._interruption is not None:
             transport.interrupt(self._interruption)
 
     def attach_race(self, race: Race) -> None:
-        """Take over the TCP connections of which one will be that of the connection."""
+        """Set the race of TCP connections, whose winner this connection will use."""
         self.race = race
         if self._interruption is not None:
             race.interrupt(self._interruption)
 
     def established(self, hello: Hello, compressor: Compressor | None) -> None:
-        """Take over what the hello found out; the connection may have to authenticate yet.
+        """Set the results of the hello. Authentication may follow.
 
-        :param compressor: of the requests that follow, if both sides want one.
+        :param compressor: compressor of later requests; None sends them uncompressed.
         """
         self.hello = hello
         self._compressor = compressor
         self._open_transport().limit_messages(hello.max_message_size + sizes.COMMAND_OVERHEAD)
 
     def reauthenticate(self, seconds: float | None = None) -> None:
-        """Authenticate again, after a reply with the code 391 (ReauthenticationRequired). Then the command may be sent
-        again, on this connection.
+        """Authenticate again, after a reply with the code 391 (ReauthenticationRequired).
 
-        :param seconds: that it may take, beside ``connectTimeoutMS``; None is without limit.
+        :param seconds: time limit in addition to ``connectTimeoutMS``; None means no limit.
         :raises InvalidOperation: the connection has never authenticated.
-        :raises OperationFailure: the server did not accept the credential; the connection is then unusable.
+        :raises OperationFailure: the server refused the credential. The connection is then unusable.
         """
         if self.authentication is None:
             raise InvalidOperation(f"{self!r} has not authenticated, so it cannot do so again")
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            self.unanswered = None  # the user that the connection is authenticated as is not known
+            self.unanswered = None  # the authenticated user is unknown, so no late reply helps
             self.error = self.error or without_frames(error)
             raise
 
     def hold_hub(self, hold: bool) -> None:
-        """Whether waiting on it keeps the hub running: not while it is established in the background."""
+        """Set if waiting on the connection keeps the event loop alive. The background of a pool passes False."""
         self._ref = hold
         if self._transport is not None:
             self._transport.hold_hub(hold)
 
-    # Talking
+    # Requests and replies
 
     def exchange(
         self, request_id: int, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """Send a request and return its reply. One that allows a stream returns the next reply of the stream that is
-        under way, if one is, and is not sent.
+        """Send a request and return its reply. During a stream, send nothing and return the next reply of the stream.
 
-        :param timeout: seconds until the reply must be complete; None is without limit.
-        :param decode: decodes its body, which is not valid any more afterwards if it is below 64 KiB.
-        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` when the time was up. If it was up
-            before anything was sent, the connection is as it was.
-        :raises ProtocolError: the reply breaks the protocol.
+        :param timeout: seconds until the reply must be complete; None means no limit.
+        :param decode: decodes the body. A body below 64 KiB is valid only during this call.
+        :raises AutoReconnect: the connection was lost; :class:`NetworkTimeout` after a timeout. The connection remains
+            usable if the timeout ended before the driver sent data.
+        :raises ProtocolError: the reply violates the protocol.
         """
         if self.mid_message:
             return self._next_of_stream(buffers, timeout, decode)
-        # Set before the first byte, taken back after the last: whatever is thrown in between, by a kill, a time-out or
-        # the socket, leaves the mark, by which the pool closes the connection.
+        # Set the mark before the first byte, and reset it after the last byte. After an exception in between (a kill, a
+        # timeout or a socket error), the pool sees the mark and closes the connection.
         self.mid_message = True
         limit = None
         try:
@@ -211,11 +209,11 @@ class ServerConnection:
                 self._note_unanswered(error, request_id)
                 if isinstance(error, Exception):
                     raise self._failed(error)
-            raise  # a kill, or a time-out of the application's, as it is: its catcher compares by identity
+            raise  # unchanged: `gevent.Timeout` compares by identity
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not is_sound(body):  # else its content is only what the application's options do not allow
+            if not is_sound(body):  # a sound body only conflicts with codec options of the application
                 self.mark_unusable(error)
             raise
         finally:
@@ -226,13 +224,13 @@ class ServerConnection:
         try:
             return compressed(buffers, compressor)
         except BaseException:
-            transport.out_of_step = True  # nothing has been sent, so that no reply will come
+            transport.out_of_step = True  # no request was sent, so no late reply will come
             raise
 
     def _next_of_stream(
         self, buffers: Sequence[bytes], timeout: float | None, decode: Callable[[Buffer], Decoded]
     ) -> Decoded:
-        """The reply to a request that is made while another one has not had all of its replies."""
+        """Return the next reply of a stream. Refuse other requests while a reply is outstanding."""
         if not allows_stream(buffers):
             raise InvalidOperation(f"{self!r} is in the middle of another request")
         if self.error is not None:
@@ -240,16 +238,17 @@ class ServerConnection:
         return self.next_reply(timeout, decode)
 
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
-        """The next reply of a stream: while `mid_message` is true, more is to come. Raises as :meth:`exchange` does."""
+        """Return the next reply of a stream. Another reply follows while `mid_message` is true.
+
+        Raises the same exceptions as :meth:`exchange`."""
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
-                # MongoDB answers to the reply before, other servers to the request that began the stream. Nothing else
-                # can be under way on the connection.
+                # `responseTo` is the previous reply of the stream in MongoDB, and the first request in other servers.
                 body = self._receive(transport, self._last_reply_id, self._stream)
         except Exception as error:
             raise self._failed(error)
-        try:  # as in exchange, which does it in place: every operation would pay for the call
+        try:  # inline as in `exchange`, where a shared function would cost time
             return decode(body)
         except InvalidBSON as error:
             if not is_sound(body):
@@ -266,13 +265,13 @@ class ServerConnection:
                 opcode, payload = decompressed(payload, transport.max_message_size)
             body, self.mid_message = decode_reply(opcode, payload, reply_id, response_to)
         except BaseException:
-            transport.out_of_step = True  # the reply has come
+            transport.out_of_step = True  # the reply was received, so no late reply will come
             raise
         self._last_reply_id = reply_id
         return body
 
     def send(self, buffers: Sequence[bytes], timeout: float | None) -> None:
-        """Send a request that has no reply. Raises as :meth:`exchange` does."""
+        """Send a request that has no reply. Raises the same exceptions as :meth:`exchange`."""
         self.mid_message = True
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):
@@ -286,7 +285,7 @@ class ServerConnection:
     # Late replies
 
     def _note_unanswered(self, error: BaseException, request_id: int) -> None:
-        """After an exchange that ended early: remember the request, if nothing but its reply is outstanding."""
+        """Store the ID of an interrupted request, if only its reply is outstanding."""
         transport = self._transport
         if transport is None or transport.out_of_step or transport.closed:
             return
@@ -300,8 +299,7 @@ class ServerConnection:
             raise AutoReconnect(f"{address_text(self.address)}: connection is not open")
         return self._transport
 
-    # Failing
-
+    # Errors
     def _failed(self, error: Exception) -> Exception:
         if isinstance(error, TransportError):
             error, cause = self.network_error(error), error
@@ -310,7 +308,7 @@ class ServerConnection:
         return error
 
     def network_error(self, error: TransportError) -> AutoReconnect:
-        """Return the error for a stream that failed. While the connection is established, it names the stage."""
+        """Convert the error of a transport. During establishment, the text names the stage."""
         kind = NetworkTimeout if isinstance(error, AttemptsTimedOut) else AutoReconnect
         text = f"{address_text(self.address)}: {error}"
         progress = self.progress
@@ -319,10 +317,10 @@ class ServerConnection:
         return _with_gist(kind(f"{text} ({progress}{progress.hint(error, self._transport)})"), text, progress)
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
-        """The error for a limit of time that is reached.
+        """Return the error for a timeout.
 
-        :param seconds: the limit; none were left if it is 0 or less. None is without limit, so that it is never raised.
-        :param option: that sets it; None is the usual one.
+        :param seconds: the timeout; 0 or less if it ended before the request; None means no limit.
+        :param option: option that sets the timeout; None means the usual option.
         """
         progress = self.progress
         if progress is None or seconds is None or seconds <= 0:
@@ -333,31 +331,31 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """The option that usually limits an exchange, and its seconds; None as seconds fits any limit."""
+        """Usual timeout option of an exchange, and its seconds; None as seconds matches any timeout."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:
-        """Let no other request be sent on it, because of `error`."""
+        """Prevent further requests because of `error`."""
         if self.error is None:
             self.error = without_frames(error)
 
     def record_failure(self, error: BaseException | None) -> None:
-        """Note what ended an exchange early, if one was under way: the stream is out of step since then.
+        """Store the error that interrupted an exchange, because the connection is then out of step.
 
-        :param error: None is a good end, after which more of a stream may come.
+        :param error: None after a success, when a stream may still continue.
         """
         if error is not None and self.mid_message and self.error is None:
             self.error = without_frames(error)
 
     def interrupt(self, error: BaseException) -> None:
-        """End what the connection is doing now, or next, with `error`, and close its socket. Does not switch."""
+        """Interrupt the current or next use of the connection with `error`, and close its socket. Does not switch."""
         self.error = self._interruption = without_frames(error)
         link = self._transport or self.race
         if link is not None:
             link.interrupt(error)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Never touch the socket again, which a forked child has inherited from its parent."""
+        """Prevent a forked child from using the inherited socket."""
         self.inherited = True
         self.error = self._interruption = error
         link = self._transport or self.race
@@ -365,7 +363,7 @@ class ServerConnection:
             link.mark_forked(error)
 
     def close(self) -> None:
-        """Close the socket at once. Nothing is sent."""
+        """Close the socket at once, without sending data."""
         if self._limit is not None:
             self._limit.close()
         link = self._transport or self.race
@@ -374,7 +372,7 @@ class ServerConnection:
 
 
 def _with_gist(error: Lost, gist: str, progress: Progress) -> Lost:
-    """Note the text that the same failure has each time: ages differ."""
+    """Store the error text without the age of the stage, so that equal failures have equal texts."""
     error._gist = f"{gist} ({progress.stage} {progress.peer})"
     return error
 
@@ -382,7 +380,7 @@ def _with_gist(error: Lost, gist: str, progress: Progress) -> Lost:
 def _timeout_error(
     address: Address, usual: tuple[str, float | None], seconds: float | None, option: str | None = None
 ) -> NetworkTimeout:
-    """The error for a limit of time, which says how long it was, and what sets it."""
+    """Return the error for a timeout, which names the seconds and the option."""
     where = address_text(address)
     if seconds is None or seconds <= 0:
         return NetworkTimeout(f"{where}: timed out ({limit_text(seconds)} ended before)")

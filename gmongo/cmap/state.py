@@ -1,9 +1,9 @@
-"""The state of a pool: its connections in four sets, its queue of waiters, its generations, paused, ready or closed.
+"""State of a pool: four sets of connections, the wait queue, the generations, and paused, ready or closed.
 
-This is a state machine without I/O, and nothing else changes what it holds. Every method is a critical section: it does
-not switch greenlets, and is true before and after. What happens is noted for listeners in the specification's order.
-What is to be done outside is returned or kept for the pool, which does it next: connections to establish, to interrupt
-and to close. The counts of the specification are not kept; they are the sizes of the sets.
+This state machine does no I/O, and only its methods change the state. Every method is a critical section: it does not
+switch greenlets, and the state is consistent before and after. Methods note events in the order of the specification.
+They return or store the connections that the pool must then establish, interrupt or close. The sizes of the sets are
+the counts of the specification.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# The first back-off after a failed background connect, in seconds; it doubles with each further failure.
+# Backoff in seconds after the first failure of the background to connect; each further failure doubles it.
 _FIRST_BACKOFF = 1.0
 
 
@@ -39,12 +39,12 @@ class PoolState(Enum):
 
 
 class StateMachine:
-    """What a pool has, and what may happen to it.
+    """State of one pool, and its transitions.
 
-    :param address: of the server.
-    :param options: sizes and times.
-    :param connection_options: of the connections that it makes.
-    :param events: where what happens is noted.
+    :param address: address of the server.
+    :param options: pool settings.
+    :param connection_options: connection settings.
+    :param events: publisher that receives the events.
     """
 
     __slots__ = (
@@ -76,49 +76,49 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # The generation whose connections may be used again without a further look; None if each has to be examined.
+        # Generation whose connections need no further check before use; None if every connection needs a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # created, not yet established
-        self.available: deque[Connection] = deque()  # the one used last is at the right
+        self.available: deque[Connection] = deque()  # the last used connection is at the right
         self.in_use: set[Connection] = set()  # checked out
-        self.draining: set[Connection] = set()  # checked in, and not available before a late reply has come
-        self.upkeep_wakeup = Wakeup()  # wakes the background
+        self.draining: set[Connection] = set()  # checked in, and waiting for a late reply
+        self.upkeep_wakeup = Wakeup()  # wakes the background greenlet
         self._options = options
         self._connection_options = connection_options
         self._events = events
         self._last_id = 0
-        self._cause: BaseException | None = None  # why the pool is paused, or was last
-        self._dropped: list[Connection] = []  # to be closed by the pool
-        self._may_populate = False  # whether all listeners have heard that the pool is ready (CMAP-81)
+        self._cause: BaseException | None = None  # error that paused the pool last
+        self._dropped: list[Connection] = []  # the pool must close them
+        self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
         self._populating: Connection | None = None
-        self._populate_backoff = 0.0  # between attempts of the background to connect, after a failed one, in seconds
-        self._populate_backoff_ends = 0.0  # when that is over, on the clock of _clock.monotonic()
+        self._populate_backoff = 0.0  # seconds between failed attempts of the background
+        self._populate_backoff_ends = 0.0  # on the clock of _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
 
     @property
     def total(self) -> int:
-        """All connections (CMAP-63)."""
+        """Number of all connections (CMAP-63)."""
         return len(self.pending) + len(self.available) + len(self.in_use) + len(self.draining)
 
     def in_use_by(self) -> dict[str, int]:
-        """How many connections are in use, by purpose."""
+        """Return the number of connections in use for each purpose."""
         counts = Counter(connection.purpose for connection in list(self.in_use))
         return {purpose.value: counts[purpose] for purpose in Purpose}
 
     def has_room(self) -> bool:
-        """Whether another connection may be established now."""
+        """Return True if another connection may be established now."""
         limit = self._options.max_pool_size
         return len(self.pending) < self._options.max_connecting and (limit == 0 or self.total < limit)
 
     # Checking out
 
     def take_fit(self) -> Connection | None:
-        """The connection used last, now in use, if it needs no further look and the queue is empty. The hot path."""
-        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs. While one
-        # waits, what becomes available is for it, and this one queues up behind it.
+        """Check out the last used connection if it needs no check and the queue is empty. This is the hot path."""
+        # Critical section: a connection moves from `available` to `in_use` before another greenlet runs.
+        # Earlier waiters get available connections first.
         available = self.available
         if available and available[-1].generation == self.fit_generation and not self.queue.waiters:
             connection = available.pop()
@@ -127,14 +127,14 @@ class StateMachine:
         return None
 
     def request(self) -> Connection | Waiter[Connection]:
-        """For a check-out: a connection in use, a pending one that the caller must establish, or a place in the queue.
+        """Return a connection in use, a pending connection for the caller to establish, or a place in the wait queue.
 
-        :raises PoolClearedError: the pool is paused; :class:`PoolClosedError`: it is closed.
+        :raises PoolClearedError: the pool is paused; :class:`PoolClosedError`: the pool is closed.
         """
         if self.state is not PoolState.READY:
             raise self._refusal()
-        # Critical section: the look at what is available and the place in the queue. With a switch between them, a
-        # check-in would see no waiter, and this one would wait beside an available connection.
+        # Critical section: `_take` and `join`. With a switch between them, a check-in would see no waiter,
+        # and this waiter would wait although a connection is available.
         connection = None if self.queue.waiters else self._take()  # in order of arrival
         return connection or self.queue.join()
 
@@ -154,7 +154,7 @@ class StateMachine:
         return connection
 
     def _serve(self) -> None:
-        """Hand on what there is to the waiters, in order. It follows every change that could let one go on."""
+        """Serve waiters in order, after every change that may make a connection or a slot available."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
@@ -162,37 +162,34 @@ class StateMachine:
             self.queue.hand(connection)
 
     def _leave_pending(self, connection: Connection) -> None:
-        """A check-out has no pending connection any more: the place under ``maxConnecting`` is free for the next
-        waiter, or else for the background (CMAP-97).
-        """
-        # Waiters before the background: it wakes in a later turn of the loop, and takes what they have left.
-        self.pending.discard(connection)  # a forked child has forgotten it
+        """Free the ``maxConnecting`` slot of a connection, first for a waiter, then for the background (CMAP-97)."""
+        # Waiters come before the background, which wakes in a later iteration of the event loop.
+        self.pending.discard(connection)  # absent in a forked child
         self._serve()
         self._wake_upkeep()
 
     def _wake_upkeep(self) -> None:
-        """Wake the background if there is a connection for it to establish."""
+        """Wake the background greenlet if it should establish a connection."""
         if self.is_short():
             self.upkeep_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
-        """Check what was handed to a waiter, when the waiter runs.
+        """Check the connection that a waiter received, when the waiter runs.
 
-        :raises PoolClearedError: the pool was cleared since the hand-over; :class:`PoolClosedError`: it was closed. The
-            waiter does not queue up again, where waiters that came later are before it.
+        :raises PoolClearedError: the pool was cleared since the hand-over; :class:`PoolClosedError`: it was closed.
         """
-        # The waiter has had the connection since the hand-over, but it runs only now: a clear or a close may have come
-        # in between.
+        # A clear or a close may have come between the hand-over and this run of the waiter.
+        # The waiter does not rejoin the queue, because later waiters would then precede it.
         if self.state is not PoolState.READY or (
             connection not in self.pending and self._broken_reason(connection) is not None
         ):
             raise self._refusal()
 
-    def give_up(self, found: Connection | Waiter[Connection]) -> None:
-        """A check-out ends early: what :meth:`request` found for it goes to the next one, and no event shows it."""
-        # What ended the check-out may have been thrown after the hand-over and before the waiter ran. Then the
-        # connection is the waiter's, and it is lost to the pool unless it goes on from here.
-        connection = self.queue.leave(found) if isinstance(found, Waiter) else found
+    def give_up(self, offer: Connection | Waiter[Connection]) -> None:
+        """Return the result of :meth:`request` to the pool after a failed check-out, without an event."""
+        # An exception may reach the waiter after the hand-over. The waiter then owns a connection, and the pool would
+        # lose this connection here.
+        connection = self.queue.leave(offer) if isinstance(offer, Waiter) else offer
         if connection in self.pending:
             self._leave_pending(connection)
         elif connection in self.in_use:
@@ -202,21 +199,21 @@ class StateMachine:
     # Establishing
 
     def begin(self, connection: Connection) -> None:
-        """A pending connection is about to be established."""
+        """Give a pending connection its ID and generation, before it is established."""
         self._last_id += 1
         connection.id = self._last_id
         connection.generation = self.generations.current
         self._events.note(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
-        """From its hello on, a connection behind a load balancer has the generation of its service (LB-63)."""
+        """Set the generation of a connection behind a load balancer to that of its service, after the hello (LB-63)."""
         if connection.service_id is not None:
             connection.generation = self.generations.join(connection.service_id)
 
     def established(self, connection: Connection, duration: float) -> None:
-        """A pending connection is ready, and pending still; :meth:`use` or :meth:`keep` follows.
+        """Note that a pending connection is established. It stays pending until :meth:`use` or :meth:`keep`.
 
-        :param duration: of establishing, in seconds.
+        :param duration: seconds that the establishment took.
         """
         connection.established_in = duration
         self._events.note(self._events.connection_ready, connection.id, duration)
@@ -224,9 +221,9 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def use(self, connection: Connection) -> None:
-        """A pending connection is ready, for the check-out that established it.
+        """Move an established connection to the connections in use, for the check-out that established it.
 
-        :raises PoolClosedError: the pool was closed meanwhile (CMAP-A20).
+        :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
         """
         if self.state is PoolState.CLOSED:
             self.pending.discard(connection)
@@ -236,15 +233,13 @@ class StateMachine:
         self._leave_pending(connection)
 
     def keep(self, connection: Connection) -> None:
-        """A connection that the background has established is ready (CMAP-103). It goes to a waiter for a
-        ``maxConnecting`` slot if there is one, before the slot is seen to be free (CMAP-102).
-        """
+        """Make a connection from the background available (CMAP-103), or hand it to the first waiter (CMAP-102)."""
         self.pending.discard(connection)
         self._end_populating(connection)
         self._release(connection)
 
     def fail(self, connection: Connection) -> None:
-        """A pending connection could not be established."""
+        """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
             self._populate_backoff = min(2 * self._populate_backoff or _FIRST_BACKOFF, self._options.upkeep_interval)
@@ -256,10 +251,10 @@ class StateMachine:
     # Checking in and closing
 
     def check_in(self, connection: Connection) -> bool:
-        """Take back a connection that is in use. The hot path. If it is `draining` then, the caller is to read its late
-        reply; :meth:`drained` follows.
+        """Check in a connection in use. This is the hot path.
 
-        :returns: whether there may be events to deliver, connections to close, or a late reply to read.
+        :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
+            connection is in `draining`, the caller reads its late reply and then calls :meth:`drained`.
         """
         observed = self._events.wanted()
         if observed:
@@ -272,8 +267,8 @@ class StateMachine:
             else:
                 self._release(connection)
             return True
-        # Straight to the first waiter, which is as good as in use: were it available for a moment, the greenlet that
-        # checks it in could check it out again before the waiter runs, and so each time.
+        # Hand the connection directly to the first waiter. If it became available first, the greenlet that checks it in
+        # could check it out again before the waiter runs, every time.
         if self.queue.waiters:
             self.queue.hand(connection)
         else:
@@ -282,13 +277,11 @@ class StateMachine:
         return observed
 
     def _release(self, connection: Connection) -> None:
-        """Do what is right with a connection that has just left one of the sets: drop it if it has perished, hand it
-        to the first waiter, or keep it available.
-        """
+        """Drop a perished connection, or hand it to the first waiter, or make it available. It must be in no set."""
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
-            self._serve()  # there is room for another one
+            self._serve()  # a slot is free for a new connection
         elif self.queue.waiters and self.state is PoolState.READY:
             self.in_use.add(connection)
             self.queue.hand(connection)
@@ -298,7 +291,7 @@ class StateMachine:
             self.available.append(connection)
 
     def _drop(self, connection: Connection, reason: str) -> None:
-        """Leave a connection that is in none of the sets any more to be closed; the background makes up for it."""
+        """Store a connection for the pool to close, and wake the background to replace it. It must be in no set."""
         self._events.note(self._events.connection_closed, connection.id, reason, connection.error)
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
@@ -308,20 +301,20 @@ class StateMachine:
     # Late replies
 
     def _may_drain(self, connection: Connection) -> bool:
-        """Whether all that a connection lacks is a reply that may still come, and is to be waited for."""
+        """Return True if the pool should wait for the late reply of a connection."""
         wanted = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
         return wanted and self.state is PoolState.READY and not self._is_stale(connection)
 
     def drained(self, connection: Connection) -> None:
-        """The wait for a late reply is over. If it has come, the connection is as good as before; else it has its error
-        still, and is dropped. Does nothing if a clear, a close or a fork has ended the wait before.
-        """
+        """End the wait for a late reply: make the connection available, or drop it if the reply did not come.
+
+        Does nothing if a clear, a close or a fork has already ended the wait."""
         if connection in self.draining:
             self.draining.remove(connection)
             self._release(connection)
 
     def _stop_draining(self, reason: str) -> None:
-        """Drop the connections that are not to be waited for any more."""
+        """Drop the draining connections after a clear (only stale ones) or a close."""
         for connection in sorted(self.draining, key=attrgetter("id")):
             if reason == ClosedReason.STALE and not self._is_stale(connection):
                 continue
@@ -329,7 +322,7 @@ class StateMachine:
             self._drop(connection, reason)
 
     def take_dropped(self) -> list[Connection]:
-        """The connections that have left the pool, for the caller to close."""
+        """Return the dropped connections, for the caller to close."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
@@ -345,7 +338,7 @@ class StateMachine:
     # Ready, clear, close
 
     def ready(self) -> None:
-        """Let connections be checked out and made; in the background, once all listeners know (CMAP-81)."""
+        """Mark a paused pool ready. The background waits for the delivery of the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
             self._become(PoolState.READY)
             generation = self.generations.current
@@ -353,7 +346,7 @@ class StateMachine:
                 self._allow_populating(generation)
 
     def _publish_ready(self, generation: int) -> None:
-        """Called by the delivery, when the event's turn has come."""
+        """Publish the ready event, when the delivery reaches it."""
         try:
             self._events.pool_ready()
         finally:
@@ -365,41 +358,41 @@ class StateMachine:
             self.upkeep_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
-        """Make all connections stale, or those of one service; without a service, also pause (CMAP-A07).
+        """Clear the pool and pause it, or clear only one service (CMAP-A07).
 
-        :returns: the connections in use or pending to interrupt (CMAP-157, CMAP-A09).
+        :returns: the pending and used connections that the pool must interrupt (CMAP-157, CMAP-A09).
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: the generation first, so that whatever is given back or established from now on is known as
-        # stale; then the waiters, before any of them runs and asks again.
+        # Critical section: first advance the generation, so that old connections are stale at check-in and after their
+        # establishment. Then evict the waiters, before a waiter runs and requests again.
         self.generations.advance(service_id)
         if service_id is not None or self.state is PoolState.READY:
             self._events.note(self._events.pool_cleared, service_id, interrupt)
         if service_id is None:
             self._pause(cause)
         self._stop_draining(ClosedReason.STALE)
-        self._serve()  # behind a load balancer others go on, and there may be room
+        self._serve()  # waiters of other services may use the freed slots
         self.upkeep_wakeup.set()
         if not interrupt:
             return []
-        # None can be younger than the clear: between its new generation and here nothing else runs.
+        # All of these connections are older than the clear, because no other greenlet has run since.
         return [each for each in (*self.pending, *self.in_use) if each.service_id == service_id]
 
     def _pause(self, cause: BaseException | None) -> None:
-        # While it stays paused, the first cause is the one that paused it.
+        # A pool that is already paused keeps its first cause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
         self._become(PoolState.PAUSED)
         self.queue.evict(self.queue.detach(), self._refusal)
 
     def close(self) -> list[Connection]:
-        """Close for good. Connections in use are closed as they are checked in.
+        """Close the pool. Connections in use are closed at their check-in.
 
         :returns: the pending connections to interrupt.
         """
         if self.state is PoolState.CLOSED:
             return []
-        # Critical section: the state first, as waiters that are evicted, and connections that come back, look at it.
+        # Critical section: change the state first, because evicted waiters and later check-ins read it.
         self._become(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
@@ -410,7 +403,7 @@ class StateMachine:
         return sorted(self.pending, key=attrgetter("id"))
 
     def _become(self, state: PoolState) -> None:
-        """Change the state, after the generation."""
+        """Change the state. The generation must be up to date."""
         self.state = state
         self._may_populate = False
         examined = self._connection_options.load_balanced or self._options.max_idle_time is not None
@@ -419,9 +412,9 @@ class StateMachine:
     # Populating
 
     def is_short(self) -> bool:
-        """Whether the background should establish a connection now. It does one at a time, which leaves room under
-        ``maxConnecting`` for operations.
-        """
+        """Return True if the background should establish a connection now.
+
+        It establishes one at a time, to leave ``maxConnecting`` slots for operations."""
         return (
             self.state is PoolState.READY
             and self._may_populate
@@ -432,11 +425,11 @@ class StateMachine:
         )
 
     def rest(self) -> float:
-        """Seconds until the background may connect again after a failure, which keeps load from a server that fails."""
+        """Return the seconds until the backoff after a failed background attempt ends."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
-        """A pending connection for the background to establish; None if it is not needed any more."""
+        """Return a pending connection for the background to establish, or None if the pool needs none."""
         if not self.is_short():
             return None
         self._populating = self._add_pending()
@@ -445,18 +438,18 @@ class StateMachine:
     def _end_populating(self, connection: Connection) -> None:
         if connection is self._populating:
             self._populating = None
-            # A run after a clear may have found it under way and done nothing; and a back-off has to be timed.
+            # A background run may have skipped its work during this attempt, and the next run must respect the backoff.
             self.upkeep_wakeup.set()
 
     # Forking
 
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
-        """In a forked child, before anything runs: all connections are the parent's.
+        """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
 
-        The pool is paused, so that what the child has inherited opens none: neither the background, which goes on until
-        the first use, nor greenlets that are about to check out or wait in the queue.
+        A paused pool opens no connection for inherited greenlets: the background greenlet, which runs until the first
+        use, and greenlets that check out or wait in the queue.
 
-        :param make_error: makes the errors of those that have inherited a connection or a place in the queue.
+        :param make_error: makes the error of each greenlet that has inherited a connection or waits in the queue.
         """
         error = make_error()
         for connection in (*self.pending, *self.available, *self.in_use, *self.draining):
@@ -467,7 +460,7 @@ class StateMachine:
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
-        """In a forked child, on first use: forget the parent's connections, and begin again (CMAP-45, CMAP-A26)."""
+        """Drop the connections of the parent process on first use in a forked child (CMAP-45, CMAP-A26)."""
         self._dropped += [*self.pending, *self.available, *self.in_use, *self.draining]
         self.pending, self.available, self.in_use, self.draining = set(), deque(), set(), set()
         self.generations.advance()
@@ -475,10 +468,10 @@ class StateMachine:
         self._populate_backoff = self._populate_backoff_ends = 0.0
         self.upkeep_wakeup = Wakeup()
 
-    # Judgements
+    # Reasons
 
     def _refusal(self) -> Exception:
-        """Why nothing can be checked out now."""
+        """Return the error of a check-out from a closed or paused pool."""
         if self.state is PoolState.CLOSED:
             return PoolClosedError(self.address)
         where = address_text(self.address)
@@ -488,7 +481,7 @@ class StateMachine:
         )
 
     def _broken_reason(self, connection: Connection) -> str | None:
-        """Why a connection may not be used again, or None. The order of reasons is that of CMAP-A21."""
+        """Return the reason to close a connection, or None. The reasons have the order of CMAP-A21."""
         if self.state is PoolState.CLOSED:
             return ClosedReason.POOL_CLOSED
         stale = self._is_stale(connection)
@@ -498,13 +491,13 @@ class StateMachine:
         return ClosedReason.STALE if stale else None
 
     def _is_stale(self, connection: Connection) -> bool:
-        """Whether a connection is older than the last clear that concerns it."""
+        """Return True if a connection is older than the last clear of the pool or of its service."""
         service_id = connection.service_id
         current = self.generations.current if service_id is None else self.generations.of(service_id)
         return connection.generation != current
 
     def _perished_reason(self, connection: Connection) -> str | None:
-        """Why an available connection has perished, or None: being idle for too long comes last."""
+        """Return the reason to close an available connection, or None. The idle time is the last reason."""
         reason = self._broken_reason(connection)
         limit = self._options.max_idle_time
         if reason is None and limit is not None and _clock.monotonic() - connection.idle_since > limit:

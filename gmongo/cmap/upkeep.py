@@ -1,4 +1,4 @@
-"""The background of a pool: its runs (CMAP-172 to CMAP-177), and populating (CMAP-94 to CMAP-103)."""
+"""Background runs of a pool (CMAP-172 to CMAP-177), and populating (CMAP-94 to CMAP-103)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gmongo.cmap.establishing import Establisher
 from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.cmap.state import PoolState, StateMachine
 
-END = -1.0  # seconds of a pause after which there is no further run
+END = -1.0  # return value of `upkeep` that ends the background runs
 _SHORTEST_PAUSE = 0.1
 
 
 class MaintainedPool(Protocol):
-    """The part of a pool that its background uses."""
+    """Part of a pool that the background runs use."""
 
     options: PoolSettings
     machine: StateMachine
@@ -24,19 +24,19 @@ class MaintainedPool(Protocol):
 
     @property
     def state(self) -> PoolState:
-        """Paused, ready or closed."""
+        """State: paused, ready or closed."""
 
     def remove_perished(self) -> None:
         """Close the available connections that have perished."""
 
     def finish(self) -> None:
-        """Deliver the events of a step, and close the connections that it has dropped."""
+        """Deliver the events of a step, and close its dropped connections."""
 
 
 def upkeep(pool: MaintainedPool) -> float:
-    """One run: close what has perished, begin to establish what is missing, and wait for neither.
+    """Close perished connections, and start to establish a missing one. Does not wait for either.
 
-    Returns how many seconds to pause; a negative number is for ever.
+    Returns the seconds until the next run; a negative number ends the runs.
     """
     interval = pool.options.upkeep_interval
     if pool.state is PoolState.CLOSED or interval < 0:
@@ -58,18 +58,18 @@ def _populate(reference: weakref.ref[MaintainedPool]) -> None:
         try:
             populate(pool)
         except Exception:
-            pass  # the topology has been told, and the next run waits for the back-off
+            pass  # the topology received the error, and the next run waits for the backoff
 
 
 def populate(pool: MaintainedPool) -> None:
-    """Establish a connection and make it available, in a greenlet of its own."""
+    """Establish a connection in the background, and make it available."""
     connection = pool.machine.begin_populating()
     if connection is None:
         return
     connection.hold_hub(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        connection.hold_hub(True)  # before it is kept, which may hand it to a greenlet that waits
+        connection.hold_hub(True)  # before `keep`, which may hand the connection to a waiter
         pool.machine.keep(connection)
     finally:
         pool.finish()

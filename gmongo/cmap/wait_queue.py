@@ -1,8 +1,7 @@
-"""The WaitQueue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
+"""Wait queue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
 
-It is strictly first come, first served: what is handed over goes to the waiter at the head, and the pool hands nothing
-past a queue that is not empty. A waiter that leaves (time-out, kill) is gone at once; if something was handed to it in
-the same instant, it gives it back.
+The order is strictly first come, first served: the pool hands each connection to the waiter at the head. A waiter that
+leaves (timeout, kill) leaves at once. If it received an item in the same moment, it returns the item.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ Item = TypeVar("Item")
 
 
 class Waiter(Generic[Item]):
-    """One greenlet in the queue, and what came of its wait.
+    """Greenlet in the queue, and the result of its wait.
 
-    :param purpose: what it waits for, for people.
+    :param purpose: reason of the wait, for error messages and statistics.
     """
 
     __slots__ = ("_asleep", "_hub", "_waking", "error", "greenlet", "item", "purpose", "since")
@@ -42,11 +41,11 @@ class Waiter(Generic[Item]):
         self._waking: IWatcher | None = None
 
     def sleep(self, limit: float | None, timed_out: Callable[[], Exception]) -> Item:
-        """Switch to the hub until something has been handed over. Anything may be thrown here.
+        """Switch to the hub until an item is handed over, and return the item.
 
-        :param limit: seconds, or None for no limit.
-        :param timed_out: makes the error to raise when the limit is reached.
-        :raises BaseException: the error of a time-out or an eviction, or whatever is thrown into the greenlet.
+        :param limit: seconds; None means no limit.
+        :param timed_out: makes the error of a timeout.
+        :raises BaseException: the error of a timeout or an eviction, or an exception that is thrown into the greenlet.
         """
         if limit is None:
             self._sleep()
@@ -69,7 +68,7 @@ class Waiter(Generic[Item]):
         except Timeout as error:
             if error is not timeout:
                 raise
-            if self.item is None and self.error is None:  # else its turn had come, and only the loop was late
+            if self.item is None and self.error is None:  # else the waiter was already served
                 raise timed_out() from None
         finally:
             del timeout  # it refers to this frame once it has been thrown
@@ -83,13 +82,13 @@ class Waiter(Generic[Item]):
         finally:
             self._asleep = False
             waking, self._waking = self._waking, None
-            if waking is not None:  # it must not switch to wherever the greenlet is by then
+            if waking is not None:  # a later switch would resume the greenlet at another place
                 waking.stop()
 
     def wake(self) -> None:
-        """Let the greenlet go on in the next pass of the loop, if it sleeps already. Does not switch.
+        """Resume a sleeping greenlet in the next iteration of the event loop. Does not switch greenlets.
 
-        It goes on after all that were woken before this call, also if it had been woken itself and has not gone on yet.
+        The greenlet runs after all greenlets that were woken before this call, also if it was itself woken before.
         """
         if self._asleep:
             if self._waking is not None:
@@ -98,18 +97,18 @@ class Waiter(Generic[Item]):
 
 
 class WaitQueue(Generic[Item]):
-    """The waiters, in order of arrival."""
+    """Waiters in order of arrival."""
 
     __slots__ = ("_holding", "waiters")
 
     def __init__(self) -> None:
-        self._holding: IWatcher | None = None  # the timer that holds the hub
-        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # any of them may leave, at little cost
+        self._holding: IWatcher | None = None  # timer that keeps the event loop alive
+        self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # fast removal at any place
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
-        """Queue up; :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch.
+        """Add a waiter. :meth:`Waiter.sleep` follows, and :meth:`leave` if it raises. Does not switch greenlets.
 
-        :param purpose: what for, for people.
+        :param purpose: reason of the wait, for error messages and statistics.
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
@@ -117,13 +116,13 @@ class WaitQueue(Generic[Item]):
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
-        """Leave the queue; returns what was handed over in the same instant. Does not switch."""
-        self.waiters.pop(waiter, None)  # it is not there if it was handed something or evicted
+        """Remove a waiter, and return the item that it received in the meantime, or None. Does not switch greenlets."""
+        self.waiters.pop(waiter, None)  # absent after `hand`, `detach`
         self._hold_hub()
         return waiter.item
 
     def _hold_hub(self) -> None:
-        """Hold the hub exactly while there are waiters."""
+        """Keep the event loop alive exactly while there are waiters."""
         if self.waiters and self._holding is None:
             self._holding = hold_hub()
         elif not self.waiters and self._holding is not None:
@@ -131,9 +130,9 @@ class WaitQueue(Generic[Item]):
             holding.close()
 
     def hand(self, item: Item) -> None:
-        """Hand `item` to the waiter at the head, which leaves the queue with it. Does not switch."""
-        # Critical section: the waiter is out of the queue and has the item before any greenlet runs, so that no second
-        # item is handed to it, and `leave` finds the first one even if the waiter never runs.
+        """Remove the waiter at the head, and hand `item` to it. Does not switch greenlets."""
+        # Critical section: the waiter leaves the queue and gets the item before another greenlet runs.
+        # So no waiter gets two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
             self._hold_hub()
@@ -141,16 +140,16 @@ class WaitQueue(Generic[Item]):
         waiter.wake()
 
     def hand_to_all(self, item: Item) -> None:
-        """Hand `item` to all waiters, which keep their places until they leave. Does not switch.
+        """Hand `item` to all waiters, which keep their places until they leave. Does not switch greenlets.
 
-        They go on in order, also those that were woken for something else and have not gone on yet.
+        The waiters run in order, including waiters that were woken before for another reason.
         """
         for waiter in self.waiters:
             waiter.item = item
             waiter.wake()
 
     def detach(self) -> list[Waiter[Item]]:
-        """Take all waiters out of the queue, for :meth:`evict`; nothing can be handed to them any more."""
+        """Remove and return all waiters, for :meth:`evict`. They receive no more items."""
         detached = list(self.waiters)
         self.waiters.clear()
         self._hold_hub()
@@ -158,12 +157,12 @@ class WaitQueue(Generic[Item]):
 
     @staticmethod
     def evict(detached: list[Waiter[Item]], make_error: Callable[[], BaseException]) -> None:
-        """End the waits of `detached` with an error each. Does not switch."""
+        """End each wait of `detached` with an error. Does not switch greenlets."""
         for waiter in detached:
             waiter.error = make_error()
             waiter.wake()
 
     def oldest(self) -> float | None:
-        """How many seconds the head has been waiting, or None."""
-        waiters = list(self.waiters)  # in one step, as another thread may look
+        """Return the seconds that the first waiter has waited, or None if the queue is empty."""
+        waiters = list(self.waiters)  # one atomic step: another thread may call this
         return _clock.monotonic() - waiters[0].since if waiters else None

@@ -93,7 +93,7 @@ def test_a_command_of_a_conversation() -> None:
         ({"ok": 0, "errmsg": "no.", "code": 18}, "no", 18),
         ({"ok": 0}, "Authentication failed", None),
         ({"ok": 0, "errmsg": "no anna", "code": 18}, "no anna", 18),
-        ({"ok": 0, "errmsg": "no s3cret", "code": 18}, "refused, in words that quote what is secret", 18),
+        ({"ok": 0, "errmsg": "no s3cret", "code": 18}, "message withheld, because it quotes secret data", 18),
     ],
 )
 def test_a_refusal(reply: dict[str, Any], said: str, code: int | None) -> None:

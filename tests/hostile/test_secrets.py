@@ -295,6 +295,6 @@ def test_a_refusal_that_quotes_what_is_secret_is_not_passed_on(name: str, field:
             with pytest.raises(OperationFailure) as caught:
                 client.admin.command(name, "x", **{field: value})
             assert "hunter2" not in f"{caught.value!r} {caught.value.details}", value
-            assert caught.value.details["errmsg"] == "refused, in words that quote what is secret"
+            assert caught.value.details["errmsg"] == "message withheld, because it quotes secret data"
         with pytest.raises(OperationFailure, match="what of hunter2"):  # the name is no secret
             client.admin.command(name, "hunter2", **{field: "else"})

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.cmap.quoting import without_quotes
 
-REFUSED = "refused, in words that quote what is secret"
+REFUSED = "message withheld, because it quotes secret data"
 SECRET = b"\x00s3cret \xffword"
 
 
