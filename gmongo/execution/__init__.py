@@ -1,1 +1,1 @@
-"""The one path that every command takes: select a server, check a connection out, run, judge, perhaps again."""
+"""Execution of commands: select a server, check out a connection, run the command, classify the reply, retry."""

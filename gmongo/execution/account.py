@@ -1,4 +1,4 @@
-"""What one operation does, and where its time goes: kept by the executor of a client that is observed."""
+"""Progress and timings of one operation, for the observers of a client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Wait(Enum):
-    """What an operation waits for before its command is sent."""
+    """Reason why an operation waits before it sends its command."""
 
     SELECTION = "server selection"
     CHECK_OUT = "connection check-out"
@@ -32,12 +32,12 @@ class Wait(Enum):
 
 
 class Account:
-    """One operation of the API. Times are in seconds, moments on the clock of :mod:`gmongo._clock`.
+    """Progress and timings of one operation, in seconds on the clock of :mod:`gmongo._clock`.
 
-    :param name: as the API's specifications name the operation.
-    :param database: that it runs on.
-    :param collection: that it runs on; empty if there is none.
-    :param observer: is told of it.
+    :param name: operation name of the CRUD and other API specifications.
+    :param database: database name.
+    :param collection: collection name; empty if there is none.
+    :param observer: receives the progress.
     """
 
     __slots__ = (
@@ -69,36 +69,36 @@ class Account:
         self.collection = collection
         self.observer = observer
         self.started = _clock.monotonic()
-        self.address: Address | None = None  # of the server of the last try
-        self.cursor_id: int | None = None  # that it continues
-        self.sensitive = False  # whether a command or a reply may hold a secret
+        self.address: Address | None = None  # server of the last attempt
+        self.cursor_id: int | None = None  # cursor of a getMore
+        self.sensitive = False  # True if a command or a reply may contain a secret
         self.tries = 0
-        self.waits_for: Wait | None = None  # a server or a connection, at this moment
+        self.waits_for: Wait | None = None  # current wait
         self.wait_started = 0.0
         self.commands = 0
         self.selecting = self.checking_out = self.backing_off = 0.0
-        self.connecting = 0.0  # a part of the check-out
-        self.exchanging = 0.0  # from the first byte sent to the reply decoded
-        self.decoding = 0.0  # a part of the exchange
-        self.round_trip = 0.0  # of an empty command to the server of the last try
-        self.notes: dict[object, Value] = {}  # what an observer keeps until the end, by the observer
+        self.connecting = 0.0  # part of `checking_out`
+        self.exchanging = 0.0  # from the first sent byte to the decoded reply
+        self.decoding = 0.0  # part of `exchanging`
+        self.round_trip = 0.0  # average for the server of the last attempt
+        self.notes: dict[object, Value] = {}  # observer -> its data about the operation
 
     def elapsed(self) -> float:
-        """For how long it has been running, in seconds."""
+        """Return the seconds since the start of the operation."""
         return _clock.monotonic() - self.started
 
     @property
     def summary(self) -> str:
-        """The operation with what it runs on, such as ``find shop.orders``."""
+        """Operation name and namespace, such as ``find shop.orders``."""
         where = f"{self.database}.{self.collection}" if self.collection else self.database
         return f"{self.name} {where}"
 
     def waited(self, wait: Wait, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
-        """A wait has ended.
+        """Note the end of a wait.
 
-        :param started: when it began.
-        :param error: what ended it early, if something did.
-        :param connecting: how much of it went into a new connection.
+        :param started: start of the wait.
+        :param error: error that ended the wait; None after a success.
+        :param connecting: seconds of the wait that a new connection took.
         """
         seconds = _clock.monotonic() - started
         if wait is Wait.SELECTION:
@@ -111,36 +111,36 @@ class Account:
         self.observer.waited(self, wait, seconds, connecting, error)
 
     def begin_try(self) -> None:
-        """A try begins, and waits for a server."""
+        """Note that an attempt begins and waits for server selection."""
         self.tries += 1
         self.waits_for, self.wait_started = Wait.SELECTION, _clock.monotonic()
 
     def selected(self, address: Address, topology: Topology) -> None:
-        """The try has its server, and waits for a connection."""
+        """Note that the attempt has its server and waits for a connection."""
         self.waited(Wait.SELECTION, self.wait_started, None)
         self.address, description = address, topology.description.get(address)
         self.round_trip = (description and description.round_trip_time) or 0.0
         self.waits_for, self.wait_started = Wait.CHECK_OUT, _clock.monotonic()
 
     def checked_out(self, connection: Connection) -> None:
-        """The try has its connection."""
+        """Note that the attempt has its connection."""
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
-        # One that the background has made is ready before its first use: it may have taken longer than the check-out.
+        # A background connection may have taken longer to establish than this check-out took.
         connecting = connection.established_in if connection.last_command is None else 0.0
         self.waited(Wait.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
-        """The try waits for neither: it has a pinned connection."""
+        """Note that the attempt uses a pinned connection and waits for nothing."""
         self.waits_for = None
 
     def end_try(self, error: BaseException) -> None:
-        """The try has failed, perhaps while it waited."""
+        """Note that the attempt failed, maybe during a wait."""
         wait, self.waits_for = self.waits_for, None
         if wait is not None:
             self.waited(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
-        """Decode a reply, and note how long that takes."""
+        """Decode a reply, and measure the duration."""
         started = _clock.monotonic()
         try:
             return decode(body)
@@ -149,87 +149,86 @@ class Account:
 
 
 class Observer:
-    """What is told of the operations of one client. Its methods do nothing unless a subclass says what.
+    """Observer of the operations of one client. The methods do nothing by default.
 
-    They are called in the greenlet and the context of the operation.
+    The executor calls them in the greenlet and the context of the operation.
     """
 
     times_decoding = False
-    """Whether it wants to know how long decoding takes."""
+    """True if the observer needs the duration of decoding."""
 
     def wanted(self) -> bool:
-        """Whether it observes now. If no observer does, operations run as if they were not observed."""
+        """Return True if the observer is active. Without an active observer, operations run without an account."""
         return True
 
     def carried(self, run: Callable[[], None]) -> Callable[[], None]:
-        """The same function with the context of this greenlet, for another one that works for it."""
+        """Wrap `run` so that another greenlet runs it in the context of this greenlet."""
         return run
 
     def operation_started(self, account: Account, transaction: Transaction | None) -> None:
-        """An operation begins.
+        """Handle the start of an operation.
 
-        :param transaction: that it is part of.
+        :param transaction: transaction of the operation, or None.
         """
 
     def operation_ended(self, account: Account, error: BaseException | None) -> None:
-        """An operation has ended, be it with an error or an interruption."""
+        """Handle the end of an operation: success, error or interruption."""
 
     def waited(
         self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        """A wait of an operation has ended just now.
+        """Handle the end of a wait.
 
-        :param connecting: how much of it went into a new connection.
-        :param error: what ended it early, if something did.
+        :param connecting: seconds of the wait that a new connection took.
+        :param error: error that ended the wait; None after a success.
         """
 
     def command_started(self, account: Account, sent: Sent) -> None:
-        """A command is about to be sent."""
+        """Handle a command before it is sent."""
 
     def command_ended(self, account: Account, sent: Sent, reply: Document | None, error: BaseException | None) -> None:
-        """The reply to a command has come, or will not come.
+        """Handle the end of a command.
 
-        :param reply: None if there is none.
+        :param reply: reply of the server; None without one.
         """
 
     def connection_used(self, account: Account, address: Address, seconds: float) -> None:
-        """A connection goes back to its pool.
+        """Handle the check-in of a connection.
 
-        :param address: of its server.
-        :param seconds: for which it was checked out.
+        :param address: address of the server.
+        :param seconds: time since the check-out.
         """
 
     def connection_made(self, address: Address, seconds: float) -> None:
-        """A connection was established, for an operation or in the background.
+        """Handle a new connection, for an operation or in the background.
 
-        :param address: of its server.
-        :param seconds: that it took.
+        :param address: address of the server.
+        :param seconds: duration of the establishment.
         """
 
     def try_failed(self, account: Account, error: PyMongoError) -> None:
-        """There will be another try."""
+        """Handle a failed attempt that will be retried."""
 
     def transaction_started(self, transaction: Transaction) -> None:
-        """A transaction of the application's begins."""
+        """Handle the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """A transaction was committed or aborted."""
+        """Handle the commit or abort of a transaction."""
 
 
 class Observers(Observer):
-    """All observers of one client, as one. What one of them raises is printed, and harms neither the operation nor the
-    others; what is thrown into the greenlet from outside goes through.
+    """All observers of one client. Their exceptions are printed. Exceptions thrown into the greenlet propagate.
 
     :param observers: the observers.
     """
 
     def __init__(self, observers: tuple[Observer, ...]) -> None:
         self.all = observers
-        self.active = False  # whether one of them was wanted when the last operation began
+        self.active = False  # True if an observer was active at the start of the last operation
         self.times_decoding = any(observer.times_decoding for observer in observers)
-        # Several of these are called in each operation, so each does only what its listeners need.
-        for name in _TOLD:
-            setattr(self, name, _telling([getattr(each, name) for each in observers if _listens(each, name)]))
+        # Each operation calls several of these methods, so each method calls only the observers that override it.
+        for name in _CALLBACKS:
+            setattr(self, name, _calling([getattr(each, name) for each in observers if _overrides(each, name)]))
 
     def carried(self, run: Callable[[], None]) -> Callable[[], None]:
         for observer in self.all:
@@ -237,28 +236,28 @@ class Observers(Observer):
         return run
 
     def wanted(self) -> bool:
-        for observer in self.all:  # noqa: SIM110 - it is asked by each operation, and a generator costs as much as asking
+        for observer in self.all:  # noqa: SIM110 - on the hot path, where a generator is slow
             if observer.wanted():
                 return True
         return False
 
 
-_TOLD = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
-_TOLD.remove("wanted")
-_TOLD.remove("carried")
+_CALLBACKS = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
+_CALLBACKS.remove("wanted")
+_CALLBACKS.remove("carried")
 
 
-def _listens(observer: Observer, name: str) -> bool:
+def _overrides(observer: Observer, name: str) -> bool:
     return getattr(type(observer), name) is not getattr(Observer, name)
 
 
-def _telling(methods: list[Callable[..., None]]) -> Callable[..., None]:
-    """A function that calls all of them."""
+def _calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
+    """Return a function that calls all `methods`."""
     if len(methods) == 1:
         return partial(safely, methods[0])
 
-    def tell(*what: object) -> None:
+    def call_all(*arguments: object) -> None:
         for method in methods:
-            safely(method, *what)
+            safely(method, *arguments)
 
-    return tell
+    return call_all

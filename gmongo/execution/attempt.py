@@ -1,4 +1,4 @@
-"""One try of an operation: a server, a connection of its pool, one command on it."""
+"""Attempt of an operation: select a server, check out a connection, run one command."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ class Commands(Protocol):
 
 
 class AttemptOwner(Protocol):
-    """The part of an executor that an attempt uses."""
+    """Part of an executor that an attempt uses."""
 
     topology: Topology
     policy: RetryPolicy
 
     @property
     def commands(self) -> Commands:
-        """Runs the commands of the client."""
+        """Command runner of the client."""
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """End the cursor of a result that the caller does not get."""
+        """Kill the cursor of a result that does not reach the caller."""
 
 
 class Attempt:
-    """One try of an operation, and what the decision on another try needs to know of it.
+    """One attempt of an operation, with the data for a decision about a retry.
 
-    :param operation: to run.
-    :param deadline: when the operation must have ended, on the clock of :mod:`gmongo._clock`.
+    :param operation: the operation.
+    :param deadline: deadline of the operation, on the clock of :mod:`gmongo._clock`.
     """
 
-    # Every operation makes one, so `__init__` sets only what all have. The rest are class attributes until needed.
-    selector: Selector = WRITABLE  # which servers suit
-    session: Session | None = None  # of the application or of a cursor
-    address: Address | None = None  # of the server
-    hello: Hello | None = None  # of the connection that failed
-    server_session: ServerSession | None = None  # if no session was given; all tries of the operation share it
-    is_retryable_write = False  # whether it has a transaction number, by which the server knows a second try
+    # For speed, `__init__` sets only two attributes. The others have class attributes as defaults.
+    selector: Selector = WRITABLE  # selector of suitable servers
+    session: Session | None = None  # explicit session or session of a cursor
+    address: Address | None = None  # address of the server
+    hello: Hello | None = None  # hello of the failed connection
+    server_session: ServerSession | None = None  # without a given session; all attempts of the operation share it
+    is_retryable_write = False  # True with a transaction number, by which the server recognizes a retry
     transaction: Transaction | None = None
-    starts_transaction: bool  # if there is one
-    retry: Retry | None = None  # what is known of the tries before
-    avoided: frozenset[Address] = frozenset()  # servers that are only selected if there is no other
+    starts_transaction: bool  # set only in a transaction
+    retry: Retry | None = None  # result of the attempts before
+    avoided: frozenset[Address] = frozenset()  # deprioritized servers
 
     def __init__(self, operation: Operation, deadline: float | None) -> None:
         self.operation = operation
@@ -72,7 +72,7 @@ class Attempt:
             self.selector = operation.context.selector
 
     def run(self, executor: AttemptOwner) -> Result:
-        """Select a server, check a connection out, and run the operation once."""
+        """Select a server, check out a connection, and run the command once."""
         topology = executor.topology
         self.epoch = topology.epoch
         operation = self.operation
@@ -102,12 +102,12 @@ class Attempt:
         if account is not None:
             account.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # From here on the connection is this try's to give back, whatever is thrown: by the command, by a kill or a
-        # time-out while its reply is awaited, or in an observer.
+        # This attempt must now check in the connection after any exception: of the command, an observer,
+        # a kill or a timeout during the wait for the reply.
         try:
             if account is not None:
                 account.checked_out(connection)
-            # The process may have forked while this waited. In the child, server and connection are the parent's.
+            # After a fork during the check-out, the server and the connection belong to the parent process.
             if topology.epoch != self.epoch:
                 raise forked()
             if transaction is not None and self.starts_transaction and topology.settings.load_balanced:
@@ -128,15 +128,15 @@ class Attempt:
                 server.pool.check_in(connection)
             else:
                 self._give_back(server.pool, connection, pin is not None)
-        except BaseException:  # thrown into a listener or an observer: the caller does not get the result
+        except BaseException:  # thrown into an observer: the result does not reach the caller
             executor.reap(operation, result)
             raise
         return result
 
-    def _go_on(self) -> tuple[PinnedConnection | None, Transaction | None]:
-        """Where a cursor or a transaction goes on: its pinned connection or, in :attr:`address`, its server.
+    def _continuation(self) -> tuple[PinnedConnection | None, Transaction | None]:
+        """Find the pinned connection of a cursor or a transaction, or set :attr:`address` to its server.
 
-        :returns: that connection, if there is one; the transaction, if the operation is part of one.
+        :returns: the pinned connection or None, and the transaction of the operation or None.
         """
         operation = self.operation
         self.address = operation.address
@@ -150,7 +150,7 @@ class Attempt:
         return operation.pin or transaction.pin, transaction
 
     def _keeps_connection(self, executor: AttemptOwner, result: Result) -> bool:
-        """Whether the connection stays with the cursor that was opened on it."""
+        """Return True if the connection stays pinned to the cursor of `result`."""
         operation = self.operation
         pins = operation.pins_connection or executor.topology.settings.load_balanced
         return pins and operation.keeps_cursor_open(result)
@@ -160,7 +160,7 @@ class Attempt:
         self.address, self.hello = pin.connection.address, pin.connection.hello
         if pin.connection.error is not None and not isinstance(pin.connection.error, PyMongoError):
             raise AutoReconnect(
-                f"{address_text(self.address)}: the connection is gone, as an earlier command on it was interrupted"
+                f"{address_text(self.address)}: the connection is closed, as an earlier command on it was interrupted"
             )
         if operation.account is not None:
             operation.account.pinned()
@@ -179,18 +179,18 @@ class Attempt:
         finally:
             connection.hold_hub(True)
 
-    def _refuse_second_write(self, retry: Retry) -> None:
-        """Refuse another try where the server cannot tell it from a second write.
+    def _refuse_write_retry(self, retry: Retry) -> None:
+        """Refuse a retry if the server does not support retryable writes.
 
-        :raises OperationFailure: the first try may have been executed.
+        :raises OperationFailure: the server may have executed the first attempt.
         """
         if self.operation.retryable and retry.maybe_executed:
             raise OperationFailure("Selected server does not support retryable writes") from retry.error
 
-    def _give_back(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
-        """Check the connection in, unless a cursor or a transaction holds it from now on and checks it in later.
+    def _check_in(self, pool: Pool, connection: Connection, pinned: bool, error: BaseException | None = None) -> None:
+        """Check in the connection, unless a cursor or a transaction keeps it.
 
-        :param error: what has ended the use; None is a good end.
+        :param error: error that ended the use; None after a success.
         """
         if pinned:
             connection.record_failure(error)
@@ -202,9 +202,9 @@ class Attempt:
             account.observer.connection_used(account, connection.address, seconds)
 
     def observe(self, reply: DocumentDict) -> None:
-        """Have the application's session and its transaction learn from a reply.
+        """Update the explicit session and its transaction from a reply.
 
-        :raises ProtocolError: its times are none.
+        :raises ProtocolError: the times in the reply are invalid.
         """
         if self.session is not None and self.session.explicit is not None:
             check(reply, TIMES)
@@ -213,9 +213,9 @@ class Attempt:
                 self.transaction.observe(reply)
 
     def following(self, retry: Retry) -> Attempt:
-        """The next try of the same operation.
+        """Return the next attempt of the same operation.
 
-        :param retry: what is known of the tries so far.
+        :param retry: result of the attempts so far.
         """
         following = Attempt(self.operation, self.deadline)
         following.session, following.server_session = self.session, self.server_session
@@ -223,10 +223,10 @@ class Attempt:
         return following
 
     def is_the_parents(self) -> bool:
-        """Whether a forked child, whose greenlet is a copy of its parent's, leaves the operation to the parent.
+        """Return True if a forked child must leave the operation to its parent process.
 
-        It does so with a write, and with the use of a cursor or of a session of the application's. Any other read it
-        tries again, in a session of its own.
+        The parent runs writes, and operations of cursors and explicit sessions.
+        The child retries other reads with a new session.
         """
         if self.operation.is_write or self.operation.address is not None:
             return True
@@ -237,8 +237,8 @@ class Attempt:
 
 
 def _time_to_connect(deadline: float, topology: Topology) -> float:
-    """When a try has to have its connection: both selection and check-out have to end in time.
+    """Return the deadline for server selection and check-out.
 
-    :param deadline: of the operation.
+    :param deadline: deadline of the operation.
     """
     return min(deadline, _clock.monotonic() + topology.settings.server_selection_timeout)

@@ -1,4 +1,4 @@
-"""What a reply means: the one place where an error reply becomes an exception."""
+"""Conversion of error replies to exceptions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _BY_CODE: dict[int, Callable[..., OperationFailure]] = {
 
 
 def error_of(reply: Document, max_wire_version: int | None = None, concern_first: bool = False) -> PyMongoError | None:
-    """The exception for a reply, or None if the command succeeded.
+    """Return the exception for a reply, or None if the command succeeded.
 
-    Write errors are not judged here, since a bulk goes on after them; a write concern error is one only if it says
-    that the server has changed its state. It stays a write concern error, since the write was done: a program that
-    takes it for a lost connection writes again.
+    Write errors do not count here, because a bulk write may continue after them. A write concern error counts only if
+    its code reports a state change of the server. Its class stays WriteConcernError, because the server did the write,
+    and a NotPrimaryError would make programs write again.
 
-    :param concern_first: whether a write concern error counts before the error of the command.
+    :param concern_first: True if a write concern error precedes the error of the command.
     :raises ProtocolError: the reply is not well formed.
     """
     check(reply, ERROR)
@@ -60,7 +60,7 @@ def error_of(reply: Document, max_wire_version: int | None = None, concern_first
 
 
 def raise_error_of(reply: Document, max_wire_version: int | None, concern_first: bool = False) -> None:
-    """Raise the exception for a reply, unless the command succeeded. Raises as :func:`error_of` does, too."""
+    """Raise the exception that :func:`error_of` returns, if any."""
     error = error_of(reply, max_wire_version, concern_first)
     try:
         if error is not None:
@@ -70,9 +70,9 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
 
 
 def misread(failure: Exception, operation: Operation) -> Exception:
-    """The error for a reply over which the driver stumbled, because it was not what it had to be.
+    """Convert an exception that a malformed reply caused to ProtocolError.
 
-    :param failure: what came of reading it. If it is the failure of a decoder of the user's, it stays what it is.
+    :param failure: the exception. Errors of custom type decoders are returned unchanged.
     """
     trace = failure.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -86,7 +86,7 @@ def misread(failure: Exception, operation: Operation) -> Exception:
 
 
 def is_namespace_missing(error: OperationFailure) -> bool:
-    """Whether a command failed because its collection does not exist."""
+    """Return True if a command failed because its collection does not exist."""
     return error.code == codes.NAMESPACE_NOT_FOUND or "ns not found" in str(error)
 
 
@@ -98,13 +98,13 @@ def raise_write_error(error: Document) -> NoReturn:
 
 
 def labelled_concern_error(reply: Document) -> DocumentDict:
-    """The ``writeConcernError`` of a reply with the labels of the reply, as one of those of a bulk."""
+    """Return the ``writeConcernError`` of a reply, with the error labels of the reply."""
     labels = reply.get("errorLabels")
     return {**reply["writeConcernError"], **({"errorLabels": labels} if labels else {})}
 
 
 def with_labels(error: PyMongoError, outcome: Document) -> PyMongoError:
-    """The error of a bulk, with the labels of its write concern errors."""
+    """Add the labels of the write concern errors of a bulk write to its error, and return the error."""
     for concern in outcome["writeConcernErrors"]:
         for label in concern.get("errorLabels", ()):
             error._add_error_label(label)

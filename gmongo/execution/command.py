@@ -1,4 +1,4 @@
-"""One command on one connection: build, observe, exchange, classify."""
+"""Run of one command on one connection: build, observe, exchange, classify."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class CommandRunner:
     """Runs the commands of one client.
 
-    :param topology: learns cluster times, and what errors say of servers.
-    :param events: the publisher of command events.
-    :param sessions: of operations that are given none.
+    :param topology: receives cluster times and errors.
+    :param events: publisher of command events.
+    :param sessions: server sessions for operations without a session.
     """
 
     __slots__ = ("_decorator", "_events", "_topology", "_wanted", "orphan_taker")
@@ -44,17 +44,16 @@ class CommandRunner:
         self._events = events
         self._wanted = events.wanted
         self._decorator = Decorator(topology, sessions)
-        # What takes cursors that were opened for an operation that was interrupted; None if it is gone.
+        # Returns the function that kills cursors of interrupted operations; None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_taker
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
-        """Run one command; returns the operation's result.
+        """Run one command, and return the result of the operation.
 
-        An error takes effect on connection, session and server before it leaves here, while the connection is still
-        checked out.
+        Errors change the states of connection, session and server while the connection is still checked out.
 
-        :param attempt: whose command it is.
-        :param reauthenticates: whether the connection authenticates again if the server asks for it.
+        :param attempt: attempt that the command belongs to.
+        :param reauthenticates: True to authenticate again if the server requires it.
         """
         operation = attempt.operation
         deadline = attempt.deadline
@@ -112,12 +111,12 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Observing. Every started event is followed by its end, whatever is thrown in between.
+    # Events. Every started event is followed by its end, also after an exception.
 
     def _announce(self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int) -> Sent:
-        """Publish that a command is about to be sent."""
+        """Publish the started event of a command."""
         if operation.operation_id is None:
-            operation.operation_id = request_id  # of the first try, which all further ones keep
+            operation.operation_id = request_id  # retries keep the ID of the first attempt
         shown = operation.for_monitoring(command)
         sent = Sent(
             shown, operation.context.database, request_id, operation.operation_id, connection, operation.account
@@ -130,7 +129,7 @@ class CommandRunner:
         return sent
 
     def _announce_end(self, sent: Sent, operation: Operation, reply: DocumentDict | None) -> None:
-        """Publish how the exchange ended."""
+        """Publish the succeeded or failed event of a command."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
             shown = {"ok": 1} if reply is None else self._events.shown(operation, reply)
@@ -153,9 +152,9 @@ class CommandRunner:
         sent: Sent | None,
         reply: DocumentDict | None,
     ) -> None:
-        """Publish an error if a started event waits for its end, and let it take effect.
+        """Publish the failed event if `sent` is set, and apply the error to connection, session and server.
 
-        :param reply: if one has come; the cursor that it opened is an orphan if the operation was interrupted.
+        :param reply: reply of the server or None. After an interruption, its cursor must be killed.
         """
         try:
             if sent is not None:
@@ -165,10 +164,10 @@ class CommandRunner:
             raise
         finally:
             if isinstance(error, ProtocolError):
-                # After a reply that breaks the protocol, nothing that comes on this connection can be relied on.
+                # After a protocol violation, later data on this connection is unreliable.
                 connection.mark_unusable(error)
             session = None
-            if not connection.usable:  # the server may still be busy with its command
+            if not connection.usable:  # the server may still run the command
                 session = attempt.server_session if attempt.session is None else attempt.session.server_session
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))
@@ -187,14 +186,14 @@ class CommandRunner:
             del error  # it refers to this frame
 
     def reap(self, cursor: object) -> None:
-        """Have a cursor ended, if there is one, that an interrupted operation had opened."""
+        """Kill the cursor of an interrupted operation, if there is one."""
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
 
 
 def _server_gives_up(attempt: Attempt, error: BaseException | None) -> bool:
-    """Return whether ``maxTimeMS`` has ended on the server, too, so that the server's error follows soon."""
+    """Return True if ``maxTimeMS`` ended on the server at the same time, so that a late error reply follows soon."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 

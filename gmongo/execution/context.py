@@ -1,4 +1,4 @@
-"""What an operation takes from the collection, database or client that it is called on."""
+"""Namespace and options that an operation takes from its collection, database or client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gmongo.sdam.selection import WRITABLE, Selector
 
 @dataclass(slots=True)
 class OperationContext:
-    """The namespace and the options of operations. One serves all operations of an object, so it is never changed.
+    """Namespace and options of operations. All operations of an object share it, so it never changes.
 
-    :param database: the name of the database.
-    :param collection: the name of the collection; empty if there is none.
-    :param codec_options: how the user's documents are encoded and decoded.
-    :param selector: which servers suit reads: a read preference, or ``WRITABLE``.
-    :param read_concern: for those operations that take one; None sends none.
-    :param write_concern: for those operations that take one; None sends none.
+    :param database: database name.
+    :param collection: collection name; empty if there is none.
+    :param codec_options: codec options for documents of the application.
+    :param selector: server selector of reads: a read preference, or ``WRITABLE``.
+    :param read_concern: read concern of operations that support one; None sends none.
+    :param write_concern: write concern of operations that support one; None sends none.
     """
 
     database: str
@@ -31,5 +31,5 @@ class OperationContext:
     write_concern: Document | None = None
 
     def replace(self, **changes: Any) -> OperationContext:
-        """The same but for these fields."""
+        """Return a copy with changed fields."""
         return replace(self, **changes)

@@ -1,7 +1,7 @@
-"""The limit of time for whole operations (Client-side Operations Timeout).
+"""Time limit of whole operations (Client Side Operations Timeout).
 
-A deadline is a moment on the clock of :mod:`gmongo._clock`, read once, when an operation begins, and handed down.
-An infinite one sets no limit, but does replace the older time-outs, as ``timeoutMS=0`` demands.
+A deadline is a time on the clock of :mod:`gmongo._clock`, which the start of an operation sets once. An infinite
+deadline sets no limit, but replaces the older timeouts, as ``timeoutMS=0`` requires.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gmongo.wire.limit import limit_text, remaining, seconds_of
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
 
 current_deadline = _current.get
-"""The deadline set by an enclosing :func:`until`, or None."""
+"""Deadline of the enclosing :func:`until`, or None."""
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """The deadline of a limit: infinity for 0, which is without limit, and None for None, where no limit is set.
+    """Return the deadline that is `seconds` from now; infinity for 0 (no limit), None for None (not set).
 
-    :param option: the option or function that sets the limit, for errors.
+    :param option: option or function that sets the limit, for errors.
     """
     if seconds is None:
         return None
@@ -35,7 +35,7 @@ def deadline_after(seconds: float | None, option: str) -> float | None:
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Have everything in the block end by `deadline`, or by that of a block around it."""
+    """Limit the block by `deadline`, or by an earlier deadline of an enclosing block."""
     outer = _current.get()
     if deadline is None or (outer is not None and outer <= deadline):
         yield
@@ -54,15 +54,15 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
             orders.insert_one(order)
             customers.update_one(filter, update)
 
-    The limit covers everything: finding a server, waiting for a connection, the network, the server's work, retries.
-    The errors that it ends in have ``error.timeout`` set. Inside another such block it can only shorten the time.
+    The limit covers server selection, connection check-out, the network, the work of the server, and retries.
+    Its errors have ``error.timeout`` set to True. A nested block can only shorten the limit.
 
     Specification: Client Side Operations Timeout.
 
-    :param seconds: 0 is without limit, but does replace the older time-outs such as ``socketTimeoutMS``; None changes
-        nothing.
+    :param seconds: time limit in seconds. 0 means no limit, but replaces the older timeouts such as
+        ``socketTimeoutMS``. None changes nothing.
     :raises TypeError: `seconds` is not a number.
-    :raises ValueError: it is negative.
+    :raises ValueError: `seconds` is negative.
     """
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
         raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
@@ -72,11 +72,11 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:
-    """A limit that was given in milliseconds, in seconds; None stays None.
+    """Check a timeout in milliseconds and convert it to seconds. None stays None.
 
-    :param name: of the option, for the message.
-    :raises TypeError: it is not a number.
-    :raises ValueError: it is negative.
+    :param name: option name, for errors.
+    :raises TypeError: the timeout is not a number.
+    :raises ValueError: the timeout is negative.
     """
     if milliseconds is None:
         return None
@@ -88,17 +88,17 @@ def checked_timeout(name: str, milliseconds: object) -> float | None:
 
 
 def without_wtimeout(write_concern: Document) -> DocumentDict:
-    """A write concern without its time-out, which a deadline replaces."""
+    """Return a write concern without ``wtimeout``, which a deadline replaces."""
     return {name: value for name, value in write_concern.items() if name != "wtimeout"}
 
 
 def check_await_time(max_await_time_ms: int | None, deadline: float | None) -> None:
-    """Refuse to have a server wait for new documents for longer than there is time.
+    """Check that ``max_await_time_ms`` ends before the deadline.
 
-    :raises ConfigurationError: it would.
+    :raises ConfigurationError: ``max_await_time_ms`` is too long.
     """
     left = remaining(deadline)
-    # Rounded, since a moment less another is seldom exactly what was added.
+    # Rounded, because floating-point subtraction is inexact.
     if left is not None and max_await_time_ms is not None and max_await_time_ms >= round(left * 1000, 3):
         raise ConfigurationError(
             f"max_await_time_ms must be less than the time that is left of {limit_text(deadline)}, "

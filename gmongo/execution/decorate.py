@@ -1,4 +1,4 @@
-"""What goes on every command, whatever it is: the one place where that is done."""
+"""Fields that the driver adds to commands of every kind."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
 
 
 class Decorator:
-    """Puts on commands what does not depend on their kind.
+    """Adds the fields that do not depend on the kind of a command.
 
-    :param topology: knows the cluster time and the Stable API.
-    :param sessions: of operations that are given none.
+    :param topology: has the cluster time and the settings.
+    :param sessions: server sessions for operations without a session.
     """
 
     __slots__ = ("_api", "_sessions", "_topology")
@@ -43,14 +43,14 @@ class Decorator:
     def decorate(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
 
-        :param attempt: whose command it is.
-        :raises ConfigurationError: the application's session cannot be used with this server.
-        :raises ExecutionTimeout: there is no time left for the way there and back.
+        :param attempt: attempt that the command belongs to.
+        :raises ConfigurationError: the server does not support explicit sessions.
+        :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
         """
         operation = attempt.operation
         context = operation.context
         command["$db"] = context.database
-        # A transaction has concerns of its own, which its first command and its end carry.
+        # Only the first command and the end of a transaction carry its concerns.
         if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
             command["readConcern"] = context.read_concern
         if (
@@ -69,7 +69,7 @@ class Decorator:
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Taken only here, so that an operation which waits for a connection holds none. All its tries share it.
+            # Acquire the session late, so that operations do not keep one during the check-out. All attempts share it.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
@@ -86,7 +86,7 @@ class Decorator:
                 and not hello.is_mongos
                 and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
             ):
-                command["$readPreference"] = _PRIMARY_PREFERRED  # asked directly, any member answers
+                command["$readPreference"] = _PRIMARY_PREFERRED  # allows reads from any directly connected member
         if attempt.deadline is not None and attempt.deadline != inf:
             server = self._topology.description.get(connection.address)
             _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
@@ -101,9 +101,9 @@ class Decorator:
         connection: Connection,
         cluster_time: Document | None,
     ) -> Document | None:
-        """Add the session that the operation was given.
+        """Add the explicit session or the session of a cursor.
 
-        :returns: the newest cluster time, the client's or the session's.
+        :returns: the newer cluster time of the client and of the session.
         """
         if connection.hello.sessions_supported or self._topology.settings.load_balanced:
             _add_session(command, attempt, session, connection)
@@ -134,7 +134,7 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
 
 
 def _number(operation: Operation, server_session: ServerSession) -> int:
-    """The transaction number of a retryable write, which all its tries share."""
+    """Return the transaction number of a retryable write, which all attempts share."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
         operation.transaction_number = bson.Int64(server_session.transaction_number)
@@ -142,10 +142,10 @@ def _number(operation: Operation, server_session: ServerSession) -> int:
 
 
 def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
-    """Have the server give up in time for its reply to arrive.
+    """Set ``maxTimeMS`` so that the reply arrives before the deadline.
 
-    :param min_round_trip_time: to the server, in seconds.
-    :raises ExecutionTimeout: there is no time left for the way there and back.
+    :param min_round_trip_time: minimum round trip time of the server in seconds.
+    :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
     """
     left = deadline - _clock.monotonic() - min_round_trip_time
     if left <= 0:
@@ -158,12 +158,12 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     elif "maxTimeMS" in command:
         if operation.waits_for_documents:
             command["maxTimeMS"] = min(command["maxTimeMS"], longest)
-        else:  # the limit replaces it, and the server is not to know of it: it would end the cursor
+        else:  # the server would apply the deadline to the whole cursor, and kill it
             del command["maxTimeMS"]
 
 
 def _newer(one: Document | None, other: Document | None) -> Document | None:
-    """The greater of two cluster times."""
+    """Return the greater of two cluster times."""
     if one is None or other is None:
         return one or other
     return other if other["clusterTime"] > one["clusterTime"] else one

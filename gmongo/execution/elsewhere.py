@@ -1,4 +1,4 @@
-"""What there is in an executor's place where operations do not run here."""
+"""Executor of databases and collections whose client belongs to another library."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from gmongo.errors import InvalidOperation
 
 
 class Elsewhere:
-    """The executor of databases and collections whose client is another library's, as Ming's and mongomock's are.
+    """Executor of databases and collections whose client belongs to another library, such as Ming or mongomock.
 
-    Such libraries keep documents in memory. They derive classes from PyMongo's, override what they can do, and leave
-    the rest, which is refused here.
+    Such libraries keep documents in memory. They derive from PyMongo classes and override the methods that they
+    support. This executor refuses the other operations.
 
-    :param client: the other library's client, or what has it.
+    :param client: client of the other library, or an object that has it.
     """
 
     def __init__(self, client: object) -> None:
         self._kind = type(client)
 
     def limited(self, timeout: float | None) -> Elsewhere:
-        """Itself: no operation runs that `timeout` could end."""
+        """Return this executor, because no operation runs."""
         return self
 
     def deadline(self) -> None:
-        """None: there is no limit."""
+        """Return None, because there is no limit."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         raise InvalidOperation(
             f"gmongo cannot run this operation on {self._kind.__module__}.{self._kind.__qualname__}, which is another "
-            "library's class, and the library does not run it either: only a MongoClient of gmongo's sends operations"
+            "library's class: only a gmongo MongoClient sends operations"
         )

@@ -1,7 +1,7 @@
-"""The executor: the one path from an operation to a server and back.
+"""Executor: runs operations with retries.
 
-The loop is here; :mod:`~gmongo.execution.retry` decides whether it goes round again, :mod:`~gmongo.execution.attempt`
-is one try, and :mod:`~gmongo.execution.command` one command on one connection.
+This module has the retry loop. :mod:`~gmongo.execution.retry` decides about retries, :mod:`~gmongo.execution.attempt`
+runs one attempt, and :mod:`~gmongo.execution.command` runs one command on one connection.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _UNOBSERVED: AbstractContextManager[None] = nullcontext()
 class Executor:
     """Runs the operations of one client.
 
-    :param topology: of the client.
-    :param options: what to retry, and for how long.
-    :param events: the publisher of command events.
+    :param topology: topology of the client.
+    :param options: retry options and timeout.
+    :param events: publisher of command events.
     """
 
     observers: Observers | None = None
-    """The observers of the client; None if it has none."""
+    """Observers of the client, or None."""
 
     def __init__(self, topology: Topology, options: ExecutionSettings, events: CommandEvents) -> None:
         self.topology = topology
@@ -61,20 +61,20 @@ class Executor:
         self.commands = CommandRunner(topology, events, self.sessions)
         self.policy = RetryPolicy(options, topology)
         self._timeout = options.timeout
-        self._limit_option = "timeoutMS"  # which sets `_timeout`, for errors
-        self._is_for_operation = False  # whether the limit is that of a single operation
+        self._limit_option = "timeoutMS"  # option that sets `_timeout`, for errors
+        self._is_for_operation = False  # True if `_timeout` limits a single operation
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        self.backing_off: dict[greenlet, tuple[str, float]] = {}  # what each that waits will try again, and since when
-        self.number = next(_numbers)  # which client of the process it is of, for people
+        self.backing_off: dict[greenlet, tuple[str, float]] = {}  # operation name, start
+        self.number = next(_numbers)  # number of the client in the process, for logs
         register_after_fork(self)
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
-        """Run an operation to its end, trying again where that is allowed, and return its result.
+        """Run an operation with retries, and return its result.
 
-        :param session: a client session, or the session of a cursor; None takes a server session for this run.
-        :param deadline: when it must have ended; None is that of :func:`gmongo.timeout`, or ``timeoutMS`` from now on.
-        :raises PyMongoError: whatever went wrong.
+        :param session: explicit session, or session of a cursor; None uses an implicit session.
+        :param deadline: deadline; None uses the one of :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :raises PyMongoError: the operation failed.
         """
         if deadline is None:
             deadline = current_deadline()
@@ -99,7 +99,7 @@ class Executor:
                     if self._bucket.missing:
                         self._deposit(operation, attempt.retry)
                     return result
-                # Not in the handler: what is thrown while it waits would have the error as its context.
+                # Outside the handler, so that exceptions during the backoff do not have the error as context.
                 attempt = self._next_attempt(attempt, retry)
         finally:
             if attempt.retry is not None:
@@ -110,9 +110,9 @@ class Executor:
                 attempt.session.end_use()
 
     def _next_attempt(self, attempt: Attempt, retry: Retry) -> Attempt:
-        """The try after one that has failed, when it is time for it.
+        """Wait for the backoff, and return the next attempt.
 
-        :raises PyMongoError: there is none: what the user sees of the tries so far.
+        :raises PyMongoError: there is no retry. This is the error for the application.
         """
         operation = attempt.operation
         if retry.delay is None:
@@ -124,10 +124,10 @@ class Executor:
         return attempt.following(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
-        """There will be another try, because of `error`."""
+        """Handle a failed attempt that will be retried."""
 
     def _wait(self, seconds: float, operation: Operation) -> None:
-        """Wait before the next try. Nothing is held meanwhile, and a kill or a time-out ends it at once."""
+        """Wait before the next attempt, without a connection. A kill or a timeout ends the wait at once."""
         if seconds > 0:
             self.overload.slept += seconds
             me = getcurrent()
@@ -136,43 +136,43 @@ class Executor:
                 sleep(timer_delay(seconds))
             finally:
                 del self.backing_off[me]
-                del me  # what ends a greenlet refers to this frame
+                del me  # a thrown exception refers to this frame
 
     def _deposit(self, operation: Operation, retry: Retry | None) -> None:
-        """Give tokens back for an operation that has succeeded."""
+        """Return tokens after a successful operation."""
         bucket = self._bucket
         if bucket.missing and operation.retries_overload:  # housekeeping commands do not measure the load
             bucket.deposit(1 if retry is None else 11)
 
     def reap(self, operation: Operation, result: Result) -> None:
-        """An interruption came after the result: see that a cursor which it opened is ended."""
+        """Kill the open cursor of a result, after an interruption."""
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
-    # Observing: a client that is observed has another executor
+    # Observers: `Observed` overrides these methods
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[Account | None]:
-        """The scope of one operation of the API that takes several commands.
+        """Return the scope of one API operation that runs several commands.
 
-        :param name: of the operation.
-        :param context: of its commands.
-        :param session: of the application's, if any.
-        :returns: a context manager of the account that its commands go into; of None if the client is not observed.
+        :param name: operation name.
+        :param context: context of the commands.
+        :param session: explicit session, or None.
+        :returns: a context manager that yields the shared account; None without active observers.
         """
         return _UNOBSERVED
 
     def transaction_started(self, transaction: Transaction) -> None:
-        """A transaction of the application's begins."""
+        """Handle the start of a transaction."""
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
-        """A transaction was committed or aborted, or `error` says why not."""
+        """Handle the commit, abort or failure of a transaction."""
 
     # Time limits
 
     def deadline(self) -> float | None:
-        """When an operation that begins now must have ended; None is without limit."""
+        """Return the deadline of an operation that begins now; None means no limit."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -181,21 +181,19 @@ class Executor:
 
     @property
     def has_limit(self) -> bool:
-        """Whether an operation that begins now has a limit of time, be it that of 0, which is without end."""
+        """True if ``timeoutMS`` or :func:`gmongo.timeout` applies now, also with the value 0 (no limit)."""
         return self._timeout is not None or current_deadline() is not None
 
     @property
     def own_limit(self) -> str:
-        """The option that limits an operation where no :func:`gmongo.timeout` does, and its value."""
+        """Option that limits an operation without :func:`gmongo.timeout`, and its value."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
     def limited(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
-        """The same executor with another limit, for a database, a collection or a session; itself if there is none.
+        """Return an executor with another timeout, for a database, a collection or a session.
 
-        An object asks for it when it is made, and keeps it: its operations need not look for a limit.
-
-        :param timeout: for each operation, in seconds; 0 is without limit, None is the same as here.
-        :param option: that sets it, for errors.
+        :param timeout: timeout of each operation in seconds; 0 means no limit, None keeps the current timeout.
+        :param option: option that sets the timeout, for errors.
         """
         if timeout is None or timeout == self._timeout:
             return self
@@ -204,12 +202,12 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """The same executor with the limit that a single operation is given; :meth:`deadline` says when that ends.
+        """Return an executor with the timeout of a single operation; :meth:`deadline` returns its end.
 
-        :param timeout_ms: in milliseconds; 0 is without limit, None is the same as here.
-        :param session: that the operation is given.
-        :raises TypeError: the limit is not a number; :class:`ValueError`: it is negative.
-        :raises InvalidOperation: `with_transaction` has set the limit of all operations in the session.
+        :param timeout_ms: timeout in milliseconds; 0 means no limit, None keeps the current timeout.
+        :param session: session of the operation, or None.
+        :raises TypeError: the timeout is not a number; :class:`ValueError`: it is negative.
+        :raises InvalidOperation: `with_transaction` has set the timeout of all operations in the session.
         """
         timeout = checked_timeout("timeout_ms", timeout_ms)
         if timeout is None:
@@ -221,20 +219,20 @@ class Executor:
         return limited
 
     def fresh_deadline(self) -> float | None:
-        """``timeoutMS`` from now on, whatever limit is in force: for what has to be done after it has passed."""
+        """Return a deadline of ``timeoutMS`` from now, for cleanup after the deadline of an operation."""
         return deadline_after(self._timeout, self._limit_option)
 
     # Sessions
 
     @property
     def epoch(self) -> int:
-        """How many forks lie behind this process, as far as the client has seen them."""
+        """Number of forks that the client has seen."""
         return self.topology.epoch
 
     def implicit_session(self) -> SessionHandle:
-        """A session for one operation or one cursor: the one that is bound here, or an implicit one."""
+        """Return the bound session of this context, or a new implicit session."""
         return bound_session(self) or ImplicitSession(self.sessions)
 
     def mark_forked(self) -> None:
-        """In a forked child: sessions and cursors are the parent's, which goes on using them."""
+        """Forget all server sessions in a forked child, because the parent process uses them."""
         self.sessions.forget()

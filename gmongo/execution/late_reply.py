@@ -1,4 +1,4 @@
-"""What is left to do with a reply that comes after its operation was interrupted."""
+"""Handling of a late reply to an interrupted operation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OrphanTaker: TypeAlias = Callable[[], Callable[[Result], None] | None]
 
 
 class LateReply:
-    """Ends the cursor that such a reply opens, as no cursor object refers to it, and makes the session available.
+    """Handler of a late reply. It kills the cursor that the reply opened, and makes the session available.
 
-    It refers to nothing of the client but weakly, so that a client that is dropped is not kept by a late reply.
+    It refers to the client only weakly, so that a late reply does not keep a deleted client alive.
 
-    :param operation: that was interrupted.
-    :param address: of the server.
-    :param orphan_taker: finds what takes such cursors.
-    :param session: of the operation, if it has one and only this reply is missing in it.
+    :param operation: interrupted operation.
+    :param address: address of the server.
+    :param orphan_taker: returns the function that kills cursors, or None.
+    :param session: server session that waits for this reply, or None.
     """
 
     __slots__ = ("_address", "_operation", "_orphan_taker", "_session")
@@ -35,9 +35,9 @@ class LateReply:
         self._session = session
 
     def __call__(self, body: Buffer) -> None:
-        """Look at the body of the reply. Does not switch.
+        """Handle the body of the reply. Does not switch greenlets.
 
-        :raises ProtocolError: it is no good reply; :class:`bson.errors.BSONError` if it cannot be decoded.
+        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: its BSON is invalid.
         """
         cursor = self._operation.late_cursor(body, self._address)
         take = self._orphan_taker()

@@ -1,6 +1,6 @@
-"""The executor of a client that is observed. Others have none of this on their way.
+"""Executor of a client with observers.
 
-It runs operations as the plain one does, and gives each an :class:`Account` of what it waits for.
+It runs operations like the plain executor, and gives each an :class:`Account` of its progress.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def account_of(operation: Operation, observer: Observers) -> Account:
-    """An account for an operation that begins now."""
+    """Return an account for an operation that begins now."""
     context = operation.context
     account = Account(operation.title, context.database, operation.collection, observer)
     account.cursor_id = getattr(operation, "cursor_id", None)
@@ -35,10 +35,10 @@ def account_of(operation: Operation, observer: Observers) -> Account:
 
 
 class ObservedCommands(CommandEvents):
-    """The publisher of command events of a client that is observed: the observers are told of commands, too.
+    """Publisher of command events for command listeners and observers.
 
     :param listeners: command listeners.
-    :param observers: of the client.
+    :param observers: observers of the client.
     """
 
     __slots__ = ("_listened",)
@@ -80,14 +80,14 @@ def _command_ended(sent: Sent, duration: float, reply: Document | None, error: B
 
 
 class Observed(Executor):
-    """What makes an executor one that is observed: see :func:`observed`."""
+    """Mixin that adds observers to an executor: see :func:`observed`."""
 
     observers: Observers  # never None
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, account = self.observers, operation.account
         observers.active = account is not None or observers.wanted()
-        if account is not None:  # a part of a larger operation, which has the account
+        if account is not None:  # part of a larger operation, which owns the account
             return self._run_part(account, operation, session, deadline)
         if not observers.active:
             return super().run(operation, session, deadline)
@@ -105,7 +105,7 @@ class Observed(Executor):
             return result
         except BaseException as error:
             observers.operation_ended(account, error)
-            if result is not None:  # it was thrown from outside, while an observer let others run
+            if result is not None:  # thrown into the greenlet while an observer ran
                 self.reap(operation, result)
             raise
         finally:
@@ -139,7 +139,7 @@ class Observed(Executor):
                 operation.account.end_try(error)
                 operation.account.observer.try_failed(operation.account, error)
         finally:
-            del error  # it refers to the frames of the caller, and what is thrown into an observer to this one
+            del error  # avoids a reference cycle with the frames of the caller
 
     def _wait(self, seconds: float, operation: Operation) -> None:
         account, started = operation.account, _clock.monotonic()
@@ -165,16 +165,16 @@ class Observed(Executor):
 
 
 def observed(kind: type[Executor]) -> type[Observed]:
-    """The class of executors that are observed, and otherwise of a kind.
+    """Return the class of an executor with observers.
 
-    :param kind: the class that they have without that.
+    :param kind: executor class without observers.
     """
     return type(f"Observed{kind.__name__}", (Observed, kind), {})
 
 
 @contextmanager
 def _scope(account: Account, transaction: Transaction | None) -> Iterator[Account]:
-    """From the beginning of an operation of several commands to its end, whatever ends it."""
+    """Notify the observers of the start and the end of an operation with several commands."""
     try:
         account.observer.operation_started(account, transaction)
         yield account
@@ -185,6 +185,6 @@ def _scope(account: Account, transaction: Transaction | None) -> Iterator[Accoun
 
 
 def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
-    """The transaction that an operation is part of."""
+    """Return the transaction of an operation, or None."""
     transaction = None if session is None else state_of(session).transaction
     return transaction if transaction is not None and (transaction.active or ends_transaction) else None

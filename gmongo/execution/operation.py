@@ -1,4 +1,4 @@
-"""What all operations have in common: a command to build and a reply to read, and no I/O."""
+"""Base classes of operations, which build commands and read replies without I/O."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 Result: TypeAlias = Any
-"""What an operation returns: a document, a value or a cursor that is open. Its class says which."""
+"""Result of an operation: a document, a value or an open cursor."""
 
 
 def required(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
-    """A field that a reply must have.
+    """Return a field that a reply must have.
 
-    :param check: what it has to be.
-    :param where: what has the field, for the message.
-    :raises ProtocolError: the reply does not have it, or it is something else.
+    :param check: check of the value.
+    :param where: name of the document, for errors.
+    :raises ProtocolError: the field is missing or has an invalid value.
     """
     if name not in reply:
         raise ProtocolError(f"{where} lacks the field {name}: {short(reply)}")
@@ -45,58 +45,58 @@ def required(reply: Document, name: str, check: Check, where: str = "a reply") -
 class Operation:
     """One command, for any server.
 
-    A subclass says in class attributes what kind it is, builds the command, and reads the reply. It may be asked to
-    build the command again for another connection, when the operation is retried.
+    A subclass describes its kind in class attributes, builds the command, and reads the reply. A retry builds the
+    command again for another connection.
 
-    :param context: what it takes from the object that it is called on.
+    :param context: namespace and options.
     """
 
     name: ClassVar[str]
     is_write: ClassVar[bool] = False
     retryable: bool = False
-    """Whether it may be tried again after an error of the network or an election."""
+    """True if it may be retried after a network error or an election."""
     address: Address | None = None
-    """The one server it must run on, if it continues something there."""
+    """Server that it must run on, for example the server of a cursor; None means any server."""
     waits_for_server: ClassVar[bool] = True
-    """Whether it waits for that server, if the last check of it failed; not what only cleans up."""
+    """True if it waits while `address` is Unknown. Cleanup commands do not wait."""
     acknowledged: bool = True
-    """Whether there is a reply."""
+    """True if the server sends a reply."""
     takes_session: bool = True
-    """Whether an implicit session is used."""
+    """True if it uses an implicit session."""
     operation_id: int | None = None
-    """Ties the commands of one bulk together in events."""
+    """ID in events that all commands of one bulk write share."""
     takes_read_concern: ClassVar[bool] = False
-    """Whether it is a read that takes a read concern."""
+    """True for a read that takes a read concern."""
     takes_write_concern: bool = False
-    """Whether it takes a write concern."""
+    """True if it takes a write concern."""
     concern_first: ClassVar[bool] = False
-    """Whether its write concern error is raised although the command itself failed."""
+    """True if its write concern error precedes the error of the command."""
     transaction_number: int | None = None
-    """What the server knows the second try of a write by; given by the executor."""
+    """Number by which the server recognizes the retry of a write, set by the executor."""
     is_generic: ClassVar[bool] = False
-    """Whether it is a command of the application's own, which may be a read or a write."""
+    """True for a command of the application (``Database.command``), which may read or write."""
     retries_overload: ClassVar[bool] = True
-    """Whether it is tried again when the server was too busy for it; not so with housekeeping commands."""
+    """True if it is retried after overload errors. Cleanup commands are not retried."""
     ends_transaction: ClassVar[bool] = False
-    """Whether it commits or aborts."""
+    """True if it commits or aborts a transaction."""
     takes_max_time: bool = True
-    """Whether the server is told of a deadline; not for the further batches of a cursor, which has its own."""
+    """True if a deadline sets its ``maxTimeMS``; False for getMore and for cursors that outlive the deadline."""
     waits_for_documents: ClassVar[bool] = False
-    """Whether its own ``maxTimeMS`` is how long the server waits for documents that are not there yet."""
+    """True if its own ``maxTimeMS`` limits how long the server waits for new documents."""
     opens_cursor: bool = False
-    """Whether its result may be a cursor that is open still."""
+    """True if its result may be an open cursor."""
     leaves_cursor: ClassVar[bool] = False
     """True if a cursor may stay open on the server after a network error."""
     pins_connection: bool = False
-    """Whether the connection stays with the cursor that it opens, also where there is no load balancer."""
+    """True if its connection stays pinned to its cursor even without a load balancer."""
     pin: PinnedConnection | None = None
-    """The one connection it must run on, if it continues something there."""
+    """Pinned connection that it must run on, or None."""
     in_background: bool = False
-    """Whether it runs in a greenlet of the driver's, which must not keep the hub running."""
+    """True if it runs in a background greenlet, which must not keep the event loop alive."""
     selector_is_explicit: bool = False
-    """Whether its read preference was given for this very operation, so that a transaction does not override it."""
+    """True if the read preference was set for this operation, so that a transaction does not override it."""
     account: Account | None = None
-    """What is known of it while it runs, if the client is observed."""
+    """Progress for the observers of the client, or None."""
 
     __slots__ = ("__dict__", "context")
 
@@ -105,39 +105,39 @@ class Operation:
 
     @property
     def title(self) -> str:
-        """What the API's specifications call it; mostly that is the name of its command."""
+        """Name in the API specifications, by default the name of the command."""
         return self.name
 
     @property
     def collection(self) -> str:
-        """The collection that it runs on; empty if there is none."""
+        """Collection name; empty if there is none."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """Whether a causally consistent session has it see what went before: reads and writes, not any command."""
+        """True for reads and writes, which causally consistent sessions order; False for other commands."""
         return self.takes_read_concern or self.is_write
 
     @property
     def needs_retry_writes(self) -> bool:
-        """Whether it is tried again only with ``retryWrites``, after an error labelled as retryable."""
+        """True if a retry after an error with a retryable label requires ``retryWrites``."""
         return self.is_write
 
     def command(self, hello: Hello) -> DocumentDict:
-        """The command, its name first, without what the executor adds."""
+        """Return the command, its name first, without the fields that the executor adds."""
         raise NotImplementedError
 
     def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
-        """The buffers of the message that an encoded command is sent as."""
+        """Return the buffers of the message with an encoded command."""
         return encode_op_msg(request_id, flags, body)
 
     def for_monitoring(self, command: DocumentDict) -> DocumentDict:
-        """The command as events and logs show it, with the documents that travel beside it."""
+        """Return the command for events and logs, with the documents of its other sections."""
         return command
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
-        """A reply as events and logs show it."""
+        """Return a reply for events and logs."""
         return reply
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -145,42 +145,42 @@ class Operation:
         return bson.decode(body)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        """What the operation returns for a reply that is not an error.
+        """Return the result of the operation for a successful reply.
 
-        :param address: of the server that replied.
+        :param address: address of the server.
         """
         return reply
 
     def unacknowledged_result(self) -> Result:
-        """What the operation returns when it asked for no reply."""
+        """Return the result of an unacknowledged operation."""
         return None
 
     def keeps_cursor_open(self, result: Result) -> bool:
-        """Whether a result is a cursor that is still open, so that its connection is kept behind a load balancer."""
+        """Return True if a result is an open cursor, which keeps its connection behind a load balancer."""
         return False
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> object:
-        """The cursor that the reply to an interrupted operation opened; None if there is none."""
+        """Return the cursor that the reply to an interrupted operation opened, or None."""
         return None
 
     def late_cursor(self, body: Buffer, address: Address) -> object:
-        """The cursor that the reply to an interrupted operation opened; None if there is none.
+        """Return the cursor that a late reply to an interrupted operation opened, or None.
 
-        :param body: of the reply, which has come late.
-        :raises ProtocolError: it is no good reply; :class:`bson.errors.BSONError` if it cannot be decoded.
+        :param body: body of the reply.
+        :raises ProtocolError: the reply is malformed; :class:`bson.errors.BSONError`: its BSON is invalid.
         """
         return None
 
     def pinned(self, result: Result, pin: PinnedConnection) -> Result:
-        """The same result with the connection that is kept for it."""
+        """Add the pinned connection to a result, and return the result."""
         return result
 
     # In a transaction
 
     def selector_in(self, transaction: Transaction) -> Selector:
-        """The read preference that holds in a transaction.
+        """Return the read preference inside a transaction.
 
-        :raises InvalidOperation: a read would not go to the primary.
+        :raises InvalidOperation: the read preference of a read is not primary.
         """
         if self.is_write:
             return WRITABLE
@@ -190,17 +190,17 @@ class Operation:
         return selector
 
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        """Let a transaction know of an error.
+        """Notify a transaction of an error.
 
-        :param overloaded: whether the server was too busy to look at the command.
+        :param overloaded: True if the server rejected the command because of overload.
         """
         transaction.failed(error)
 
 
 class CollectionOperation(Operation):
-    """A command on a collection that consists of its fields.
+    """Command on a collection that consists only of given fields.
 
-    :param fields: of the command, as the server names them.
+    :param fields: command fields with the names of the server.
     """
 
     __slots__ = ("fields",)

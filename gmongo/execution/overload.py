@@ -1,6 +1,6 @@
-"""What the client does when servers are overloaded (Client Backpressure): how often it tries again, and when.
+"""Retry limits and backoff after overload errors (Client Backpressure).
 
-Pure arithmetic; the retry loop acts on it.
+These classes only calculate; the retry loop acts on the results.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ MAX_BACKOFF = 10.0  # seconds
 
 
 def backoff(retries: int, base: float, jitter: float) -> float:
-    """Seconds to wait before another try (BP-20 to BP-25).
+    """Return the backoff before a retry in seconds (BP-20 to BP-25).
 
-    :param retries: how many there have been already.
-    :param base: the longest wait before the first one, in seconds; it doubles from one to the next.
-    :param jitter: from 0 to 1.
+    :param retries: number of retries before this one.
+    :param base: greatest backoff before the first retry in seconds; it doubles with each retry.
+    :param jitter: random number from 0 to 1.
     """
     return jitter * min(MAX_BACKOFF, base * 2.0**retries)
 
 
 class TokenBucket:
-    """What all operations of a client together may spend on retries after overload errors (BP-55 to BP-60).
+    """Token bucket that limits the retries of a client after overload errors (BP-55 to BP-60).
 
-    A retry costs a token, and successes bring a tenth of one back each, so that a client whose operations mostly fail
-    stops adding to the load. It counts in tenths, because ten times 0.1 is not 1 in floating point.
+    A retry costs one token, and a success returns 0.1 tokens. So a client whose operations mostly fail stops adding
+    load. The bucket counts tenths of tokens as integers, because floating-point sums of 0.1 are inexact.
     """
 
     CAPACITY = 1000
@@ -36,32 +36,32 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens; mostly there is none, and nothing to put in
+        self.missing = 0  # tenths of tokens; 0 is the usual case, without a deposit
 
     @property
     def tokens(self) -> float:
-        """What is there now."""
+        """Number of tokens."""
         return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
-        """Take a token out; False if there is not a whole one."""
+        """Take one token; return False if less than one token is left."""
         if self.missing > (self.CAPACITY - 1) * 10:
             return False
         self.missing += 10
         return True
 
     def deposit(self, tenths: int) -> None:
-        """Put tenths of a token in, up to the capacity."""
+        """Add tenths of a token, up to the capacity."""
         self.missing = max(0, self.missing - tenths)
 
 
 class Overload:
-    """The state and the counts of one client.
+    """Token bucket and counters of one client.
 
-    :param max_retries: of one operation.
-    :param base: the longest wait before the first retry, in seconds.
-    :param retargeting: whether an overloaded server is passed over if there are others; a mongos is in any case.
-    :param jitter: where the random numbers from 0 to 1 come from.
+    :param max_retries: greatest number of retries of one operation.
+    :param base: greatest backoff before the first retry in seconds.
+    :param retargeting: True to deprioritize an overloaded server; an overloaded mongos is always deprioritized.
+    :param jitter: returns random numbers from 0 to 1.
     """
 
     __slots__ = (
@@ -90,19 +90,17 @@ class Overload:
         self.jitter = jitter
         self.bucket = TokenBucket()
         self.retries = 0
-        self.others = 0  # further tries for another reason, such as an election
-        self.errors = 0  # tries that failed, whether another one followed or not
+        self.others = 0  # retries for another reason, such as an election
+        self.errors = 0  # failed attempts
         self.slept = 0.0
         self.exhausted = 0
 
     def delay(self, retries: int) -> float:
-        """Seconds to wait before another try, at random."""
+        """Return a random backoff before a retry in seconds."""
         return backoff(retries, self.base, self.jitter())
 
     def stats(self) -> dict[str, float]:
-        """The counts now: ``tokens`` left, ``retries`` made, seconds ``slept``, and how often an operation failed
-        because no token was left (``exhausted``).
-        """
+        """Return ``tokens`` left, ``retries``, seconds ``slept``, and operations ``exhausted`` by a lack of tokens."""
         return {
             "tokens": self.bucket.tokens,
             "retries": self.retries,

@@ -1,4 +1,4 @@
-"""Whether an operation is tried again, when, and which error the user sees in the end. Decisions, without I/O."""
+"""Decisions about retries, their backoff, and the error that reaches the application. No I/O."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NO_RETRYABLE_WRITES = (
 )
 
 
-_NONE = PyMongoError()  # no try has failed yet
-# A server may send bytes after a reply, when the connection is available again. The next exchange reads them.
+_NONE = PyMongoError()  # no attempt has failed yet
+# A server may send extra data to an available connection, and the next exchange then raises OutOfStepError.
 _CONNECTION_LOST = (AutoReconnect, OutOfStepError)
 
 
 def may_retry_read(error: PyMongoError) -> bool:
-    """Whether a read that failed with `error` may be tried again."""
+    """Return True if a read that failed with `error` may be retried."""
     if isinstance(error, ServerSelectionTimeoutError):
         return False
     if isinstance(error, OperationFailure):
@@ -49,9 +49,9 @@ def may_retry_read(error: PyMongoError) -> bool:
 
 
 def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: bool) -> None:
-    """Label the error of a write that may be tried again, for servers that send no labels.
+    """Add the retryable label to the error of a write, for servers that send no labels.
 
-    After an error of the write concern, a mongos that sends none has tried again itself.
+    A mongos that sends no labels has itself retried after write concern errors.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         unlabelled = max_wire_version < wire_versions.ERROR_LABELS
@@ -64,17 +64,17 @@ def label_write_error(error: PyMongoError, max_wire_version: int, is_mongos: boo
 
 
 def _is_of_write_concern(error: OperationFailure | NotPrimaryError) -> bool:
-    """Whether the error is a part of a reply to a command that succeeded."""
+    """Return True if the error comes from the reply to a successful command."""
     return isinstance(error, WriteConcernError) or (isinstance(error.details, Mapping) and "ok" not in error.details)
 
 
 def may_retry_write(error: PyMongoError) -> bool:
-    """Whether a write that failed with `error` may be tried again."""
+    """Return True if a write that failed with `error` may be retried."""
     return error.has_error_label(RETRYABLE_WRITE)
 
 
 def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
-    """The error of a retryable write; in other words if the server's storage engine knows no transaction numbers."""
+    """Return the error of a write, with a hint if the storage engine does not support retryable writes."""
     if not (
         isinstance(error, OperationFailure)
         and error.code == codes.ILLEGAL_OPERATION
@@ -89,14 +89,14 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """What is retried, and for how long.
+    """Retry options and timeout.
 
-    :param retry_reads: whether reads are tried again.
-    :param retry_writes: whether writes are tried again.
-    :param timeout: limit for one operation in all, in seconds; 0 is without limit, None leaves it to the other limits.
-    :param max_adaptive_retries: tries of an operation after errors of an overloaded server.
-    :param base_backoff: the longest wait before the first of them, in seconds.
-    :param overload_retargeting: whether an overloaded server is passed over then, other than a mongos.
+    :param retry_reads: True to retry reads.
+    :param retry_writes: True to retry writes.
+    :param timeout: timeout of a whole operation in seconds; 0 means no limit, None means not set.
+    :param max_adaptive_retries: greatest number of retries of an operation after overload errors.
+    :param base_backoff: greatest backoff before the first of these retries, in seconds.
+    :param overload_retargeting: True to deprioritize overloaded servers other than mongos.
     """
 
     retry_reads: bool = True
@@ -108,7 +108,7 @@ class ExecutionSettings:
 
 
 class FailedAttempt(Protocol):
-    """The properties of a failed attempt that decide about the next one."""
+    """Properties of a failed attempt that decide about a retry."""
 
     operation: Operation
     address: Address | None
@@ -119,10 +119,10 @@ class FailedAttempt(Protocol):
 
 
 class RetryPolicy:
-    """Which tries the options of a client allow.
+    """Retries that the options of a client allow.
 
-    :param options: of the client.
-    :param topology: of the client.
+    :param options: retry options of the client.
+    :param topology: topology of the client.
     """
 
     __slots__ = ("_options", "_topology", "overload", "retry_writes")
@@ -136,7 +136,7 @@ class RetryPolicy:
         )
 
     def allows_single_retry(self, attempt: FailedAttempt) -> bool:
-        """Whether a try after an error of the network or an election is allowed."""
+        """Return True if a retry after a network error or an election is allowed."""
         operation = attempt.operation
         if attempt.transaction is not None:
             return operation.ends_transaction
@@ -145,7 +145,7 @@ class RetryPolicy:
         return operation.retryable and self._options.retry_reads
 
     def allows_overload_retry(self, operation: Operation) -> bool:
-        """Whether a try after an error that the server labels as retryable is allowed (BP-A06)."""
+        """Return True if a retry after an error with the retryable label is allowed (BP-A06)."""
         options = self._options
         if operation.ends_transaction:
             return True
@@ -156,23 +156,22 @@ class RetryPolicy:
         return options.retry_reads and (options.retry_writes or not operation.is_generic)
 
     def server_to_avoid(self, error: PyMongoError, attempt: FailedAttempt) -> Address | None:
-        """The server on which the next try should not run, if there is another (BP-A13)."""
+        """Return the server that the next attempt deprioritizes, or None (BP-A13)."""
         overloaded = self.overload.retargeting and error.has_error_label(OVERLOADED)
         sharded = self._topology.description.topology_type == TOPOLOGY_TYPE.Sharded
         return attempt.address if sharded or overloaded else None
 
 
 class Retry:
-    """The tries of one operation after the first.
+    """Retries of one operation.
 
-    Two policies meet here. An error of the network or of an election is answered by one more try of a retryable read or
-    write, at once (and by any number of them until a deadline). An error that the server labels as retryable, because
-    it was overloaded and did not look at the command, is answered for any operation, up to ``maxAdaptiveRetries``
-    times, after a wait, for as long as the client has tokens. From the first such error on, both count towards that
-    limit (BP-A10).
+    Two policies apply. After a network error or an election, a retryable read or write is retried once, at once. With
+    a deadline, it is retried until the deadline. After an error with the retryable label, which overloaded servers
+    send, any operation is retried up to ``maxAdaptiveRetries`` times, after a backoff, while the client has tokens.
+    From the first such error on, this limit applies to the retries of both kinds (BP-A10).
 
-    :param policy: of the client.
-    :param deadline: when the operation must have ended; None is without limit.
+    :param policy: retry policy of the client.
+    :param deadline: deadline of the operation; None means no limit.
     """
 
     __slots__ = (
@@ -194,15 +193,15 @@ class Retry:
         self._deadline = deadline
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
-        self.latest = self.error = _NONE  # of all errors, the one that the user sees if no better comes
-        self.delay: float | None = None  # before the next try, in seconds; None if there is none
-        self.maybe_executed = False  # not if every server has refused the operation without looking at it
+        self.latest = self.error = _NONE  # `error` is for the application
+        self.delay: float | None = None  # seconds before the next attempt; None without a retry
+        self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
     def failed(self, error: PyMongoError, attempt: FailedAttempt) -> None:
-        """Decide whether there is another try: :attr:`delay` says so. If not, :attr:`error` is for the user.
+        """Decide about a retry, and set :attr:`delay`. If :attr:`delay` is None, :attr:`error` is for the application.
 
-        :param error: of `attempt`; it is given the labels that the server leaves to the driver.
+        :param error: error of `attempt`, which receives the labels that the driver must add.
         """
         self._overload.errors += 1
         self.latest = error
@@ -227,7 +226,7 @@ class Retry:
         delay = self._overload.delay(self._retries) if overloaded else 0.0
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
-            return None  # another error is tried again: that ends at once, in a time-out with this one as its cause
+            return None  # after other errors, the retry raises the timeout error, with this error as its cause
         if (overloaded or labelled) and not self._pay():
             return None
         self._retries += 1
@@ -239,18 +238,19 @@ class Retry:
         return delay
 
     def forget_errors(self) -> None:
-        """The operation has ended. Errors refer to the frames that they went through, and those frames to this: without
-        this cycle, the application's locals are freed with the error, not by the garbage collector.
+        """Drop the errors after the operation, because errors and their frames refer to each other.
+
+        Without this cycle, locals of the application are freed with the error, not by the garbage collector.
         """
         self.latest = self.error = _NONE
 
     def _may_retry_once(self, error: PyMongoError, attempt: FailedAttempt) -> bool:
-        """Whether an error of the network or an election is followed by another try."""
+        """Return True if a retry follows after this network error or election."""
         may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _pay(self) -> bool:
-        """Take a token for the next try; False if there is none."""
+        """Take a token for a retry; return False if there is none."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
             return False
@@ -258,7 +258,7 @@ class Retry:
         return True
 
     def _better_of(self, error: PyMongoError) -> PyMongoError:
-        """The error that tells more: the newest, unless it only says that the retry could not be made."""
+        """Return the newest error, or the error before if the retry did not run."""
         if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:
@@ -270,12 +270,12 @@ class Retry:
 
 
 def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
-    """Add the labels that the server leaves to the driver, and have the transaction take note of the error."""
+    """Add the labels that the driver must add, and notify the transaction of the error."""
     operation, transaction, hello = attempt.operation, attempt.transaction, attempt.hello
     if attempt.is_retryable_write or operation.ends_transaction:
         label_write_error(error, hello.max_wire_version if hello else 0, hello is not None and hello.is_mongos)
     if transaction is not None:
-        unread = error.has_error_label(RETRYABLE)
-        if unread and attempt.starts_transaction:
+        rejected = error.has_error_label(RETRYABLE)
+        if rejected and attempt.starts_transaction:
             transaction.not_begun()
-        operation.failed_in(transaction, error, unread and error.has_error_label(OVERLOADED))
+        operation.failed_in(transaction, error, rejected and error.has_error_label(OVERLOADED))

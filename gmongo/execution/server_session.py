@@ -19,41 +19,41 @@ if TYPE_CHECKING:
 
 
 class ServerSession:
-    """A logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
+    """Logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
 
     __slots__ = ("address", "dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
     address: Address
-    """The server of the command that was interrupted last, if one was."""
+    """Server of the last interrupted command; unset without one."""
 
     def __init__(self, epoch: int) -> None:
-        self.epoch = epoch  # how many forks lay behind the process that made it
+        self.epoch = epoch  # number of forks before its creation
         self.lsid = {"id": Binary.from_uuid(_chance.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
-        self.dirty = False  # a network error hit one of its commands, so the server may still be busy with it
+        self.dirty = False  # True after a network error, when the server may still run a command
         self.transaction_number = 0
-        self.unanswered = 0  # how many of its commands were interrupted, and may run on the server still
-        self.wakeup: Wakeup | None = None  # of the greenlet that ends those
+        self.unanswered = 0  # number of interrupted commands that the server may still run
+        self.wakeup: Wakeup | None = None  # wakes the reaper of these commands
 
     def interrupted(self, address: Address) -> None:
-        """Note that a greenlet was interrupted before the reply to a command.
+        """Note that a command was interrupted before its reply.
 
-        :param address: of the server.
+        :param address: address of the server.
         """
         self.unanswered += 1
         self.address = address
 
     def answered(self) -> None:
-        """Note that the late reply to an interrupted command has come. Does not switch."""
+        """Note the late reply to an interrupted command. Does not switch greenlets."""
         self.unanswered -= 1
         if self.wakeup is not None:
             self.wakeup.set()
 
 
 class ServerSessionPool:
-    """Server sessions that are not in use; the one used last is taken first.
+    """Pool of idle server sessions; the last used session is taken first.
 
-    :param topology: knows how long the servers keep a session that is not used.
+    :param topology: has the session timeout of the servers.
     """
 
     __slots__ = ("_epoch", "_idle", "_topology", "in_use", "reaper")
@@ -62,16 +62,16 @@ class ServerSessionPool:
         self._topology = topology
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
-        self.in_use = 0  # how many have been taken out, and not been given back
-        # What ends interrupted commands and open transactions on the server; None if it is gone.
+        self.in_use = 0  # number of acquired sessions
+        # Returns the function that ends interrupted commands and open transactions; None after its owner was deleted.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:
         return len(self._idle)
 
     def acquire(self) -> ServerSession:
-        """A session that the server still knows for a while, or a new one. It counts as used now."""
-        # Critical section: the look at a session's age, and its leaving the pool: no other operation takes it.
+        """Return an idle session that does not expire soon, or a new session."""
+        # Critical section: check the age of a session and remove it, so that no other operation takes it.
         self.in_use += 1
         idle = self._idle
         now = _clock.monotonic()
@@ -84,11 +84,11 @@ class ServerSessionPool:
         return ServerSession(self._epoch)
 
     def release(self, session: ServerSession) -> None:
-        """Take a session back, unless it is dirty, about to expire, or of the process that this one was forked from.
+        """Return a session to the pool, unless it is dirty, expires soon, or belongs to the parent process.
 
-        The reaper takes a session with an interrupted command.
+        The reaper receives sessions with interrupted commands.
         """
-        if session.epoch != self._epoch:  # the parent's, which `forget` does not count any more
+        if session.epoch != self._epoch:  # of the parent process; `forget` reset the count
             return
         self.in_use -= 1
         if session.unanswered:
@@ -102,27 +102,27 @@ class ServerSessionPool:
             idle.append(session)
 
     def leave(self, session: ServerSession, abort: Operation | None = None) -> None:
-        """Leave a session to the reaper. Does not switch.
+        """Hand a session to the reaper. Does not switch greenlets.
 
-        :param abort: ends a transaction; None kills the session.
+        :param abort: operation that aborts the transaction; None kills the session.
         """
         take = self.reaper()
         if take is not None:
             take(session, abort)
 
     def restore(self, session: ServerSession) -> None:
-        """Take a session back from the reaper."""
+        """Return a session from the reaper to the pool."""
         self.in_use += 1
         self.release(session)
 
     def drain(self) -> list[DocumentDict]:
-        """Take all sessions out; returns their IDs, for ``endSessions``."""
+        """Remove all sessions, and return their IDs for ``endSessions``."""
         idle = [session.lsid for session in self._idle]
         self._idle.clear()
         return idle
 
     def forget(self) -> None:
-        """In a forked child: all sessions are the parent's, those in use too."""
+        """Forget all sessions in a forked child, because they belong to the parent process."""
         self._idle.clear()
         self.in_use = 0
         self._epoch += 1
@@ -133,10 +133,10 @@ def _no_reaper() -> None:
 
 
 class SessionOwner(Protocol):
-    """The part of an executor that sessions use."""
+    """Part of an executor that sessions use."""
 
     sessions: ServerSessionPool
 
     @property
     def epoch(self) -> int:
-        """How many forks lie behind this process, as far as the client has seen them."""
+        """Number of forks that the client has seen."""

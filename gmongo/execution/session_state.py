@@ -1,4 +1,4 @@
-"""The state of a session of the application's, as the executor sees it. The application holds a ``ClientSession``."""
+"""State of an explicit session for the executor. The application has the ``ClientSession``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NONE: Document = {}
 
 
 class SessionState:
-    """The logical session on the server, the transaction, the times that were seen, and the greenlet that uses it now.
+    """State of an explicit session: server session, transaction, times, and the greenlet that uses it.
 
-    :param executor: of the client that started the session.
-    :param server_session: what the server knows it by.
-    :param causal_consistency: whether reads see what the session has written and read before.
-    :param snapshot: whether all reads see the data as of the first one.
+    :param executor: executor of the client that started the session.
+    :param server_session: logical session on the server.
+    :param causal_consistency: True if reads must see earlier reads and writes of the session.
+    :param snapshot: True if all reads use the snapshot of the first read.
     """
 
     __slots__ = (
@@ -58,22 +58,22 @@ class SessionState:
         self._causal_consistency = causal_consistency
         self._snapshot = snapshot
         self._snapshot_time: Timestamp | None = None
-        self._user: object = None  # the greenlet that runs an operation in it now
+        self._user: object = None  # greenlet that runs an operation in the session
         self.after_use: Callable[[], None] | None = None  # ends the session or its transaction after the operation
-        self._uses = 0  # operations of that greenlet in progress: a listener may run one inside another
+        self._uses = 0  # operations in progress, because a listener may run a nested one
         self.transaction = Transaction()
         self.limit: float | None = None  # the deadline of with_transaction
-        self.cluster_time: Document | None = None  # the newest seen
-        self.operation_time: Timestamp | None = None  # of the last operation
+        self.cluster_time: Document | None = None  # the newest from any reply
+        self.operation_time: Timestamp | None = None  # the newest from any reply
 
     @property
     def explicit(self) -> SessionState:
-        """This session, which is not one that the driver takes for one operation."""
+        """This session, because it is explicit; None in implicit sessions."""
         return self
 
     @property
     def server_session(self) -> ServerSession:
-        """The logical session on the server.
+        """Logical session on the server.
 
         :raises InvalidOperation: the session has ended.
         """
@@ -83,20 +83,20 @@ class SessionState:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has been released."""
+        """True after :meth:`release`."""
         return self._server_session is None
 
     @property
     def operation_time_to_follow(self) -> Timestamp | None:
-        """The time that reads must not be older than; None without causal consistency."""
+        """Minimum operation time of reads; None without causal consistency."""
         return self.operation_time if self._causal_consistency else None
 
     # Use
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`.
+        """Mark the session as in use until :meth:`end_use`, or refuse the operation.
 
-        :raises InvalidOperation: the session is of another client, has ended, or is in use by another greenlet.
+        :raises InvalidOperation: the session belongs to another client, has ended, or is in use by another greenlet.
         :raises ConfigurationError: the operation is an unacknowledged write.
         """
         if self._executor.sessions is not executor.sessions:
@@ -109,32 +109,30 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # An operation that takes no session asks for a reply only to learn of errors.
+        # An operation without a session is a write with w=0; the driver requests its reply only to detect errors.
         unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.leave()
-        self._user = getcurrent()  # last: an operation that is refused has no `end_use`
+        self._user = getcurrent()  # last, because no `end_use` follows a refused operation
         self._uses += 1
 
     @property
     def is_used_elsewhere(self) -> bool:
-        """True while another greenlet runs an operation in it."""
+        """True while another greenlet runs an operation in the session."""
         return self._user is not None and self._user is not getcurrent()
 
     def check_free(self) -> None:
-        """Refuse to go on while another greenlet uses the session.
+        """Check that no other greenlet uses the session.
 
-        :raises InvalidOperation: one does.
+        :raises InvalidOperation: another greenlet uses it.
         """
         if self._user is not None and self._user is not getcurrent():
-            raise InvalidOperation(
-                "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
-            )
+            raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")
 
     def end_use(self) -> None:
-        """End the use by one operation. The session is free after the last operation of its greenlet."""
+        """End the use by one operation. After the last operation of its greenlet, the session is free."""
         self._uses -= 1
         if self._uses:
             return
@@ -144,9 +142,9 @@ class SessionState:
             after()
 
     def hand_over_transaction(self) -> SessionState:
-        """Leave the transaction to a session state of its own, in which a background greenlet aborts it.
+        """Move the transaction to a new session state, in which a background greenlet aborts it.
 
-        The server session is not used again: the abort may still be under way then.
+        The server session is not reused, because the abort may still run at that time.
         """
         other = copy(self)
         other._server_session = copy(self.server_session)
@@ -157,23 +155,23 @@ class SessionState:
         return other
 
     def release(self) -> None:
-        """Give the server session back, if that has not been done yet."""
+        """Return the server session to its pool. Later calls do nothing."""
         session, self._server_session = self._server_session, None
         if session is not None:
             self._executor.sessions.release(session)
 
     def end_implicit(self) -> None:
-        """The application ends it."""
+        """Do nothing, because the application ends an explicit session."""
 
     # Commands and replies
 
     def decorate(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
-        """Make a command causally consistent, or have it read the snapshot.
+        """Add the read concern for causal consistency or snapshot reads.
 
-        :param command: to add the read concern to.
-        :param is_causally_consistent: whether the operation may be.
-        :param hello: of the server that it is sent to.
-        :raises ConfigurationError: the server has no snapshot reads.
+        :param command: command to change.
+        :param is_causally_consistent: True if the operation supports causal consistency.
+        :param hello: hello reply of the server.
+        :raises ConfigurationError: the server does not support snapshot reads.
         """
         if self._snapshot:
             if hello.max_wire_version < wire_versions.SNAPSHOT_READS:
@@ -188,7 +186,7 @@ class SessionState:
             }
 
     def observe(self, reply: Document) -> None:
-        """Learn the times of a reply, which have been checked."""
+        """Store the times of a reply. The caller has checked them."""
         if "$clusterTime" in reply:
             self.advance_cluster_time(reply["$clusterTime"])
         if "operationTime" in reply:
@@ -197,12 +195,12 @@ class SessionState:
             self._snapshot_time = reply.get("cursor", reply).get("atClusterTime")
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Take a cluster time over, if it is newer."""
+        """Store a cluster time if it is newer."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Take an operation time over, if it is newer."""
+        """Store an operation time if it is newer."""
         if self.operation_time is None or operation_time > self.operation_time:
             self.operation_time = operation_time

@@ -1,4 +1,4 @@
-"""Sessions as the executor sees them, and the session that a greenlet has bound."""
+"""Sessions for the executor, and the session that a context has bound."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ T = TypeVar("T")
 
 
 class Session(Protocol):
-    """What the executor needs of a session, be it implicit or the application's."""
+    """Part of an implicit or explicit session that the executor uses."""
 
     @property
     def explicit(self) -> SessionState | None:
-        """The session, if it is the application's."""
+        """State of an explicit session; None for an implicit session."""
 
     @property
     def server_session(self) -> ServerSession:
-        """The logical session on the server."""
+        """Logical session on the server."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can be run in it any more."""
+        """True if no operation can run in the session any more."""
 
     @property
     def transaction(self) -> Transaction | None:
-        """Its transaction; None if it can have none."""
+        """Transaction of an explicit session; None for an implicit session."""
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """Refuse an operation that must not run in the session; else it is in use until :meth:`end_use`."""
+        """Mark the session as in use until :meth:`end_use`, or refuse the operation."""
 
     def end_use(self) -> None:
-        """The operation has ended."""
+        """Note the end of an operation."""
 
     def end_implicit(self) -> None:
         """End the session if it is implicit; the application ends its own."""
 
 
 class SessionHandle(Protocol):
-    """What the floors above give the executor as a session: a ``ClientSession``, or an implicit session."""
+    """Session object of higher layers: a ``ClientSession`` or an implicit session."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can be run in it any more."""
+        """True if no operation can run in the session any more."""
 
 
 def state_of(session: object) -> ImplicitSession | SessionState:
-    """The state of a session; an implicit session is a state itself.
+    """Return the state of a session. An implicit session is its own state.
 
-    :raises ValueError: it is no session.
+    :raises ValueError: `session` is not a session.
     """
     if isinstance(session, (ImplicitSession, SessionState)):
         return session
@@ -69,9 +69,9 @@ def state_of(session: object) -> ImplicitSession | SessionState:
 
 
 def checked_session(session: T) -> T:
-    """What the caller gave as a session.
+    """Check a session parameter, and return it.
 
-    :raises ValueError: it is neither a session nor None.
+    :raises ValueError: `session` is neither a session nor None.
     """
     if session is not None:
         state_of(session)
@@ -79,16 +79,16 @@ def checked_session(session: T) -> T:
 
 
 def refuse_other_limit(session: SessionHandle | None) -> None:
-    """Refuse a limit of time for a single operation in the callback of ``with_transaction``, which has one for all.
+    """Refuse the timeout of a single operation in a ``with_transaction`` callback, which has one common timeout.
 
-    :raises InvalidOperation: `session` is that of such a callback.
+    :raises InvalidOperation: `session` belongs to such a callback.
     """
     if session is not None and getattr(state_of(session), "limit", None) is not None:
         raise InvalidOperation(OTHER_LIMIT)
 
 
 def end_if_implicit(session: SessionHandle | None) -> None:
-    """End a session that the driver has taken; the application ends its own."""
+    """End an implicit session. The application ends explicit sessions."""
     if isinstance(session, ImplicitSession):
         session.end_implicit()
 
@@ -97,13 +97,13 @@ _bound: ContextVar[tuple[SessionOwner, SessionHandle] | None] = ContextVar("gmon
 
 
 binding = _bound.get
-"""None if no session at all is bound here."""
+"""Return the bound session and its executor, or None."""
 
 
 def bound_session(executor: SessionOwner) -> SessionHandle | None:
-    """The session that operations use here without being given it, if there is one.
+    """Return the session that `bind()` set for this context, or None.
 
-    :raises InvalidOperation: it is another client's, in which these operations would silently not take part.
+    :raises InvalidOperation: the session belongs to another client, so operations cannot run in it.
     """
     bound = _bound.get()
     if bound is None:
@@ -114,7 +114,7 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
-    """Whether an operation that is given `session` runs in a transaction."""
+    """Return True if an operation with the parameter `session` runs in a transaction."""
     chosen = bound_session(executor) if session is None else session
     if chosen is None:
         return False
@@ -124,7 +124,7 @@ def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> boo
 
 @contextmanager
 def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[None]:
-    """Have operations of this client in the block run in `session`."""
+    """Run the operations of this client in the block in `session`."""
     token = _bound.set((executor, session))
     try:
         yield
@@ -134,7 +134,7 @@ def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[Non
 
 @contextmanager
 def unbound() -> Iterator[None]:
-    """Run operations of the driver's own, in the block, outside of a session that the application has bound."""
+    """Run internal operations in the block outside of a bound session."""
     if _bound.get() is None:
         yield
         return
@@ -146,11 +146,12 @@ def unbound() -> Iterator[None]:
 
 
 class ImplicitSession:
-    """The session of one operation or one cursor. It takes a server session when the first command is about to be sent,
-    so that operations which wait for a connection hold none.
+    """Implicit session of one operation or one cursor.
 
-    :param pool: where the server session comes from and goes to.
-    :param server_session: that was taken already, if one was.
+    It acquires a server session only for its first command, so that operations do not keep one during the check-out.
+
+    :param pool: pool of server sessions.
+    :param server_session: server session that was already acquired, or None.
     """
 
     __slots__ = ("_pool", "_server_session")
@@ -165,48 +166,47 @@ class ImplicitSession:
 
     @property
     def server_session(self) -> ServerSession:
-        """The logical session on the server."""
+        """Logical session on the server, acquired on first use."""
         session = self._server_session
         if session is None:
             session = self._server_session = self._pool.acquire()
         return session
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
-        """In a forked child, leave the parent's server session to the parent."""
+        """Drop the server session of the parent process in a forked child."""
         if self._server_session is not None and self._server_session.epoch != executor.epoch:
             self.end_implicit()
 
     def end_use(self) -> None:
-        """Nothing to do: only its owner uses it."""
+        """Do nothing, because an implicit session has one user."""
 
     def end_implicit(self) -> None:
-        """Give the server session back, if there is one. It may be called again."""
-        # Taken before it is given back, as this may be called again: a session that is in the pool twice would be used
-        # by two operations at a time.
+        """Return the server session to its pool, if there is one. Later calls do nothing."""
+        # Reset the attribute first: after a second release, the pool would give one session to two operations.
         session, self._server_session = self._server_session, None
         if session is not None:
             self._pool.release(session)
 
 
 class SharedSession(ImplicitSession):
-    """The implicit session of a cursor that reads ahead: the last of its holders to end it gives it back.
+    """Implicit session of a cursor that reads ahead. The last owner returns the server session.
 
-    :param implicit: the session of the cursor so far, which this one takes the place of.
+    :param implicit: previous session of the cursor, which this session replaces.
     """
 
-    __slots__ = ("_holders",)
+    __slots__ = ("_owners",)
 
     def __init__(self, implicit: ImplicitSession) -> None:
         super().__init__(implicit._pool, implicit._server_session)
-        implicit._server_session = None  # so that it is given back once
-        self._holders = 1
+        implicit._server_session = None  # so that only one session releases it
+        self._owners = 1
 
     def share(self) -> None:
-        """One more holder, which must end it too."""
-        self._holders += 1
+        """Add an owner, which must also call :meth:`end_implicit`."""
+        self._owners += 1
 
     def end_implicit(self) -> None:
-        """One holder less. Each calls it once."""
-        self._holders -= 1
-        if self._holders == 0:
+        """Remove an owner. Each owner calls this once."""
+        self._owners -= 1
+        if self._owners == 0:
             super().end_implicit()

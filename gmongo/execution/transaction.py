@@ -1,4 +1,4 @@
-"""The transaction of a session: its states, and what it adds to commands (Transactions specification). No I/O."""
+"""Transaction of a session: its states and its command fields (Transactions specification). No I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMMIT_RETRY_WTIMEOUT = 10_000  # milliseconds
 
 
 class State(Enum):
-    """Where a session stands with its transaction."""
+    """State of the transaction of a session."""
 
     NONE = "no transaction"
     STARTING = "starting transaction"
@@ -43,12 +43,12 @@ ACTIVE = frozenset({State.STARTING, State.IN_PROGRESS})
 
 
 class TransactionSettings(NamedTuple):
-    """What a transaction runs with, after everything was inherited.
+    """Options of a transaction, including inherited ones.
 
-    :param read_concern: of its first command.
-    :param write_concern: of its commit or abort.
-    :param selector: the read preference of its reads.
-    :param max_commit_time_ms: how long a commit may take on the server, in milliseconds.
+    :param read_concern: read concern of the first command.
+    :param write_concern: write concern of the commit or abort.
+    :param selector: read preference of the reads.
+    :param max_commit_time_ms: time limit of a commit on the server in milliseconds.
     """
 
     read_concern: Document
@@ -58,7 +58,7 @@ class TransactionSettings(NamedTuple):
 
 
 class Transaction:
-    """The transaction of one session, from one start to the next."""
+    """Transaction of one session, from one start to the next."""
 
     __slots__ = (
         "_commit_is_retry",
@@ -74,22 +74,22 @@ class Transaction:
     def __init__(self) -> None:
         self.state = State.NONE
         self.settings = TransactionSettings({}, {}, WRITABLE, None)
-        self.pinned_address: Address | None = None  # the mongos it runs on
-        self.pin: PinnedConnection | None = None  # behind a load balancer, the connection it runs on
+        self.pinned_address: Address | None = None  # pinned mongos
+        self.pin: PinnedConnection | None = None  # pinned connection behind a load balancer
         self.recovery_token: Document | None = None
-        self.observed: Any = None  # what an observer of the client keeps of it
+        self.observed: Any = None  # data of an observer of the client
         self._commit_is_retry: bool
         self._end_sent: bool
 
     @property
     def active(self) -> bool:
-        """Whether operations run in it now."""
+        """True if the operations of the session run in the transaction."""
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Begin; nothing is sent before the first operation.
+        """Start the transaction, without a command before the first operation.
 
-        :raises InvalidOperation: it has begun already.
+        :raises InvalidOperation: a transaction is in progress.
         """
         if self.active:
             raise InvalidOperation("Transaction already in progress")
@@ -100,29 +100,29 @@ class Transaction:
         self.state = State.STARTING
 
     def leave(self) -> None:
-        """Another operation of the session follows a transaction that has ended."""
+        """Reset an ended transaction before another operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()
             self.recovery_token = None
             self.state = State.NONE
 
     def unpin(self, error: BaseException | None = None) -> None:
-        """Let go of the mongos, and of the connection.
+        """Unpin the mongos and the connection.
 
-        :param error: what has ended the transaction; None is a good end.
+        :param error: error that ended the transaction; None after a success.
         """
         self.pinned_address = None
         pin, self.pin = self.pin, None
         if pin is not None:
-            pin.connection.purpose = Purpose.CURSOR  # if one that was opened in the transaction still holds it
+            pin.connection.purpose = Purpose.CURSOR  # a cursor of the transaction may keep the pin
             pin.release(error)
 
     # Ending
 
     def begin_commit(self) -> bool:
-        """Before a commit; False if there is nothing to send.
+        """Prepare a commit; return False if no command is necessary.
 
-        :raises InvalidOperation: there is nothing to commit.
+        :raises InvalidOperation: there is no transaction to commit.
         """
         state = self.state
         if state is State.NONE:
@@ -137,9 +137,9 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Before an abort; False if there is nothing to send.
+        """Prepare an abort; return False if no command is necessary.
 
-        :raises InvalidOperation: there is nothing to abort.
+        :raises InvalidOperation: there is no transaction to abort.
         """
         state = self.state
         if state is State.NONE:
@@ -149,12 +149,12 @@ class Transaction:
         if not self.active:
             raise InvalidOperation("Cannot call abortTransaction after calling commitTransaction")
         self.state = State.ABORTED
-        # Behind a load balancer, a service aborts a transaction with its connection (LB-83).
+        # Behind a load balancer, a closed connection aborts its transaction (LB-83).
         return state is State.IN_PROGRESS and (self.pin is None or self.pin.connection.error is None)
 
     @property
     def commit_write_concern(self) -> Document:
-        """A commit that is tried again asks for the majority, so as not to be told of a result that is undone later."""
+        """Write concern of the commit. A retry uses w="majority", so that its result cannot be rolled back."""
         concern = self.settings.write_concern
         if not self._commit_is_retry:
             return concern
@@ -163,9 +163,9 @@ class Transaction:
     # Commands
 
     def decorate(self, command: DocumentDict, after: object) -> None:
-        """Put on a command what makes it part of the transaction; the first one also starts it.
+        """Add the transaction fields to a command. The first command starts the transaction.
 
-        :param after: the time that a causally consistent session has reached, or None.
+        :param after: operation time for causal consistency, or None.
         """
         command["autocommit"] = False
         if self.state is State.STARTING:
@@ -177,23 +177,23 @@ class Transaction:
                 command["readConcern"] = concern
 
     def sent(self) -> None:
-        """A command is on its way: the transaction is in progress from here on, even if it fails."""
+        """Note that a command is sent. The transaction is then in progress, even if the command fails."""
         if self.state is State.STARTING:
             self.state = State.IN_PROGRESS
         elif self.state is not State.IN_PROGRESS:
             self._end_sent = True
 
     def end_interrupted(self) -> None:
-        """Its commit or abort was broken off. If nothing was sent, it is in progress still."""
+        """Note an interrupted commit or abort. If no command was sent, the transaction is still in progress."""
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
     def not_begun(self) -> None:
-        """The server turned the first command away unread: the next try is the first again."""
+        """Restart the transaction, after the server rejected its first command because of overload."""
         self.state = State.STARTING
 
     def observe(self, reply: Document) -> None:
-        """Keep what helps another mongos to find out how the transaction ended."""
+        """Store the recovery token, with which another mongos can find the result of the transaction."""
         token = reply.get("recoveryToken")
         if token is not None:
             self.recovery_token = token
@@ -202,12 +202,12 @@ class Transaction:
 
     @staticmethod
     def failed(error: PyMongoError) -> None:
-        """Label an error of an operation in it. If that is not tried again, the label also ends the transaction."""
+        """Add the transient label to a connection error. Without a retry, the label also unpins the transaction."""
         if isinstance(error, ConnectionFailure) and not isinstance(error, NotPrimaryError):
             error._add_error_label(TRANSIENT)
 
     def commit_failed(self, error: PyMongoError, overloaded: bool) -> None:
-        """Label the error of a commit; a further try asks for the majority, unless the server did not read this one."""
+        """Add labels to the error of a commit. The next commit uses w="majority", except after overload errors."""
         if is_result_unknown(error):
             error._add_error_label(UNKNOWN_RESULT)
         if error.has_error_label(UNKNOWN_RESULT) or error.has_error_label(TRANSIENT):
@@ -217,7 +217,7 @@ class Transaction:
 
 
 def is_result_unknown(error: PyMongoError) -> bool:
-    """Whether a commit that failed may have succeeded all the same."""
+    """Return True if a commit that failed may have succeeded on the server."""
     if isinstance(error, WriteConcernError):
         return error.code not in codes.BAD_WRITE_CONCERN
     if error.has_error_label(RETRYABLE_WRITE) or isinstance(error, ServerSelectionTimeoutError):

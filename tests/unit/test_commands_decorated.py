@@ -320,8 +320,8 @@ def test_where_operations_do_not_run() -> None:
     with pytest.raises(InvalidOperation) as caught:
         elsewhere.run  # noqa: B018
     assert str(caught.value) == (
-        "gmongo cannot run this operation on builtins.dict, which is another library's class, and the library does not "
-        "run it either: only a MongoClient of gmongo's sends operations"
+        "gmongo cannot run this operation on builtins.dict, which is another library's class: only a gmongo "
+        "MongoClient sends operations"
     )
 
 

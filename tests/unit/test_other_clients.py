@@ -79,8 +79,8 @@ def test_what_a_library_leaves_to_gmongo_is_refused(operation):
     with pytest.raises(InvalidOperation) as refused:
         operation(MongoClient().shop)
     assert str(refused.value) == (
-        f"gmongo cannot run this operation on {__name__}.MongoClient, which is another library's class, and the "
-        "library does not run it either: only a MongoClient of gmongo's sends operations"
+        f"gmongo cannot run this operation on {__name__}.MongoClient, which is another library's class: "
+        "only a gmongo MongoClient sends operations"
     )
 
 

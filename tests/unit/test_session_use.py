@@ -52,9 +52,7 @@ def test_a_session_is_refused() -> None:
     session.limit = None
     other = gevent.spawn(session.begin, executor, operation_of())
     other.join()
-    assert str(other.exception) == (
-        "the session is in use by another greenlet; start one for each, since it runs one operation at a time"
-    )
+    assert str(other.exception) == ("the session is in use by another greenlet: start one session for each greenlet")
     session.begin(executor, operation_of())  # inside the other operation of this greenlet, as in a listener
     session.end_use()
     other = gevent.spawn(session.begin, executor, operation_of())
