@@ -1,8 +1,8 @@
 """Exceptions, with PyMongo's names, tree and attributes.
 
-Two kinds matter to the rest of the driver: errors of the *network* (:class:`AutoReconnect` and its children), which
-may be retried and say something about a server, and errors that a *server replied* (:class:`OperationFailure` and
-its children), which carry a code and the reply.
+Two groups matter to the rest of the driver. A *network error* (:class:`AutoReconnect` and its subclasses) may be
+retried, and changes the state of a server. A *server error* (:class:`OperationFailure` and its subclasses) carries a
+code and the reply.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ __all__ = [
 
 
 class PyMongoError(Exception):
-    """Base class of every exception the driver raises, but :class:`DocumentTooLarge` and those for wrong arguments
-    (:class:`TypeError`, :class:`ValueError`).
+    """Base class of all exceptions of the driver, except :class:`DocumentTooLarge`, :class:`TypeError` and
+    :class:`ValueError`.
 
-    :param message: what happened; empty by default.
-    :param error_labels: what may be done about it, as the server or the driver says; None is none.
+    :param message: the error message; empty by default.
+    :param error_labels: the error labels from the server or the driver; None (the default) means no labels.
     """
 
     def __init__(self, message: str = "", error_labels: Iterable[str] | None = None) -> None:
@@ -71,11 +71,11 @@ class PyMongoError(Exception):
         self._error_labels: set[str] = set(error_labels or ())
 
     def __reduce__(self) -> tuple[object, ...]:
-        # What an error is made of differs from class to class: a copy is given what this one has, and not made again.
+        # Subclasses take different arguments: copy the attributes without a call of the constructor.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     def has_error_label(self, label: str) -> bool:
-        """Whether the error has a label.
+        """Return True if the error has the label.
 
         :param label: such as ``"TransientTransactionError"``, ``"RetryableWriteError"`` or ``"SystemOverloadedError"``.
         """
@@ -86,28 +86,28 @@ class PyMongoError(Exception):
 
     @property
     def timeout(self) -> bool:
-        """Whether the error was caused by a time-out, on the client's or the server's side."""
+        """True if a timeout of the client or of the server caused the error."""
         return False
 
 
 class ProtocolError(PyMongoError):
-    """A message on the wire broke the protocol."""
+    """A message violated the wire protocol."""
 
 
 class ConnectionFailure(PyMongoError):
-    """A connection to the database could not be made or was lost."""
+    """The driver could not establish a connection, or lost a connection."""
 
 
 class AutoReconnect(ConnectionFailure):
-    """A connection was lost; the driver reconnects by itself when the next operation runs.
+    """The driver lost a connection; the next operation reconnects.
 
-    :param message: what happened; empty by default.
-    :param errors: the errors behind this one: a list, or a reply of the server; None is none.
+    :param message: the error message; empty by default.
+    :param errors: the underlying errors (a list) or the server's reply; None (the default) means no errors.
     """
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    _gist: str | None = None  # the message without durations, which differ each time
+    _gist: str | None = None  # the message without durations, so that equal errors compare equal
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
         labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None
@@ -116,7 +116,7 @@ class AutoReconnect(ConnectionFailure):
 
 
 class NetworkTimeout(AutoReconnect):
-    """An open connection did not answer in time (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
+    """The server did not reply in time (``socketTimeoutMS``, ``connectTimeoutMS``, ``timeoutMS``)."""
 
     @property
     def timeout(self) -> bool:
@@ -128,8 +128,8 @@ class NotPrimaryError(AutoReconnect):
 
     Specification: Server Discovery and Monitoring, "Error handling".
 
-    :param message: what the server says; empty by default.
-    :param errors: the reply of the server; None is none.
+    :param message: the server's error message; empty by default.
+    :param errors: the server's reply; None (the default) means no reply.
     """
 
     def __init__(self, message: str = "", errors: Document | None = None) -> None:
@@ -137,14 +137,14 @@ class NotPrimaryError(AutoReconnect):
 
     @property
     def code(self) -> int | None:
-        """The error code of the reply, if it has one."""
+        """The error code of the reply, or None."""
         return self.details.get("code") if isinstance(self.details, Mapping) else None
 
 
 class ServerSelectionTimeoutError(AutoReconnect):
-    """No suitable server was found within ``serverSelectionTimeoutMS``.
+    """Server selection found no suitable server within ``serverSelectionTimeoutMS``.
 
-    The message names what was asked for and shows the topology as the client last saw it.
+    The message names the required servers and shows the last topology description of the client.
 
     Specification: Server Selection.
     """
@@ -155,11 +155,11 @@ class ServerSelectionTimeoutError(AutoReconnect):
 
 
 class PoolClearedError(AutoReconnect):
-    """A check-out met a paused pool, or a connection was interrupted by a clear; may be retried.
+    """The pool was cleared: it is paused, or it interrupted this connection. The operation may be retried.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: what happened.
+    :param message: the error message.
     :param address: the address of the pool, as host and port.
     """
 
@@ -169,7 +169,7 @@ class PoolClearedError(AutoReconnect):
 
 
 class PoolClosedError(ConnectionFailure):
-    """A check-out met a closed pool.
+    """An operation attempted to check out a connection from a closed pool.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
@@ -182,18 +182,18 @@ class PoolClosedError(ConnectionFailure):
 
 
 class WaitQueueTimeoutError(ConnectionFailure):
-    """No connection became free within ``waitQueueTimeoutMS``.
+    """No connection became available within ``waitQueueTimeoutMS``.
 
-    `holders` says what held the connections: up to five, the longest first, as in :meth:`MongoClient.pool_stats()
-    <gmongo.mongo_client.MongoClient.pool_stats>`. The text shows the limits, how many connections are in use for
-    what, and the longest holder; from Python 3.11 on a traceback shows all five below it.
+    `holders` describes up to five checked-out connections, the longest-held first, as in
+    :meth:`MongoClient.pool_stats() <gmongo.mongo_client.MongoClient.pool_stats>`. The message shows the pool's limits,
+    the connections in use by purpose, and the first holder. From Python 3.11, a traceback shows all holders as notes.
 
     Specification: Connection Monitoring and Pooling, "Connection Pool Errors".
 
-    :param message: what happened, in the words of the specification; it is there as `message`, too.
+    :param message: the message of the specification, also available as the attribute `message`.
     :param address: the address of the pool, as host and port.
-    :param holders: a mapping for each.
-    :param details: the rest of the text: the limits, and what the connections are in use for.
+    :param holders: one mapping for each checked-out connection; none by default.
+    :param details: the rest of the error text: the limits and the connections in use; empty by default.
     """
 
     def __init__(
@@ -217,12 +217,12 @@ class WaitQueueTimeoutError(ConnectionFailure):
 
 
 class ConfigurationError(PyMongoError):
-    """An option, or a combination of options, is wrong."""
+    """An option or a combination of options is invalid."""
 
 
 class InsecureConnectionWarning(UserWarning):
-    """The client is about to send a password or a token over a network without TLS. To refuse that, turn the warning
-    into an error: ``warnings.simplefilter("error", InsecureConnectionWarning)``.
+    """The client is about to send a password or a token without TLS. To forbid that, turn the warning into an error:
+    ``warnings.simplefilter("error", InsecureConnectionWarning)``.
     """
 
 
@@ -235,20 +235,20 @@ class InvalidOptionType(ConfigurationError, TypeError):
 
 
 class InvalidURI(ConfigurationError):
-    """A connection string could not be parsed, or its options contradict each other."""
+    """A connection string is malformed, or its options contradict each other."""
 
 
 class InvalidHost(InvalidURI, ValueError):
-    """A host, or its port, is not well formed."""
+    """A host or its port is malformed."""
 
 
 class OperationFailure(PyMongoError):
     """The server replied with an error.
 
-    :param error: what the server says.
-    :param code: the error code of the reply; None if it has none.
-    :param details: the whole reply; None is none.
-    :param max_wire_version: the newest wire protocol version of the server; taken for the sake of PyMongo's programs.
+    :param error: the server's error message.
+    :param code: the error code of the reply; None (the default) means no code.
+    :param details: the whole reply; None (the default) means no reply.
+    :param max_wire_version: the server's highest wire version, for compatibility with PyMongo; None by default.
     """
 
     def __init__(
@@ -262,12 +262,12 @@ class OperationFailure(PyMongoError):
 
     @property
     def code(self) -> int | None:
-        """The error code of the reply, if it has one."""
+        """The error code of the reply, or None."""
         return self._code
 
     @property
     def details(self) -> Document | None:
-        """The whole reply, which may say more than the message."""
+        """The whole reply, which may contain more than the message, or None."""
         return self._details
 
     @property
@@ -276,7 +276,7 @@ class OperationFailure(PyMongoError):
 
 
 class CursorNotFound(OperationFailure):
-    """The server no longer knows the cursor: it timed out there, or was killed."""
+    """The server does not know the cursor: the cursor timed out, or was killed."""
 
     @property
     def timeout(self) -> bool:
@@ -284,7 +284,7 @@ class CursorNotFound(OperationFailure):
 
 
 class ExecutionTimeout(OperationFailure):
-    """An operation ran out of the time given by ``max_time_ms``."""
+    """An operation exceeded ``max_time_ms``."""
 
     @property
     def timeout(self) -> bool:
@@ -292,17 +292,17 @@ class ExecutionTimeout(OperationFailure):
 
 
 class WriteConcernError(OperationFailure):
-    """A write was done, but its write concern could not be met."""
+    """The server executed a write, but could not satisfy its write concern."""
 
     _topology_version: Document | None = None  # of the reply
 
 
 class WriteError(OperationFailure):
-    """A write was refused."""
+    """The server rejected a write."""
 
 
 class WTimeoutError(WriteConcernError):
-    """The write concern was not met within ``wtimeout`` milliseconds."""
+    """The server did not satisfy the write concern within ``wtimeout`` milliseconds."""
 
     @property
     def timeout(self) -> bool:
@@ -310,16 +310,16 @@ class WTimeoutError(WriteConcernError):
 
 
 class DuplicateKeyError(WriteError):
-    """A write would have broken a unique index."""
+    """A write violated a unique index."""
 
 
 class BulkWriteError(OperationFailure):
-    """Some writes of a bulk failed; `details` says which, and what was done.
+    """Some writes of a bulk write failed; `details` contains the errors and the result.
 
     Specification: CRUD API, "Error Handling".
 
     :param results: ``writeErrors`` (each with ``index``, ``code``, ``errmsg`` and ``op``), ``writeConcernErrors`` and
-        the counts of the whole bulk.
+        the counts of the whole bulk write.
     """
 
     details: Document
@@ -342,8 +342,8 @@ class ClientBulkWriteException(OperationFailure):
     Specification: Bulk Write, "Exception".
 
     :param results: the errors and the partial result.
-    :param verbose: whether verbose results were asked for; False by default.
-    :param partial_result: what was done before the error; None, the default, if it is not known that anything was.
+    :param verbose: True if the caller requested verbose results; False by default.
+    :param partial_result: the result of the completed writes, if any write is known to have succeeded; else None.
     """
 
     details: Document
@@ -357,22 +357,22 @@ class ClientBulkWriteException(OperationFailure):
 
     @property
     def error(self) -> PyMongoError | None:
-        """The error that ended the bulk as a whole, if there was one."""
+        """The error that ended the whole bulk write, or None."""
         return self.details.get("error")
 
     @property
     def write_errors(self) -> list[Document]:
-        """The errors of single writes."""
+        """The errors of individual writes."""
         return list(self.details.get("writeErrors", []))
 
     @property
     def write_concern_errors(self) -> list[Document]:
-        """The write concern errors met on the way."""
+        """The write concern errors of all commands of the bulk write."""
         return list(self.details.get("writeConcernErrors", []))
 
     @property
     def partial_result(self) -> ClientBulkWriteResult | None:
-        """What was done before the error; None if it is not known that anything was."""
+        """The result of the writes before the error, or None if no write is known to have succeeded."""
         return self._partial_result
 
     @property
@@ -383,7 +383,7 @@ class ClientBulkWriteException(OperationFailure):
 
 
 class InvalidOperation(PyMongoError):
-    """An operation was asked for that cannot be done in the present state."""
+    """The state of an object does not allow the operation."""
 
 
 class InvalidName(PyMongoError):
@@ -395,7 +395,7 @@ class CollectionInvalid(PyMongoError):
 
 
 class DocumentTooLarge(InvalidDocument):
-    """An encoded document is larger than the server takes."""
+    """An encoded document exceeds the server's maximum size."""
 
 
 class EncryptionError(PyMongoError):
@@ -419,10 +419,10 @@ class EncryptionError(PyMongoError):
 
 
 class EncryptedCollectionError(EncryptionError):
-    """Creating an encrypted collection failed part of the way.
+    """The creation of an encrypted collection failed after it had started.
 
-    :param cause: the exception behind it.
-    :param encrypted_fields: the fields with the data keys that were made before the failure.
+    :param cause: the underlying exception.
+    :param encrypted_fields: the encrypted fields, including the data keys created before the failure.
     """
 
     def __init__(self, cause: Exception, encrypted_fields: Document) -> None:
@@ -431,14 +431,14 @@ class EncryptedCollectionError(EncryptionError):
 
     @property
     def encrypted_fields(self) -> Document:
-        """The fields with the data keys that were made before the failure."""
+        """The encrypted fields, including the data keys created before the failure."""
         return self._encrypted_fields
 
 
 def _with_full_error(message: str, details: object) -> str:
     if details is None:
         return message
-    message = printable(message)  # it is the server's
+    message = printable(message)  # the text comes from the server
     try:
         return f"{message}, full error: {details}"
     except RecursionError:
