@@ -1,4 +1,4 @@
-"""From a URI and keyword arguments to the options of each floor of the driver."""
+"""Client options from a URI and keyword arguments, and the settings of each layer of the driver."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnec
 
 
 class ClientOptions(InheritedOptions):
-    """The options of one client, checked and sorted by the part that needs them.
+    """Checked options of one client.
 
-    :param host: a host, a URI, or a list of hosts, one of which may be a URI.
-    :param port: of hosts that have none; None is 27017.
-    :param keywords: options that override those of the URI, but never by something less secure.
-    :param silent: whether nothing of the client is logged, published, traced, measured or shown; False by default.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; there are several URIs.
+    :param host: a host, a URI, or a list of hosts, which may contain one URI.
+    :param port: the port of hosts without a port; None is 27017.
+    :param keywords: options that override the options of the URI, but cannot relax security.
+    :param silent: True disables logs, events, traces and metrics of the client; False by default.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; `host` has several URIs.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ClientOptions(InheritedOptions):
         self.srv_hostname: str | None = srv_hostname
         self.merged: Options = merged
         driver: DriverInfo | None = merged.get("driver")
-        self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # that are built on this one
+        self.libraries: tuple[DriverInfo, ...] = (driver,) if driver else ()  # the libraries that wrap the driver
         self.credential = self._checked_credential(self.seeds, merged)
         self._srv = client_options.srv_name(srv_hostname, merged) if srv_hostname else None
         super().__init__(
@@ -81,18 +81,18 @@ class ClientOptions(InheritedOptions):
         self.server_api: ServerApi | None = merged.get("server_api")
         self.silent = silent
         self.listeners = EventListeners(merged.get("event_listeners") or (), registered=not silent)
-        # The identity has no value from DNS, so that a client keeps its hash when it is first used.
+        # Exclude values from DNS: the hash must not change with the first operation.
         self.identity = tuple(sorted(self.seeds, key=str)), self.replica_set_name, srv_hostname, self.srv_service_name
         if self.is_unresolved and self.connect:
             self._resolve(ref=True)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("cannot pickle the options of a client, which may hold a password; pass the URI on instead")
+        raise TypeError("cannot pickle the options of a client, which may contain a password; pass the URI instead")
 
     def _gather(
         self, host: str | Sequence[str], port: int, keywords: Document
     ) -> tuple[tuple[Address, ...], str | None, Options, str | None]:
-        """Seeds, default database and options of all hosts and the URI, and the host if it is ``mongodb+srv``."""
+        """Return seeds, default database, options and the ``mongodb+srv`` host from all hosts and the URI."""
         entities = [host] if isinstance(host, (str, bytes)) else list(host)
         if not entities:
             raise ConfigurationError("host must name at least one host, was an empty list")
@@ -123,7 +123,7 @@ class ClientOptions(InheritedOptions):
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
-        """The credential, if the options contradict neither each other nor the seeds."""
+        """Return the credential, after a check that options and seeds do not contradict each other."""
         client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
         if credential is not None and not client_options.tls_enabled(merged):
@@ -134,18 +134,18 @@ class ClientOptions(InheritedOptions):
 
     @property
     def _srv_seed(self) -> Address:
-        """The seed that stands for the hosts of a ``mongodb+srv`` URI until DNS has named the hosts."""
+        """The placeholder seed of a ``mongodb+srv`` URI before DNS resolution."""
         return self.srv_hostname or "", None
 
     @property
     def is_unresolved(self) -> bool:
-        """Whether DNS has still to name the hosts of a ``mongodb+srv`` URI."""
+        """True until DNS has resolved the hosts of a ``mongodb+srv`` URI."""
         return self._srv_seed in self.seeds
 
     def _resolve(self, ref: bool) -> None:
-        """Take the hosts of a ``mongodb+srv`` URI and the options of its TXT record from DNS.
+        """Query DNS for the hosts of a ``mongodb+srv`` URI and for the options of its TXT record.
 
-        :param ref: whether the queries keep the hub running.
+        :param ref: True if the queries keep the event loop alive.
         :raises ConfigurationError: a query failed, or its answer is not allowed.
         """
         assert self._srv is not None
@@ -159,7 +159,7 @@ class ClientOptions(InheritedOptions):
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
     def _resolved(self, settings: TopologySettings) -> TopologySettings:
-        """The settings with the seeds and options from DNS, for an operation that waits for them."""
+        """Return the settings with the seeds and options from DNS; an operation waits for this call."""
         self._resolve(ref=False)
         return replace(
             settings,
@@ -172,43 +172,43 @@ class ClientOptions(InheritedOptions):
             ),
         )
 
-    # What applications may ask for
+    # Public options
 
     @property
     def connect(self) -> bool:
-        """Whether the client looks for its servers when it is made (the default), or when it is first used."""
+        """True (the default) starts to monitor the servers in the constructor, False with the first operation."""
         return bool(self.merged.get("connect", True))
 
     @property
     def srv_service_name(self) -> str:
-        """Of a ``mongodb+srv`` URI; ``mongodb`` by default."""
+        """The SRV service name of a ``mongodb+srv`` URI; ``mongodb`` by default."""
         name: str = self.merged.get("srvservicename", "mongodb")
         return name
 
     @property
     def direct_connection(self) -> bool | None:
-        """Whether the client keeps to the one host it was given; None if that was not said."""
+        """True if the client connects only to the given host; None if not specified."""
         return self.merged.get("directconnection")
 
     @property
     def load_balanced(self) -> bool | None:
-        """Whether the host is a load balancer; None if that was not said."""
+        """True if the host is a load balancer; None if not specified."""
         return self.merged.get("loadbalanced")
 
     @property
     def replica_set_name(self) -> str | None:
-        """The name that the replica set must have."""
+        """The required name of the replica set, or None."""
         return self.merged.get("replicaset")
 
     @property
     def local_threshold_ms(self) -> float:
-        """How much slower than the fastest a server may be to be chosen, in milliseconds; 15 by default."""
+        """The width of the latency window in server selection, in milliseconds; 15 by default."""
         local_threshold_ms: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
         return local_threshold_ms
 
     @property
     def server_selection_timeout(self) -> float:
-        """How long an operation waits for a server, in seconds; 30 by default."""
+        """The time limit of server selection, in seconds; 30 by default."""
         server_selection_timeout: float = self.merged.get(
             "serverselectiontimeoutms", TopologySettings.server_selection_timeout
         )
@@ -216,58 +216,58 @@ class ClientOptions(InheritedOptions):
 
     @property
     def heartbeat_frequency(self) -> float:
-        """The time between two checks of a server, in seconds; 10 by default."""
+        """The interval between two checks of a server, in seconds; 10 by default."""
         heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
         return heartbeat_frequency
 
     @property
     def server_monitoring_mode(self) -> str:
-        """``auto`` (the default), ``stream`` or ``poll``."""
+        """The server monitoring mode: ``auto`` (the default), ``stream`` or ``poll``."""
         server_monitoring_mode: str = self.merged.get("servermonitoringmode", "auto")
         return server_monitoring_mode
 
     @property
     def server_selector(self) -> Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None:
-        """The application's function that narrows the choice of servers."""
+        """The application's server selector function, or None."""
         return self.merged.get("server_selector")
 
     @property
     def event_listeners(self) -> list[object]:
-        """The listeners of this client, and those that were registered for all."""
+        """The listeners of this client, and the global listeners."""
         return self.listeners.all
 
     @property
     def timeout(self) -> float | None:
-        """The limit for one operation in all, in seconds; None leaves it to the other limits."""
+        """The time limit of an operation as a whole, in seconds; None means no limit."""
         return self.merged.get("timeoutms")
 
     @property
     def retry_reads(self) -> bool:
-        """Whether reads are tried again; true by default."""
+        """True (the default) retries reads."""
         retry_reads: bool = self.merged.get("retryreads", True)
         return retry_reads
 
     @property
     def retry_writes(self) -> bool:
-        """Whether writes are tried again; true by default."""
+        """True (the default) retries writes."""
         retry_writes: bool = self.merged.get("retrywrites", True)
         return retry_writes
 
     @property
     def max_adaptive_retries(self) -> int:
-        """How often an operation is tried again on an overloaded server."""
+        """The maximum number of retries of an operation on an overloaded server."""
         max_adaptive_retries: int = self.merged.get("maxadaptiveretries", MAX_RETRIES)
         return max_adaptive_retries
 
     @property
     def enable_overload_retargeting(self) -> bool:
-        """Whether such a try goes to another member of a replica set, if it may; false by default."""
+        """True lets an overload retry avoid the overloaded replica set member; False by default."""
         enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", False)
         return enable_overload_retargeting
 
     @property
     def auto_encryption_opts(self) -> AutoEncryptionOpts | None:
-        """How the client encrypts and decrypts by itself; None if it does not."""
+        """The options of automatic encryption, or None."""
         return self.merged.get("auto_encryption_opts")
 
     @property
@@ -293,13 +293,13 @@ class ClientOptions(InheritedOptions):
         )
 
     def metadata(self) -> DocumentDict:
-        """What new connections say of the client in their handshake."""
+        """Return the client metadata of the handshake."""
         return client_metadata(self.merged.get("appname"), self.libraries)
 
-    # The options of each floor
+    # Settings of each layer
 
     def execution(self) -> ExecutionSettings:
-        """The options of the executor."""
+        """Return the settings of the executor."""
         return ExecutionSettings(
             retry_reads=self.retry_reads,
             retry_writes=self.retry_writes,
@@ -310,19 +310,19 @@ class ClientOptions(InheritedOptions):
         )
 
     def telemetry(self) -> TelemetrySettings:
-        """What is observed of the client.
+        """Return the telemetry settings.
 
-        :raises ConfigurationError: an option asks for what needs a package that is not there.
+        :raises ConfigurationError: an option requires a package that is not installed.
         """
         get = self.merged.get
-        if self.silent:  # whatever the environment asks for
+        if self.silent:  # ignore the environment
             return TelemetrySettings()
         return telemetry_settings(get("tracing"), get("metrics"), get("slow_operation_ms"))
 
     def topology(self, connection_made: Callable[[Address, float], None] | None = None) -> TopologySettings:
-        """The options of the topology.
+        """Return the settings of the topology.
 
-        :param connection_made: is called with the address and the seconds that each new connection took.
+        :param connection_made: a callback with the address and the duration in seconds of each new connection.
         """
         return TopologySettings(
             seeds=self.seeds,
@@ -381,7 +381,7 @@ class ClientOptions(InheritedOptions):
     def _authenticator(self) -> Authenticator | None:
         if self.credential is None:
             return None
-        # Mechanisms bring HTTP and more with them, which a client without a credential need not load.
+        # Import late: mechanisms load HTTP and more, which clients without a credential do not need.
         from gmongo.auth.authenticator import Authenticator
 
         return Authenticator(self.credential)
@@ -396,9 +396,9 @@ class ClientOptions(InheritedOptions):
 
 
 def _is_uri(entity: object) -> bool:
-    """Whether this is a URI, and not a host.
+    """Return True if `entity` is a URI, and False if it is a host.
 
-    :raises InvalidURI: it cannot be either.
+    :raises InvalidURI: it is neither.
     """
     if not isinstance(entity, str):
         raise TypeError(f"host must be a string or a list of strings, not {type(entity).__name__}")
@@ -413,21 +413,21 @@ def _is_uri(entity: object) -> bool:
 
 
 def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:
-    """Refuse, or warn of, a mechanism that is not safe without TLS.
+    """Check that a mechanism is safe without TLS, or warn.
 
-    :raises ConfigurationError: it cannot work without TLS.
+    :raises ConfigurationError: the mechanism requires TLS.
     """
     mechanism = credential.mechanism
     if mechanism == "MONGODB-X509":
         raise ConfigurationError("authMechanism MONGODB-X509 needs tls=true: the certificate of TLS is the credential")
     if mechanism in _SENDS_SECRETS and not all(is_on_this_machine(seed) for seed in seeds):
-        what = _SENDS_SECRETS[mechanism]
-        message = f"authMechanism {mechanism} without tls=true sends {what} over the network in plain text"
+        secret = _SENDS_SECRETS[mechanism]
+        message = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
         notice(message, InsecureConnectionWarning)
 
 
 def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Those compressors whose library is there; the others are warned about."""
+    """Return the compressors with an installed library; warn about the others."""
     missing = {name: what_is_missing(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:
@@ -436,7 +436,7 @@ def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
 
 
 def _server_api_fields(api: ServerApi | None) -> DocumentDict:
-    """What a Stable API adds to every command."""
+    """Return the fields that the Stable API adds to every command."""
     if api is None:
         return {}
     fields: DocumentDict = {"apiVersion": api.version}

@@ -1,4 +1,4 @@
-"""The client: the entry point of the API."""
+"""MongoClient, the entry point of the API."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 __all__ = ["MongoClient"]
 
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
-# Closing a client waits no longer than this for a server, in seconds.
+# The time limit of all server requests of close(), in seconds.
 _CLOSE_TIMEOUT = 1.0
 
 DocumentType = TypeVar("DocumentType", bound=Document)
@@ -71,128 +71,128 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
         orders = client.shop.orders
 
-    It looks for its servers from the moment it is made, in greenlets that never keep the process or ``hub.join()``
-    waiting, and belongs to the native thread it is made in (with ``connect=False``, to the thread of its first use). It
-    may be made before a fork: the child starts afresh by itself. :meth:`close` or a ``with`` ends it; so does dropping
-    it.
+    The client starts to monitor its servers when it is created. Its greenlets never keep the process or ``hub.join()``
+    alive. A client belongs to the native thread that creates it (with ``connect=False``, to the thread of its first
+    use). A client may be created before a fork: it starts afresh in the child. To end a client, call :meth:`close`,
+    use ``with``, or drop the last reference.
 
-    What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
+    :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
-    **Options** may be in the URI or keywords, in any case; keywords override the URI. Those marked \* can only be
-    keywords. Times are in milliseconds.
+    **Options** may be in the URI or keywords, in any case; keywords override the URI. Options marked \* can only be
+    keywords. All times are in milliseconds.
 
-    *The pool of each server:*
+    *Connection pool of each server:*
 
-    - ``maxPoolSize``: the most connections; 100 by default, 0 is without limit.
-    - ``minPoolSize``: how many are kept open; 0 by default.
-    - ``maxIdleTimeMS``: how long a connection may be unused; without limit by default.
-    - ``maxConnecting``: how many are established at a time; 2 by default.
-    - ``waitQueueTimeoutMS``: how long an operation may wait for one; without limit by default.
-    - ``drainLateReplies``: True keeps the connection of an operation that was interrupted (by a time-out, a
-      ``gevent.Timeout``, a kill) while it waited for its reply: the reply is read when it comes, and then the
-      connection is used again. False by default: such a connection is closed.
-    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: how long such a reply is waited for, and how long it may be;
-      1,000 and 1,048,576 by default. Beyond that the connection is closed.
+    - ``maxPoolSize``: the maximum number of connections; 100 by default, 0 means no limit.
+    - ``minPoolSize``: the minimum number of open connections; 0 by default.
+    - ``maxIdleTimeMS``: the maximum idle time of a connection; no limit by default.
+    - ``maxConnecting``: the maximum number of connections being established concurrently; 2 by default.
+    - ``waitQueueTimeoutMS``: how long an operation waits for a connection; no limit by default.
+    - ``drainLateReplies``: True keeps the connection of an operation that was interrupted (by a timeout, a
+      ``gevent.Timeout``, a kill) while it waited for its reply. The pool reads the late reply, and then reuses the
+      connection. False (the default) closes the connection.
+    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the limits of the wait for a late reply and of its length;
+      1,000 ms and 1,048,576 bytes by default. The pool closes a connection that exceeds a limit.
 
-    *Times:*
+    *Time limits:*
 
-    - ``timeoutMS``: the limit of each operation as a whole; without limit by default, and so with 0.
-      :func:`gmongo.timeout` sets another in a block.
-    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, with all handshakes; 20,000 by default,
-      0 is without limit.
-    - ``socketTimeoutMS``: the limit of a request with its reply; without limit by default. ``timeoutMS`` is better.
+    - ``timeoutMS``: the limit of each operation as a whole; 0 or the default means no limit. :func:`gmongo.timeout`
+      sets another limit for a block.
+    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, including all handshakes; 20,000 by
+      default, 0 means no limit.
+    - ``socketTimeoutMS``: the limit of a request with its reply; no limit by default. ``timeoutMS`` is better.
     - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server; 30,000 by default.
-    - ``heartbeatFrequencyMS``: the time between two checks of a server; 10,000 by default, 500 at the least.
-    - ``localThresholdMS``: how much slower than the nearest server another may be to be chosen; 15 by default.
+    - ``heartbeatFrequencyMS``: the interval between two checks of a server; 10,000 by default, 500 at least.
+    - ``localThresholdMS``: the width of the latency window in server selection; 15 by default.
 
     *Servers:*
 
     - ``replicaSet``: the name that the replica set must have.
-    - ``directConnection``: True talks to the one given host only, whatever it is part of.
+    - ``directConnection``: True connects only to the given host, whatever its role.
     - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
     - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
-    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: which hosts are taken from DNS with
-      ``mongodb+srv``: ``"mongodb"``, 0 (all), and those of the URI's own domain by default.
-    - ``srv_host_validator`` \*: a function that says whether to take a host from DNS.
-    - ``server_selector`` \*: a function from a list of descriptions of suitable servers to those that may be chosen.
+    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the selection of hosts in the SRV records of a
+      ``mongodb+srv`` URI; by default ``"mongodb"``, 0 (all hosts), and the domain of the URI.
+    - ``srv_host_validator`` \*: a function that returns True if the client may use a host from DNS.
+    - ``server_selector`` \*: a function that takes a list of suitable servers and returns the eligible servers.
 
     *Connections:*
 
-    - ``appName``: the application's name, of up to 128 bytes, which the server logs.
-    - ``compressors``: which of ``zstd``, ``snappy`` and ``zlib`` to use, in the order of preference; none by default.
-    - ``zlibCompressionLevel``: 0 to 9; -1 (the default) is zlib's own choice.
+    - ``appName``: the application's name, up to 128 bytes, which the server logs.
+    - ``compressors``: a selection of ``zstd``, ``snappy`` and ``zlib``, in the order of preference; none by default.
+    - ``zlibCompressionLevel``: 0 to 9; -1 (the default) is zlib's default level.
     - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: a SOCKS5 proxy; its port is 1080 by default.
-    - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` of the library that makes the client.
+    - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` of a library that wraps the driver.
     - ``server_api`` \*: a :class:`~gmongo.server_api.ServerApi`.
     - ``event_listeners`` \*: a list of listeners (:mod:`gmongo.monitoring`).
 
     *TLS:*
 
-    - ``tls`` (or ``ssl``): whether connections are encrypted; False by default, but True with ``mongodb+srv``.
-    - ``tlsCAFile``: the certificates of authorities to trust; the system's by default.
-    - ``tlsCRLFile``: a list of revoked certificates.
-    - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate with its key.
-    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True takes what should be refused.
-    - ``tlsDisableOCSPEndpointCheck``: True has OCSP, which takes the extra ``gmongo[ocsp]``, look at stapled responses
-      only; False, the default, has it ask responders, too.
-    - ``tlsDisableCertificateRevocationCheck``: True leaves out OCSP and ``tlsCRLFile``.
+    - ``tls`` (or ``ssl``): True encrypts connections; False by default, but True with ``mongodb+srv``.
+    - ``tlsCAFile``: the file with trusted certificate authorities; the system's authorities by default.
+    - ``tlsCRLFile``: the file with a certificate revocation list.
+    - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate and private key.
+    - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True disables these checks.
+    - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses; False (the default) also queries OCSP
+      responders. OCSP needs the extra ``gmongo[ocsp]``.
+    - ``tlsDisableCertificateRevocationCheck``: True disables OCSP and ``tlsCRLFile``.
 
     *Authentication:*
 
-    - ``username`` \*, ``password`` \*: in a URI, they stand before the host.
-    - ``authSource``: the database that has the user; that of the URI or ``"admin"`` by default.
-    - ``authMechanism``, ``authMechanismProperties``: which proof to give; with a user name, the server names a SCRAM by
-      default.
-    - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, to encrypt fields and
-      decrypt them.
+    - ``username`` \*, ``password`` \*: in a URI, these precede the host.
+    - ``authSource``: the database of the user; the URI's database or ``"admin"`` by default.
+    - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism; for a user name, the default is a
+      SCRAM mechanism negotiated with the server.
+    - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, for automatic encryption
+      and decryption of fields.
 
     *Retries:*
 
-    - ``retryReads``, ``retryWrites``: whether anything is tried again; True by default.
-    - ``maxAdaptiveRetries``: how often an operation is tried again on an overloaded server; 5 by default.
-    - ``baseBackoffMS``: the longest wait before the first of these; 100 by default.
-    - ``enableOverloadRetargeting``: whether they pass over an overloaded member of a replica set; False by default.
+    - ``retryReads``, ``retryWrites``: True (the default) retries operations.
+    - ``maxAdaptiveRetries``: the maximum number of retries of an operation on an overloaded server; 5 by default.
+    - ``baseBackoffMS``: the maximum backoff before the first overload retry; 100 by default.
+    - ``enableOverloadRetargeting``: True lets a retry avoid an overloaded replica set member; False by default.
 
     *Reads and writes:*
 
-    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: which servers reads go to; ``"primary"`` by
-      default.
-    - ``read_preference`` \*: the same as an object (:mod:`gmongo.read_preferences`).
-    - ``readConcernLevel``: which isolation reads ask for; the server's default.
+    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: the servers that reads run on; ``"primary"``
+      by default.
+    - ``read_preference`` \*: the read preference as an object (:mod:`gmongo.read_preferences`).
+    - ``readConcernLevel``: the isolation level of reads; the server's default if absent.
     - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: see :class:`~gmongo.write_concern.WriteConcern`.
 
     *Observation:*
 
-    - ``tracing`` \*: a mapping for the traces of OpenTelemetry, with ``enabled`` (False by default, or as the
-      environment variable ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED`` says), ``query_text_max_length`` (how many
-      characters of a command are shown; 0, none, by default) and ``tracer_provider`` (the global one by default).
-    - ``metrics`` \*: whether there are metrics of OpenTelemetry, False by default; or a mapping with ``enabled`` and
+    - ``tracing`` \*: a mapping of OpenTelemetry trace options: ``enabled`` (by default the environment variable
+      ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or False), ``query_text_max_length`` (the number of shown
+      characters of a command; 0 by default) and ``tracer_provider`` (the global provider by default).
+    - ``metrics`` \*: True enables OpenTelemetry metrics, False by default; or a mapping with ``enabled`` and
       ``meter_provider``.
-    - ``slow_operation_ms`` \*: an operation that takes this long is logged, with where the time went; None by default.
+    - ``slow_operation_ms`` \*: the duration from which an operation is logged, with its phases; None by default.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
-    - ``uuidRepresentation``: how UUIDs are stored; ``"unspecified"`` by default, which refuses to encode them.
+    - ``uuidRepresentation``: the encoding of UUIDs; ``"unspecified"`` (the default) rejects them.
     - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
-    - ``datetime_conversion``: how datetimes are decoded; ``"DATETIME"`` by default.
-    - ``tzinfo`` \*: the time zone of datetimes, with ``tz_aware``; UTC by default.
+    - ``datetime_conversion``: the decoding of datetimes; ``"DATETIME"`` by default.
+    - ``tzinfo`` \*: the time zone of decoded datetimes, with ``tz_aware``; UTC by default.
 
-    Specification: URI Options; Connection String; the pool's: Connection Monitoring and Pooling, "Connection Pool
+    Specification: URI Options; Connection String; for the pool: Connection Monitoring and Pooling, "Connection Pool
     Options".
 
     :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://`` URI,
-        or a list of these. None is ``localhost``.
-    :param port: of hosts given without one; None is 27017.
-    :param document_class: the class of documents that queries return; None is ``dict``.
-    :param tz_aware: whether datetimes are aware of their time zone (UTC, or `tzinfo`); False by default.
-    :param connect: True (the default) looks for servers at once, False with the first operation. With ``mongodb+srv``,
-        True queries DNS in the constructor. False has the first operation query DNS, within
-        ``serverSelectionTimeoutMS`` and ``timeoutMS``; if the query fails, the next operation queries again.
-    :param type_registry: how types of the application's are encoded and decoded; None knows no others than ``bson``.
+        or a list of these. None (the default) is ``localhost``.
+    :param port: the port of hosts without a port; None (the default) is 27017.
+    :param document_class: the class of returned documents; None (the default) is ``dict``.
+    :param tz_aware: True returns datetimes with a time zone (UTC, or `tzinfo`); False by default.
+    :param connect: True (the default) starts to monitor the servers now, False with the first operation. With
+        ``mongodb+srv``, True queries DNS in the constructor. False queries DNS in the first operation, within
+        ``serverSelectionTimeoutMS`` and ``timeoutMS``. If the query fails, the next operation repeats it.
+    :param type_registry: the encoders and decoders of custom types; None (the default) means no custom types.
     :param kwargs: the options above.
-    :raises ConfigurationError: an option is unknown, out of range, or contradicts another; the message names it. Or DNS
-        failed for a ``mongodb+srv`` URI.
-    :raises InvalidURI: the URI could not be parsed.
+    :raises ConfigurationError: an option is unknown, out of range, or contradicts another option; the message names the
+        option. Or a DNS query for a ``mongodb+srv`` URI failed.
+    :raises InvalidURI: the URI is malformed.
     :raises TypeError: an argument has the wrong type.
     """
 
@@ -233,13 +233,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         chosen = self._options
         codec_options = chosen.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
-            codec_options = DEFAULT_CODEC_OPTIONS  # the very object, which is quickly recognised
+            codec_options = DEFAULT_CODEC_OPTIONS  # the identical object: a comparison by identity is fast
         super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
         observers = observers_of(chosen.telemetry())
         self._topology = Topology(chosen.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
         if chosen.auto_encryption_opts is not None:
-            # It brings libmongocrypt with it, which other clients need not load.
+            # Import late: the module loads libmongocrypt, which other clients do not need.
             from gmongo._encryption.automatic import Encrypter
 
             construction = {"host": host, "port": port, **keywords}
@@ -251,7 +251,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             self._topology.open()
 
     def _make_executor(self, chosen: ClientOptions, observers: Observers | None) -> Executor:
-        """The executor that the options ask for: what a client does not use is not on the way of its operations."""
+        """Create the executor; its class includes encryption and telemetry only if the options enable them."""
         kind: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.executor import EncryptingExecutor
@@ -313,20 +313,20 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """A database, with options of its own.
+        """Return a database with the given options.
 
             >>> client.get_database("shop", read_preference=ReadPreference.NEAREST).name
             'shop'
 
-        :param name: its name; None takes that of the URI.
-        :param codec_options: how documents are encoded and decoded; None takes the client's, here and below.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the client's
+        :param name: the name; None uses the URI's database.
+        :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the client's
             ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-        :raises ConfigurationError: there is neither a name nor a database in the URI.
-        :raises InvalidName: no database can have that name.
+        :raises ConfigurationError: `name` is None and the URI has no database.
+        :raises InvalidName: the name is not allowed for a database.
         """
         if name is None:
             name = self._default_database_name(None)
@@ -375,17 +375,17 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """The database that the URI names.
+        """Return the database that the URI names.
 
-        :param default: a name to take if the URI has none; None is an error then.
-        :param codec_options: how documents are encoded and decoded; None takes the client's, here and below.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the client's
+        :param default: the name if the URI has no database; None by default.
+        :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the client's
             ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-        :raises ConfigurationError: neither is there.
-        :raises InvalidName: no database can have that name.
+        :raises ConfigurationError: the URI has no database and `default` is None.
+        :raises InvalidName: the name is not allowed for a database.
         """
         name = self._default_database_name(default)
         return Database(self, name, codec_options, read_preference, write_concern, read_concern, timeout_ms)
@@ -409,12 +409,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     def list_databases(
         self, session: ClientSession | None = None, comment: Value = None, **kwargs: object
     ) -> CommandCursor[DocumentDict]:
-        """A cursor over descriptions of the databases.
+        """Return a cursor over descriptions of the databases.
 
         Specification: Enumerating Databases.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``filter``, ``nameOnly`` and ``authorizedDatabases``.
         :returns: a cursor over documents with ``name``, ``sizeOnDisk`` and ``empty``.
         """
@@ -426,26 +426,26 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Value = None) -> list[str]:
-        """The names of the databases.
+        """Return the names of the databases.
 
         Specification: Enumerating Databases.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: a list, in no order.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: an unordered list.
         """
         return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
         self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Value = None
     ) -> None:
-        """Drop a database with its collections. That it does not exist is no error.
+        """Drop a database with its collections. Do nothing if the database does not exist.
 
-        :param name_or_database: its name, or the database.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param name_or_database: the name, or a :class:`~gmongo.database.Database`.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :raises TypeError: `name_or_database` is neither a name nor a database.
-        :raises InvalidName: no database can have that name.
+        :raises InvalidName: the name is not allowed for a database.
         """
         database = name_or_database if isinstance(name_or_database, Database) else self[name_or_database]
         command: DocumentDict = {"dropDatabase": 1}
@@ -454,10 +454,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
 
     def _context_in(self, database: str, write_concern: WriteConcern) -> OperationContext:
-        """The context of writes of the client in a database."""
+        """Return the context of the client's writes in a database."""
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
-    # Several collections at a time
+    # Client bulk write
 
     def bulk_write(
         self,
@@ -470,8 +470,8 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         let: Document | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
-        """Run many writes on any collections (MongoDB 8.0), in as few messages as they fit in. Other greenlets run
-        while they are encoded::
+        """Run many writes on any collections (MongoDB 8.0), in as few messages as possible. Other greenlets run while
+        the client encodes the writes::
 
             client.bulk_write(
                 [
@@ -485,22 +485,21 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :param models: a list of :class:`~gmongo.operations.InsertOne`, :class:`~gmongo.operations.UpdateOne`,
             :class:`~gmongo.operations.UpdateMany`, :class:`~gmongo.operations.ReplaceOne`,
             :class:`~gmongo.operations.DeleteOne` and :class:`~gmongo.operations.DeleteMany`, each with its `namespace`.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param ordered: True (the default) runs one after the other and stops at the first error; False runs them all,
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
             in any order. Unacknowledged writes (``w=0``) need False.
-        :param verbose_results: True returns the result of each write, and not only the counts; not for unacknowledged
-            writes.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param write_concern: which acknowledgement the writes wait for; None takes the client's.
-        :raises ClientBulkWriteException: some writes failed; it says which, and what was done.
-        :raises InvalidOperation: there are no models, one has no namespace, the server is older than MongoDB 8.0, or
+        :param verbose_results: True returns the result of each write; False (the default) returns only the counts.
+            Unacknowledged writes need False.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param write_concern: the acknowledgement that the writes wait for; None uses the client's write concern.
+        :raises ClientBulkWriteException: some writes failed; the exception has the errors and the partial result.
+        :raises InvalidOperation: `models` is empty, a model has no namespace, the server is older than MongoDB 8.0, or
             the client has ``auto_encryption_opts``.
-        :raises DocumentTooLarge: a write does not fit into a message.
-        :raises TypeError: a model is none, or an argument has the wrong type.
+        :raises DocumentTooLarge: a write exceeds the maximum message size.
+        :raises TypeError: an element is not a write model, or an argument has the wrong type.
         """
         if self._encrypter is not None:
             raise InvalidOperation("MongoClient.bulk_write does not currently support automatic encryption")
@@ -535,7 +534,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         snapshot: bool | None = False,
         default_timeout_ms: float | None = None,
     ) -> ClientSession:
-        """A session, to be used in a ``with``, by one greenlet at a time::
+        """Start a session, for use in a ``with`` statement, by one greenlet at a time::
 
             with client.start_session() as session, session.start_transaction():
                 orders.insert_one(order, session=session)
@@ -543,33 +542,33 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
         Specification: Driver Sessions; Causal Consistency; Snapshot Reads.
 
-        :param causal_consistency: whether reads see what the session has written and read before; None is True, but
-            False with `snapshot`.
-        :param default_transaction_options: for transactions that are started without options; None takes the client's.
-        :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
+        :param causal_consistency: True lets reads see earlier operations of the session; None (the default) is True,
+            but False with `snapshot`.
+        :param default_transaction_options: the default options of transactions; None uses the client's options.
+        :param snapshot: True lets all reads see the data of the time of the first read (MongoDB 5.0); False by default.
         :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session,
-            in milliseconds; 0 is without limit, None takes the client's ``timeoutMS``. Operations in the session have
+            in milliseconds; 0 means no limit, None uses the client's ``timeoutMS``. Operations in the session have
             the limits of their collections.
-        :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
-        :raises TypeError: `default_transaction_options` are no :class:`~gmongo.client_session.TransactionOptions`.
+        :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
+        :raises TypeError: `default_transaction_options` is not a :class:`~gmongo.client_session.TransactionOptions`.
         """
         options = SessionOptions(causal_consistency, default_transaction_options, snapshot, default_timeout_ms)
         self._topology.open()
         return ClientSession(self, self._executor.sessions.acquire(), options)
 
-    # What is known of the deployment
+    # Topology and statistics
 
     @property
     def topology_description(self) -> TopologyDescription:
-        """What the client knows of the deployment now: nothing before its first use, and after it was closed."""
+        """The current topology description; empty before the first use and after the client was closed."""
         return self._topology.description
 
     @property
     def address(self) -> Address | None:
-        """The server's address as host and port, for a standalone, a mongos or the primary; waits for it.
+        """The address of the standalone, the mongos or the primary, as host and port; waits for the server.
 
-        :raises InvalidOperation: there are several mongos.
-        :raises ServerSelectionTimeoutError: there is no such server within ``serverSelectionTimeoutMS``.
+        :raises InvalidOperation: the cluster has several mongos.
+        :raises ServerSelectionTimeoutError: no such server was found within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "address")
         kind = self._topology.description.topology_type
@@ -579,18 +578,17 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def primary(self) -> Address | None:
-        """The primary's address, if the deployment is a replica set and it is known now."""
-        found = self._addresses_of(SERVER_TYPE.RSPrimary)
-        return next(iter(found), None)
+        """The current primary's address as host and port, or None if no primary of a replica set is known."""
+        return next(iter(self._addresses_of(SERVER_TYPE.RSPrimary)), None)
 
     @property
     def secondaries(self) -> set[Address]:
-        """The secondaries' addresses, as far as they are known now."""
+        """The addresses of the currently known secondaries."""
         return self._addresses_of(SERVER_TYPE.RSSecondary)
 
     @property
     def arbiters(self) -> set[Address]:
-        """The arbiters' addresses, as far as they are known now."""
+        """The addresses of the currently known arbiters."""
         return self._addresses_of(SERVER_TYPE.RSArbiter)
 
     def _addresses_of(self, server_type: int) -> set[Address]:
@@ -602,16 +600,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def nodes(self) -> frozenset[Address]:
-        """The addresses of all servers known now; none before the first use of the client, and after it was closed."""
+        """The addresses of the currently known servers; empty before the first use and after the client was closed."""
         if self._topology.closed:
             return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
 
     @property
     def is_primary(self) -> bool:
-        """Whether the server takes writes; waits for one.
+        """True if the server accepts writes; waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: there is none within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "is_primary")
         description = self._topology.description.get(server.address)
@@ -619,9 +617,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def is_mongos(self) -> bool:
-        """Whether the server is a mongos; waits for one.
+        """True if the server is a mongos; waits for a writable server.
 
-        :raises ServerSelectionTimeoutError: there is none within ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
         """
         server = self._topology.select_server(WRITABLE, "is_mongos")
         description = self._topology.description.get(server.address)
@@ -629,13 +627,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def options(self) -> ClientOptions:
-        """The client's options, with their defaults."""
+        """The client's options, including defaults."""
         return self._options
 
     def append_metadata(self, driver_info: DriverInfo) -> None:
-        """Add the name of a library that wraps the driver to what new connections say to the server of the client.
+        """Add a wrapping library to the metadata that new connections send in the handshake.
 
-        What was added before stays, and the same information is added only once.
+        Earlier additions remain. The client adds equal metadata only once.
 
         Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
@@ -653,58 +651,58 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         metadata.update(self._options.metadata())
 
     def server_info(self, session: ClientSession | None = None) -> DocumentDict:
-        """What the server says of its build: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
+        """Return the server's build information: the reply to ``buildInfo``, such as ``{"version": "8.0.4", …}``.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
+        :param session: the session of the operation; None (the default) uses an implicit session.
         """
         return self.admin.command("buildinfo", read_preference=PrimaryPreferred(), session=session)
 
     def pool_stats(self) -> list[DocumentDict]:
-        """The state of the connection pools now: one mapping for each server, with these keys.
+        """Return the state of the connection pools: one mapping for each server, with these keys.
 
-        - ``address``: of the server.
-        - ``state``: ``"paused"`` (nothing is handed out until the server is known to be there), ``"ready"`` or
+        - ``address``: the server's address.
+        - ``state``: ``"paused"`` (no connections are checked out until the server is available), ``"ready"`` or
           ``"closed"``.
-        - ``generation``: how often the pool was cleared.
-        - ``total``, ``available``, ``pending``, ``in_use``, ``draining``: how many connections there are, and how many
-          of them are free, being established, checked out, and waiting for a late reply (``drainLateReplies``).
-        - ``in_use_by``: the last one by purpose.
-        - ``held``: what holds connections, the longest holder first; each a mapping with ``connection`` (its number),
-          ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
-        - ``waiting``: how many greenlets wait for a connection.
-        - ``oldest_wait``: for how long the first of them has waited, in seconds, or None.
+        - ``generation``: the pool generation: how often the pool was cleared.
+        - ``total``: the number of connections. ``available``, ``pending``, ``in_use`` and ``draining``: the number of
+          connections that are idle, being established, checked out, and waiting for a late reply.
+        - ``in_use_by``: the number of checked-out connections by purpose.
+        - ``held``: the checked-out connections, the longest-held first; each a mapping with ``connection`` (its
+          number), ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
+        - ``waiting``: the number of greenlets in the wait queue.
+        - ``oldest_wait``: how long the first greenlet of the queue has waited, in seconds, or None.
 
-        Nothing is sent. Counts of the specification: Connection Monitoring and Pooling, "Connection Pool".
+        This method sends nothing. Specification: Connection Monitoring and Pooling, "Connection Pool".
         """
         return [pool.stats() for pool in self._topology.pools()]
 
     def retry_stats(self) -> dict[str, float]:
-        """What the client has done about overloaded servers since it was made, as a mapping with these keys.
+        """Return statistics of overload retries since the client was created, as a mapping with these keys.
 
-        - ``tokens``: what is left for retries, of 1000.
-        - ``retries``: how many there were.
-        - ``slept``: for how long they waited, in seconds.
+        - ``tokens``: the tokens left for retries, of 1000.
+        - ``retries``: the number of retries.
+        - ``slept``: the total backoff, in seconds.
         - ``exhausted``: how often an operation failed because no token was left.
 
-        Nothing is sent. Specification: Client Backpressure.
+        This method sends nothing. Specification: Client Backpressure.
         """
         return self._executor.overload.stats()
 
-    # Life
+    # Lifetime
 
     def close(self) -> None:
         """End sessions and cursors on the server, stop all greenlets, and close all connections.
 
-        The client cannot be used any more. A client that is only dropped ends its greenlets and connections
-        by itself, and sends nothing.
+        The client cannot be used afterwards. A client without references ends its greenlets and connections by
+        itself, and sends nothing.
 
-        Operations of other greenlets that are in progress have ten more seconds; then they end with
-        :class:`~gmongo.errors.AutoReconnect`, or :class:`~gmongo.errors.InvalidOperation` if they retry.
-        While the interpreter ends, this does nothing.
+        Operations in progress in other greenlets continue for up to ten seconds. Then they raise
+        :class:`~gmongo.errors.AutoReconnect`, or :class:`~gmongo.errors.InvalidOperation` when they retry.
+        During interpreter shutdown, this method does nothing.
 
-        :raises InvalidOperation: the client belongs to another native thread, whose greenlets it cannot end.
+        :raises InvalidOperation: the client belongs to another native thread, whose greenlets this thread cannot end.
         """
-        # While the interpreter ends, no greenlet can run, and the process closes the sockets.
+        # During interpreter shutdown no greenlet can run, and the process closes the sockets.
         if self._topology.closed or sys.is_finalizing():
             return
         self._topology.check_thread()
@@ -716,7 +714,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
-            pass  # the server ends them by itself after a while
+            pass  # the server expires them later
         finally:
             self._reaper.stop_reading()
             self._topology.close()
@@ -732,7 +730,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self.close()
 
     def __next__(self) -> NoReturn:
-        """Not possible: :meth:`list_databases` makes what can be iterated over.
+        """Raise TypeError: a client is not iterable. Use :meth:`list_databases`.
 
         :raises TypeError: always.
         """
@@ -742,13 +740,13 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     __iter__ = None
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("cannot pickle a MongoClient; make one in each process")
+        raise TypeError("cannot pickle a MongoClient; create a client in each process")
 
     def __copy__(self) -> MongoClient[DocumentType]:
-        return self  # one client with one pool, which one close() ends
+        return self  # copies share one pool, which one close() ends
 
     def eq_props(self) -> tuple[object, ...]:
-        """What makes two clients equal: that they are for the same deployment."""
+        """Return the identity of the deployment: two clients with equal values are equal."""
         return self._options.identity
 
     def __eq__(self, other: object) -> bool:
@@ -776,20 +774,20 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
 
 class _SilentClient(MongoClient[Value]):
-    """A client of the driver's own for what is sent in plaintext: nothing of it is logged, published, traced, measured
-    or shown, whatever is registered for all clients or asked for by the environment.
+    """Internal client for plaintext commands of automatic encryption. Its commands are never logged, published, traced,
+    measured or shown, regardless of global listeners and the environment.
     """
 
     _is_silent = True
 
 
 def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:
-    """Whether two libraries name themselves alike; an empty field is one that is not there."""
+    """Return True if two libraries have equal names; None and an empty field are equal."""
     return all((mine or None) == (yours or None) for mine, yours in zip(one, other, strict=True))
 
 
 def _shown(name: str, value: object) -> str:
-    """An option as it is given: times are kept in seconds, and most are given in milliseconds."""
+    """Return the repr of an option; times are stored in seconds, and most are shown in milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):
