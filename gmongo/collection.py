@@ -1,4 +1,4 @@
-"""A collection of a database."""
+"""Collection, the API of operations on one collection."""
 
 from __future__ import annotations
 
@@ -70,52 +70,52 @@ _Filter = Document
 _CollationIn: TypeAlias = Document | Collation | None
 _ORDERED = {"ordered": True}
 _EVERYTHING: Document = {}
-# What find_one is given if it is given a filter only.
+# The default options of find_one(), which allow a shortcut.
 _NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
 _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
-# The order of an index's keys is part of it, and people have relied on these being SON.
+# Index keys have an order; existing programs expect SON here.
 _IN_ORDER: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
 class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]], Generic[DocumentType]):
     """A collection, by attribute or item of a database: ``database.orders``, ``database["orders"]``.
 
-    Nothing is sent to make one. A name with a dot is that of another collection: ``database.orders.archive`` is
+    Creating a Collection sends nothing. A dot in a name forms another collection: ``database.orders.archive`` is
     ``database["orders.archive"]``.
 
-    A `session` runs one operation at a time. An operation without one takes a session of its own, which the server
-    needs in order to recognise a second try. A `comment` is any value that BSON can hold; the server shows it in its
-    log, its profiler and ``currentOp`` (MongoDB 4.4; before that, strings only, and not with every command).
+    A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
+    server recognise a retry. A `comment` is any BSON value; the server shows it in its log, its profiler and
+    ``currentOp`` (MongoDB 4.4; older servers accept only strings, and not with every command).
 
-    Each operation may raise these, and what its own documentation names:
+    Each operation may raise these exceptions, and the exceptions in its own documentation:
 
-    - :class:`~gmongo.errors.ServerSelectionTimeoutError`: no suitable server was found within
+    - :class:`~gmongo.errors.ServerSelectionTimeoutError`: server selection found no suitable server within
       ``serverSelectionTimeoutMS`` (30 seconds by default).
-    - :class:`~gmongo.errors.WaitQueueTimeoutError`: no connection became free within ``waitQueueTimeoutMS``.
-    - :class:`~gmongo.errors.AutoReconnect` and its kinds: the network failed or the primary changed, and so did the
-      retry, if the operation is one that may be tried again (``docs/retries.md``).
-    - :class:`~gmongo.errors.OperationFailure` and its kinds: the server replied with an error.
+    - :class:`~gmongo.errors.WaitQueueTimeoutError`: no connection became available within ``waitQueueTimeoutMS``.
+    - :class:`~gmongo.errors.AutoReconnect` and its subclasses: the network failed or the primary changed. The retry of
+      a retryable operation failed, too (``docs/retries.md``).
+    - :class:`~gmongo.errors.OperationFailure` and its subclasses: the server replied with an error.
     - :class:`~gmongo.errors.InvalidOperation`: the client is closed, belongs to another native thread, or the session
-      cannot be used.
-    - :class:`TypeError` or :class:`ValueError`: an argument is wrong. Nothing was sent.
+      is not usable.
+    - :class:`TypeError` or :class:`ValueError`: an argument is invalid. The driver sent nothing.
 
     Specification: CRUD API.
 
-    :param database: the database that it is part of; another library's, as for :class:`~gmongo.database.Database`.
-    :param name: its name.
-    :param create: True creates it now, as :meth:`Database.create_collection
-        <gmongo.database.Database.create_collection>` does without looking first; False by default.
-    :param codec_options: how documents are encoded and decoded; None takes the database's, here and in the next three.
-    :param read_preference: which servers reads go to.
-    :param write_concern: which acknowledgement writes wait for.
-    :param read_concern: which isolation reads ask for.
-    :param session: the session in which it is created.
-    :param timeout_ms: the limit of each of its operations as a whole, in milliseconds; 0 is without limit, None takes
-        the database's. :func:`gmongo.timeout` overrides it.
-    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any of them creates it now.
-    :raises TypeError: the database is none, the name is not a string, or an option has the wrong type.
-    :raises InvalidName: no collection can have that name.
-    :raises OperationFailure: the server could not create it.
+    :param database: the database of the collection, or that of another library, as for
+        :class:`~gmongo.database.Database`.
+    :param name: the name.
+    :param create: True creates the collection now, without a check for an existing collection; False by default.
+    :param codec_options: the options to encode and decode documents; None uses the database's, here and in the next 3.
+    :param read_preference: the servers that reads run on.
+    :param write_concern: the acknowledgement that writes wait for.
+    :param read_concern: the isolation level of reads.
+    :param session: the session of the ``create`` command; None by default.
+    :param timeout_ms: the time limit of each operation as a whole, in milliseconds; 0 means no limit, None uses the
+        database's limit. :func:`gmongo.timeout` overrides it.
+    :param kwargs: fields of the ``create`` command, such as ``capped=True, size=1000000``. Any field implies `create`.
+    :raises TypeError: `database` is not a database, the name is not a string, or an option has the wrong type.
+    :raises InvalidName: the name is not allowed for a collection.
+    :raises OperationFailure: the server could not create the collection.
     """
 
     _changes: type[CollectionChangeStream[DocumentType]] = CollectionChangeStream
@@ -149,7 +149,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             name,
             self._codec_options,
             self._read_preference,
-            # Commands carry these only when they say something.
+            # Omit empty documents from commands.
             self._read_concern.document or None,
             self._write_concern.document or None,
         )
@@ -171,17 +171,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     @property
     def database(self) -> Database[DocumentType]:
-        """The database that it is part of."""
+        """The database of the collection."""
         return self._database
 
     @property
     def name(self) -> str:
-        """Its name, such as ``"orders"``."""
+        """The name of the collection, such as ``"orders"``."""
         return self._name
 
     @property
     def full_name(self) -> str:
-        """Its name with that of the database, such as ``"shop.orders"``."""
+        """The name with the database's name, such as ``"shop.orders"``."""
         return f"{self._database_name}.{self._name}"
 
     @overload
@@ -212,17 +212,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """The same collection with other options::
+        """Return the same collection with other options::
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
-        :param codec_options: how documents are encoded and decoded; None keeps this collection's, here and below.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None keeps this
+        :param codec_options: the options to encode and decode documents; None keeps this collection's, here and below.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None keeps this
             collection's. :func:`gmongo.timeout` overrides it.
-        :returns: another object; this one stays as it is.
+        :returns: a new collection object; this object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
         chosen = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
@@ -257,18 +257,18 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Specification: CRUD API, "Write".
 
-        :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. One without ``_id`` is given an
-            :class:`~bson.objectid.ObjectId`, which is added to the mapping itself; a raw document is sent as it is.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param document: a mapping or a :class:`~bson.raw_bson.RawBSONDocument`. The driver adds an
+            :class:`~bson.objectid.ObjectId` to a mapping without ``_id``, but never changes a raw document.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: the ``_id``, in :attr:`InsertOneResult.inserted_id <gmongo.results.InsertOneResult.inserted_id>`.
         :raises TypeError: `document` is not a mapping.
-        :raises DuplicateKeyError: another document has the same value in a unique index, perhaps the same ``_id``.
-        :raises WriteError: the server refused the document, for example because it is not valid.
-        :raises WriteConcernError: the document was inserted, but its acknowledgement failed.
-        :raises DocumentTooLarge: the document is larger than the server takes (16 MB).
+        :raises DuplicateKeyError: another document has the same ``_id``, or the same value in another unique index.
+        :raises WriteError: the server rejected the document, for example because its validation failed.
+        :raises WriteConcernError: the server inserted the document, but could not satisfy the write concern.
+        :raises DocumentTooLarge: the document exceeds the server's maximum size (16 MB).
         """
         check_is_mapping("document", document)
         inserted_id = ensure_id(document)
@@ -286,26 +286,26 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         session: ClientSession | None = None,
         comment: Value = None,
     ) -> InsertManyResult:
-        """Insert documents, in as few messages as they fit in. Other greenlets run while they are encoded.
+        """Insert documents, in as few messages as possible. Other greenlets run while the driver encodes them.
 
             >>> notes.insert_many([{"_id": 2}, {"_id": 3}]).inserted_ids
             [2, 3]
 
         Specification: CRUD API, "Write".
 
-        :param documents: a non-empty list, or any other iterable, of what :meth:`insert_one` takes.
-        :param ordered: True (the default) inserts one after the other and stops at the first error; False tries them
-            all, in any order.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: the ``_id`` of each, in their order.
-        :raises TypeError: `documents` is no iterable of mappings, or an empty list.
-        :raises InvalidOperation: an iterable has ended without a document.
-        :raises BulkWriteError: some could not be inserted; its `details` say which, by index, and how many were.
-        :raises DocumentTooLarge: the only document is larger than the server takes. Among others it is one of the
-            errors of a :class:`BulkWriteError`.
+        :param documents: a non-empty list, or another iterable, of documents that :meth:`insert_one` accepts.
+        :param ordered: True (the default) inserts in order and stops at the first error; False attempts all documents,
+            in any order.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: the ``_id`` of each document, in the order of the documents.
+        :raises TypeError: `documents` is not an iterable of mappings, or is an empty list.
+        :raises InvalidOperation: the iterable has no documents.
+        :raises BulkWriteError: some inserts failed; its `details` contain their errors and the number of inserts.
+        :raises DocumentTooLarge: the only document exceeds the server's maximum size. With several documents, a
+            :class:`BulkWriteError` contains this error.
         """
         if isinstance(documents, Mapping) or not isinstance(documents, Iterable) or not documents:
             raise TypeError("documents must be a non-empty list")
@@ -313,7 +313,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         for document in with_checkpoints(documents):
             check_is_mapping("document", document)
             inserted_id = ensure_id(document)
-            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # a raw one is not decoded for it
+            if inserted_id is not None or not isinstance(document, RawBSONDocument):  # do not decode raw documents
                 ids.append(inserted_id)
             elements.append(document)
         if not elements:
@@ -324,7 +324,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return InsertManyResult(ids, acknowledged)
 
     def _in_transaction(self, session: ClientSession | None) -> bool:
-        """Whether a write is in a transaction, where all are acknowledged: the one write concern comes with the end."""
+        """Return True if a write is in a transaction, whose writes are always acknowledged."""
         return in_transaction(self._executor, session)
 
     # Updating
@@ -343,38 +343,37 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         sort: KeyOrList | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Change the first document that matches.
+        """Update the first document that matches.
 
             >>> result = notes.update_one({"_id": 5}, {"$set": {"title": "changed"}})
             >>> result.matched_count, result.modified_count
             (1, 1)
 
-        Specification: CRUD API, "Write"; what begins with an operator: "Update vs. Replace Validation".
+        Specification: CRUD API, "Write"; for update operators: "Update vs. Replace Validation".
 
         :param filter: a query; ``{}`` matches every document.
         :param update: operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if none matches, made of the filter's equalities and the update; False by
-            default.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
-            match the one on ``name``. None is without.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
-            server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
-            (MongoDB 8.0). None takes whichever the server finds first.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :param upsert: True inserts a document, built from the filter's equalities and the update, if no document
+            matches; False by default.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
+            match the condition on ``name``. None by default.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
+            default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB
+            8.0). None (the default) uses the server's order.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would give two documents the same value in a unique index.
-        :raises WriteError: the server refused the change, for example because the document would not be valid.
-        :raises WriteConcernError: the change was made, but its acknowledgement failed.
+        :raises DuplicateKeyError: the change would violate a unique index.
+        :raises WriteError: the server rejected the update, for example because the validation of the document failed.
+        :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
         options = (upsert, collation, hint, array_filters, sort)
@@ -394,34 +393,32 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Change all documents that match. This is not tried again after a lost connection, as the server could not
-        distinguish it from a repetition.
+        """Update all documents that match. The driver never retries this operation, as an update of many documents is
+        not a retryable write.
 
-        Specification: CRUD API, "Write"; what begins with an operator: "Update vs. Replace Validation".
+        Specification: CRUD API, "Write"; for update operators: "Update vs. Replace Validation".
 
         :param filter: a query; ``{}`` matches every document.
         :param update: operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
-        :param upsert: True inserts a document if none matches, made of the filter's equalities and the update; False by
-            default.
-        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
-            match the one on ``name``. None is without.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
-            server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :param upsert: True inserts a document, built from the filter's equalities and the update, if no document
+            matches; False by default.
+        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
+            match the condition on ``name``. None by default.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
+            default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would give two documents the same value in a unique index. Documents
-            changed before stay changed.
-        :raises WriteError: the server refused the change of a document. Documents changed before stay changed.
-        :raises WriteConcernError: the changes were made, but their acknowledgement failed.
+        :raises DuplicateKeyError: the change would violate a unique index. Earlier updates remain.
+        :raises WriteError: the server rejected the update of a document. Earlier updates remain.
+        :raises WriteConcernError: the server updated the documents, but could not satisfy the write concern.
         """
         update = checked_update(update)
         options = (upsert, collation, hint, array_filters, None)
@@ -441,31 +438,30 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         sort: KeyOrList | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Replace the first document that matches. Its ``_id`` stays.
+        """Replace the first document that matches, and keep its ``_id``.
 
-        Specification: CRUD API, "Write"; what is no replacement: "Update vs. Replace Validation".
+        Specification: CRUD API, "Write"; for replacements: "Update vs. Replace Validation".
 
         :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. If it has an ``_id``, it must be the same.
+        :param replacement: the new document, without update operators. Its ``_id``, if any, must be unchanged.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
-            server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping
-            (MongoDB 8.0). None takes whichever the server finds first.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: how many documents matched and were changed, and the ``_id`` of one that was inserted.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
+            default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB
+            8.0). None (the default) uses the server's order.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: the numbers of matched and modified documents, and the ``_id`` of an inserted document.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has the same value in a unique index.
-        :raises WriteError: the server refused the replacement, for example because it is not valid.
-        :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
+        :raises WriteError: the server rejected the replacement, for example because its validation failed.
+        :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
         options = (upsert, collation, hint, None, sort)
@@ -497,7 +493,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         acknowledged = self._acknowledged or self._in_transaction(session)
         operation = SingleWrite(self._context, "update", (statement,), fields, acknowledged, acknowledged and not multi)
         reply: DocumentDict = self._executor.run(operation, session)
-        if reply:  # a listener may have been given it, and must not see it change
+        if reply:  # copy: a listener may hold a reference
             reply = {**reply, "updatedExisting": bool(reply.get("n")) and "upserted" not in reply}
         if reply.get("upserted"):
             reply["upserted"] = reply["upserted"][0]["_id"]
@@ -522,18 +518,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
-            None lets the server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: whether one was deleted, as a count.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
+            None (the default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: a result with the count of deleted documents, 0 or 1.
         :raises TypeError: an argument has the wrong type.
-        :raises WriteError: the server refused the deletion.
-        :raises WriteConcernError: the document was deleted, but the acknowledgement failed.
+        :raises WriteError: the server rejected the deletion.
+        :raises WriteConcernError: the server deleted the document, but could not satisfy the write concern.
         """
         return self._delete(1, filter, collation, hint, session, let, comment)
 
@@ -546,24 +541,23 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> DeleteResult:
-        """Delete all documents that match. This is not tried again after a lost connection, as the server could not
-        distinguish it from a repetition. To delete all, :meth:`drop` is faster; it takes the indexes, too.
+        """Delete all documents that match. The driver never retries this operation, as a deletion of many documents is
+        not a retryable write. To delete all documents and indexes, :meth:`drop` is faster.
 
         Specification: CRUD API, "Write".
 
         :param filter: a query; ``{}`` matches every document.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
-            None lets the server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: how many were deleted.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
+            None (the default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: a result with the count of deleted documents.
         :raises TypeError: an argument has the wrong type.
-        :raises WriteError: the server refused the deletion.
-        :raises WriteConcernError: the documents were deleted, but the acknowledgement failed.
+        :raises WriteError: the server rejected the deletion.
+        :raises WriteConcernError: the server deleted the documents, but could not satisfy the write concern.
         """
         return self._delete(0, filter, collation, hint, session, let, comment)
 
@@ -589,7 +583,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         operation = SingleWrite(self._context, "delete", (statement,), fields, acknowledged, retryable)
         return DeleteResult(self._executor.run(operation, session), acknowledged)
 
-    # Writing in bulk
+    # Bulk write
 
     def bulk_write(
         self,
@@ -600,7 +594,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         let: Document | None = None,
     ) -> BulkWriteResult:
-        """Run many writes, in as few messages as they fit in. Other greenlets run while they are encoded.
+        """Run many writes, in as few messages as possible. Other greenlets run while the driver encodes the writes.
 
             >>> from gmongo import DeleteOne, InsertOne, UpdateOne
             >>> writes = [InsertOne({"_id": 4}), UpdateOne({"_id": 4}, {"$set": {"a": 1}}), DeleteOne({"_id": 4})]
@@ -608,8 +602,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> result.inserted_count, result.modified_count, result.deleted_count
             (1, 1, 1)
 
-        :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` writes to several collections at a
-            time.
+        :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>` writes to several collections.
 
         Specification: CRUD API, "Bulk Write Models".
 
@@ -617,18 +610,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             :class:`~gmongo.operations.UpdateOne`, :class:`~gmongo.operations.UpdateMany`,
             :class:`~gmongo.operations.ReplaceOne`, :class:`~gmongo.operations.DeleteOne` and
             :class:`~gmongo.operations.DeleteMany`.
-        :param ordered: True (the default) runs one after the other and stops at the first error; False runs them all,
+        :param ordered: True (the default) runs the writes in order and stops at the first error; False runs all writes,
             in any order.
-        :param bypass_document_validation: True writes what the collection's validator would refuse; None leaves the
-            field out, and the server validates.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :returns: the counts of all, and the ``_id`` of each document that was inserted because none matched.
-        :raises TypeError: `requests` is no list, or an element is no model.
+        :param bypass_document_validation: True disables the collection's document validation; None (the default) omits
+            the field, and the server validates.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :returns: the total counts, and the ``_id`` of each upserted document.
+        :raises TypeError: `requests` is not a list, or an element is not a write model.
         :raises InvalidOperation: `requests` is empty.
-        :raises BulkWriteError: some writes failed; its `details` say which, by index, and what was done.
+        :raises BulkWriteError: some writes failed; its `details` contain the errors, by index, and the counts.
         """
         checked_session(session)
         if not isinstance(requests, list):
@@ -677,7 +669,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> Cursor[DocumentType]:
-        """A cursor over the documents that match. The query is sent when the first document is asked for.
+        """Return a cursor over the documents that match. The first iteration sends the query.
 
             >>> for note in notes.find({"tags": "a"}, sort=[("title", 1)], limit=10):
             ...     print(note["title"])
@@ -685,55 +677,55 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             second
 
         The methods of the cursor set the same options: ``notes.find({"tags": "a"}).sort("title").limit(10)``. Close a
-        cursor that is not read to its end, or use it in a ``with``: it is then ended on the server at once, and not by
-        its time-out.
+        cursor that you do not exhaust, or use it in a ``with`` statement. This closes the cursor on the server at once,
+        before its timeout.
 
         Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None returns all.
-        :param skip: how many documents to leave out at the beginning; 0 by default.
-        :param limit: how many documents to return at most; 0 (the default) is without limit. A negative number is the
-            same without its sign, in a single reply.
-        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
-            session, which ends after thirty, ends it all the same.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
+        :param skip: the number of documents to skip; 0 by default.
+        :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number
+            returns at most its absolute value, in a single batch.
+        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+            The session still expires after 30 minutes, and ends the cursor.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
             collection.
-        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
-            order in which the server finds them.
-        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
-        :param oplog_replay: of no effect since MongoDB 4.4.
-        :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
-            101.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
-            server choose.
-        :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
-            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
-            :func:`gmongo.timeout` limits the whole.
-        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
-            ``(field, value)`` pairs in the order of its keys.
-        :param min: the bound below, which is part of it.
-        :param return_key: True returns the keys of the index rather than the documents.
-        :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
-        :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
-            leaves it to the server.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
+        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the
+            default) uses the server's order.
+        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
+            an error.
+        :param oplog_replay: no effect since MongoDB 4.4; False by default.
+        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
+            first batch).
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+            lets the server choose.
+        :param max_scan: sent unchanged; current servers do not support it. None by default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
+            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only
+            :func:`gmongo.timeout` limits the whole iteration.
+        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
+            the order of the index keys. None by default.
+        :param min: the inclusive lower bound, in the same form as `max`.
+        :param return_key: True returns the index keys instead of the documents.
+        :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
+        :param snapshot: sent unchanged; current servers do not support it. None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
+            the server choose.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
-        :raises InvalidOperation: an exhaust cursor is given a `limit`; or, with the first document, `min` or `max` are
-            given without `hint`.
+        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
+            without `hint`.
         """
         return Cursor(
             self,
@@ -793,8 +785,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> RawBatchCursor:
-        """A cursor over the documents that match, as batches of encoded documents, for programs that decode them
-        in another way (to a table, for instance).
+        """Return a cursor over batches of encoded documents that match, for programs with another decoder (for example
+        to a table).
 
             >>> import bson
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
@@ -803,49 +795,49 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Read".
 
         :param filter: a query; None or ``{}`` matches every document.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None returns all.
-        :param skip: how many documents to leave out at the beginning; 0 by default.
-        :param limit: how many documents to return at most; 0 (the default) is without limit.
-        :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
-            session, which ends after thirty, ends it all the same.
-        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
+        :param skip: the number of documents to skip; 0 by default.
+        :param limit: the maximum number of documents to return; 0 (the default) means no limit.
+        :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default.
+            The session still expires after 30 minutes, and ends the cursor.
+        :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
             collection.
-        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the
-            order in which the server finds them.
-        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
-        :param oplog_replay: of no effect since MongoDB 4.4.
-        :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
-            101.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the
-            server choose.
-        :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
-            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
-            :func:`gmongo.timeout` limits the whole.
-        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
-            ``(field, value)`` pairs in the order of its keys.
-        :param min: the bound below, which is part of it.
-        :param return_key: True returns the keys of the index rather than the documents.
-        :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
-        :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
-            leaves it to the server.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
-        :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
+        :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the
+            default) uses the server's order.
+        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
+            an error.
+        :param oplog_replay: no effect since MongoDB 4.4; False by default.
+        :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the
+            first batch).
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+            lets the server choose.
+        :param max_scan: sent unchanged; current servers do not support it. None by default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
+            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only
+            :func:`gmongo.timeout` limits the whole iteration.
+        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
+            the order of the index keys. None by default.
+        :param min: the inclusive lower bound, in the same form as `max`.
+        :param return_key: True returns the index keys instead of the documents.
+        :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
+        :param snapshot: sent unchanged; current servers do not support it. None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
+            the server choose.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
+        :returns: a cursor whose items are ``bytes``: the concatenated documents of one batch.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
-        :raises InvalidOperation: an exhaust cursor is given a `limit`; or, with the first batch, `min` or `max` are
-            given without `hint`.
+        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
+            without `hint`.
         """
         return RawBatchCursor(
             self,
@@ -902,7 +894,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         allow_disk_use: bool | None = None,
         let: Document | None = None,
     ) -> DocumentType | None:
-        """The first document that matches, or None.
+        """Return the first document that matches, or None.
 
             >>> notes.find_one({"tags": "b"}, ["title"], sort=[("title", -1)])
             {'_id': 6, 'title': 'second'}
@@ -911,41 +903,41 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         Specification: CRUD API, "Read".
 
-        :param filter: a query, or the ``_id`` of the document if it is no mapping. None or ``{}`` matches every
-            document.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
-            ``{"title": 1, "_id": 0}``. None returns all.
-        :param skip: how many documents to leave out at the beginning; 0 by default.
-        :param limit: of no effect: it is 1.
-        :param no_cursor_timeout: of no effect, as no cursor stays open.
-        :param cursor_type: leave it at the default, as no cursor stays open.
-        :param sort: which document is the first: a list of ``(field, direction)``, or a mapping of fields to
-            directions. None takes whichever the server finds first.
-        :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
-        :param oplog_replay: of no effect since MongoDB 4.4.
-        :param batch_size: of no effect, as there is one document at the most.
-        :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document.
-            None takes the collection's own.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes. None lets the
-            server choose.
-        :param max_scan: sent as it is given; servers know it no longer.
-        :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
-            of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
-        :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
-            ``(field, value)`` pairs in the order of its keys.
-        :param min: the bound below, which is part of it.
-        :param return_key: True returns the keys of the index rather than the document.
-        :param show_record_id: True adds the server's internal number to the document, as ``$recordId``.
-        :param snapshot: sent as it is given; servers know it no longer.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
-            leaves it to the server.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
+        :param filter: a query, or the ``_id`` of the document (any value except a mapping). None or ``{}`` matches
+            every document.
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
+            ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
+        :param skip: the number of documents to skip; 0 by default.
+        :param limit: ignored; the limit is always 1.
+        :param no_cursor_timeout: ignored, as no cursor stays open.
+        :param cursor_type: must be the default, as no cursor stays open.
+        :param sort: the order that determines the first match: a list of ``(field, direction)``, or a mapping. None
+            (the default) uses the server's order.
+        :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises
+            an error.
+        :param oplog_replay: no effect since MongoDB 4.4; False by default.
+        :param batch_size: ignored, as the result has at most one document.
+        :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+            default) uses the collection's collation.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts. None (the
+            default) lets the server choose.
+        :param max_scan: sent unchanged; current servers do not support it. None by default.
+        :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
+            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one.
+        :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
+            the order of the index keys. None by default.
+        :param min: the inclusive lower bound, in the same form as `max`.
+        :param return_key: True returns the index keys instead of the document.
+        :param show_record_id: True adds the server's internal record identifier to the document, as ``$recordId``.
+        :param snapshot: sent unchanged; current servers do not support it. None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
+            the server choose.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number is negative that must not be, or `cursor_type` is unknown.
-        :raises InvalidOperation: `min` or `max` are given without `hint`.
+        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises InvalidOperation: `min` or `max` has no `hint`.
         """
         if filter is not None and not isinstance(filter, dict):
             filter = plain(filter) if isinstance(filter, Mapping) else {"_id": filter}
@@ -982,22 +974,21 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
-            returns all.
-        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
-            takes whichever the server finds first.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
-            None lets the server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
+            default) returns all fields.
+        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
+            default) uses the server's order.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
+            None (the default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the document as it was, or None if none matches.
+        :returns: the deleted document, or None if no document matches.
         :raises TypeError: an argument has the wrong type.
-        :raises OperationFailure: the server refused the command.
-        :raises WriteConcernError: the document was deleted, but the acknowledgement failed.
+        :raises OperationFailure: the server rejected the command.
+        :raises WriteConcernError: the server deleted the document, but could not satisfy the write concern.
         """
         fields = {"remove": True, **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -1016,33 +1007,33 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Replace the first document that matches, and return it.
+        """Replace the first document that matches, and return the original or the new document.
 
         Specification: CRUD API, "Find And Modify".
 
         :param filter: a query; ``{}`` matches every document.
-        :param replacement: the new document, without update operators. If it has an ``_id``, it must be the same.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
-            returns all.
-        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
-            takes whichever the server finds first.
+        :param replacement: the new document, without update operators. Its ``_id``, if any, must be unchanged.
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
+            default) returns all fields.
+        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
+            default) uses the server's order.
         :param upsert: True inserts the replacement if no document matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the document as it was,
-            :attr:`ReturnDocument.AFTER` as it is.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
-            None lets the server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
+            :attr:`ReturnDocument.AFTER` the new document.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
+            None (the default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
+        :returns: the document, or None if no document matches. An upsert with :attr:`ReturnDocument.BEFORE` also
+            returns None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `replacement` begins with an update operator.
         :raises DuplicateKeyError: another document has the same value in a unique index.
-        :raises OperationFailure: the server refused the command.
-        :raises WriteConcernError: the document was replaced, but the acknowledgement failed.
+        :raises OperationFailure: the server rejected the command.
+        :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
         fields = {"update": replacement, **_returning(return_document, upsert), **kwargs}
@@ -1063,7 +1054,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> DocumentType | None:
-        """Change the first document that matches, and return it.
+        """Update the first document that matches, and return the original or the new document.
 
             >>> from gmongo import ReturnDocument
             >>> counters.find_one_and_update(
@@ -1075,29 +1066,29 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param filter: a query; ``{}`` matches every document.
         :param update: operators such as ``{"$inc": {"n": 1}}``, or a pipeline as a list of stages.
-        :param projection: which fields to return: a list of names (``_id`` is always added), or a document. None
-            returns all.
-        :param sort: which document is the first, if several match: a list of fields and directions, or a mapping. None
-            takes whichever the server finds first.
-        :param upsert: True inserts a document if none matches; False by default.
-        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the document as it was,
-            :attr:`ReturnDocument.AFTER` as it is.
-        :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that
-            match the one on ``name``. None is without.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 4.4).
-            None lets the server choose.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param projection: the fields to return: a list of names (``_id`` is always added), or a document. None (the
+            default) returns all fields.
+        :param sort: the order that determines the first match: a list of fields and directions, or a mapping. None (the
+            default) uses the server's order.
+        :param upsert: True inserts a document if no document matches; False by default.
+        :param return_document: :attr:`ReturnDocument.BEFORE` (the default) returns the original document,
+            :attr:`ReturnDocument.AFTER` the new document.
+        :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
+            match the condition on ``name``. None by default.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 4.4).
+            None (the default) lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the ``findAndModify`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: the document, or None if none matches (or if it was inserted, with :attr:`ReturnDocument.BEFORE`).
+        :returns: the document, or None if no document matches. An upsert with :attr:`ReturnDocument.BEFORE` also
+            returns None.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `update` is empty, or does not begin with an operator.
-        :raises DuplicateKeyError: the change would give two documents the same value in a unique index.
-        :raises OperationFailure: the server refused the command.
-        :raises WriteConcernError: the document was changed, but the acknowledgement failed.
+        :raises DuplicateKeyError: the change would violate a unique index.
+        :raises OperationFailure: the server rejected the command.
+        :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
         fields = {"update": update, **_returning(return_document, upsert), **kwargs}
@@ -1129,14 +1120,14 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         acknowledged = self._acknowledged or self._in_transaction(session)
         return self._executor.run(FindAndModify(self._context, command, acknowledged), session)
 
-    # Counting and collecting
+    # Count, distinct and aggregate
 
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
-        """Count the documents that match, exactly. It runs an aggregation, so ``$where``, ``$near`` and ``$nearSphere``
-        cannot be in the filter: use ``$expr`` and ``$geoWithin``. :meth:`estimated_document_count` is quicker for the
-        whole collection.
+        """Count the documents that match, exactly. The method runs an aggregation, so the filter cannot contain
+        ``$where``, ``$near`` and ``$nearSphere``: use ``$expr`` and ``$geoWithin``. For a whole collection,
+        :meth:`estimated_document_count` is faster.
 
             >>> notes.count_documents({"tags": "a"})
             2
@@ -1144,13 +1135,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: CRUD API, "Count API Details".
 
         :param filter: a query; ``{}`` matches every document.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param kwargs: ``skip`` and ``limit`` (how many to leave out, and to count at most), ``hint`` (an index, by name
-            or keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the ``aggregate`` command.
-        :returns: the count; 0 for a collection that does not exist.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param kwargs: ``skip`` and ``limit`` (the number of documents to skip, and to count at most), ``hint`` (an
+            index name or its keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the command.
+        :returns: the count; 0 if the collection does not exist.
         :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
-        :raises OperationFailure: the server refused the filter or an option.
+        :raises OperationFailure: the server rejected the filter or an option.
         """
         pipeline: list[DocumentDict] = [{"$match": checked_mapping("filter", filter)}]
         for stage in ("skip", "limit"):
@@ -1173,15 +1164,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
         """Count all documents quickly, from the metadata of the collection. The count may be wrong after a crash of the
-        server, and counts orphaned documents of a sharded cluster.
+        server, and includes orphaned documents in a sharded cluster.
 
         Specification: CRUD API, "Count API Details".
 
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: ``maxTimeMS`` (in milliseconds), and further fields of the ``count`` command.
-        :returns: the count; 0 for a collection that does not exist.
-        :raises ConfigurationError: a session was given, which this command does not take.
-        :raises OperationFailure: the server refused the command.
+        :returns: the count; 0 if the collection does not exist.
+        :raises ConfigurationError: `kwargs` has a session, which this command does not support.
+        :raises OperationFailure: the server rejected the command.
         """
         if "session" in kwargs:
             raise ConfigurationError("estimated_document_count does not support sessions")
@@ -1196,24 +1187,24 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         hint: KeyOrList | None = None,
         **kwargs: Value,
     ) -> list[Value]:
-        """The distinct values of a field among the documents that match. Elements of arrays are values of their own.
+        """Return the distinct values of a field in the documents that match. Array elements are separate values.
 
             >>> sorted(notes.distinct("tags"))
             ['a', 'b']
 
         Specification: CRUD API, "Read".
 
-        :param key: the field, with dots for fields of fields.
+        :param key: the field name, with dots for nested fields.
         :param filter: a query; None or ``{}`` matches every document.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param hint: the index to use: its name, or its keys in any form that :meth:`create_index` takes (MongoDB 7.1).
-            None lets the server choose.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param hint: the index to use: its name, or its keys in a form that :meth:`create_index` accepts (MongoDB 7.1).
+            None (the default) lets the server choose.
         :param kwargs: further fields of the ``distinct`` command, such as ``maxTimeMS`` (in milliseconds) and
             ``collation``.
-        :returns: a list of the values, in no order.
-        :raises TypeError: `key` is no string, or another argument has the wrong type.
-        :raises OperationFailure: the server refused, for example because the values are larger than 16 MB.
+        :returns: an unordered list of the values.
+        :raises TypeError: `key` is not a string, or another argument has the wrong type.
+        :raises OperationFailure: the server rejected the command, for example because the values exceed 16 MB.
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a string, not {short(key)}")
@@ -1243,28 +1234,27 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.aggregate(pipeline).to_list()
             [{'_id': 'a', 'count': 2}, {'_id': 'b', 'count': 1}]
 
-        The command is sent at once, to a server that suits the read preference. A pipeline that ends in ``$out`` or
-        ``$merge`` writes: it goes to a secondary only if all servers are of MongoDB 5.0 or newer, it is never tried
-        again after a lost connection, and the write concern holds for it.
+        The method sends the command at once, to a server that the read preference selects. A pipeline that ends in
+        ``$out`` or ``$merge`` writes. It runs on a secondary only if all servers have MongoDB 5.0 or newer. The driver
+        never retries it, and applies the write concern.
 
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is
-            without.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
-        :param kwargs: ``batchSize`` (how many documents a reply brings), ``maxAwaitTimeMS`` (of a ``$changeStream``, in
-            milliseconds), and further fields of the command: ``allowDiskUse``, ``maxTimeMS`` (in milliseconds),
-            ``collation``, ``hint``, ``bypassDocumentValidation``.
-        :raises TypeError: `pipeline` is no list, or another argument has the wrong type.
-        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``; :meth:`Database.command
-            <gmongo.database.Database.command>` runs what they would say.
-        :raises OperationFailure: the server refused the pipeline.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
+        :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (of a
+            ``$changeStream``, in milliseconds), and further fields of the command: ``allowDiskUse``, ``maxTimeMS`` (in
+            milliseconds), ``collation``, ``hint``, ``bypassDocumentValidation``.
+        :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
+        :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``; use :meth:`Database.command
+            <gmongo.database.Database.command>` instead.
+        :raises OperationFailure: the server rejected the pipeline.
         """
         fields = without_none(kwargs, let=checked_let(let), comment=comment)
         limit = (timeout_ms, timeout_mode)
@@ -1279,22 +1269,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> RawBatchCommandCursor:
-        """Run a pipeline, and return a cursor over its result as batches of encoded documents.
+        """Run a pipeline, and return a cursor over batches of encoded documents.
 
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
-        :param kwargs: what :meth:`aggregate` takes, ``let`` included.
-        :returns: a cursor whose items are ``bytes``: the documents of one reply, one after the other.
-        :raises TypeError: `pipeline` is no list, or another argument has the wrong type.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
+        :param kwargs: the options of :meth:`aggregate`, including ``let``.
+        :returns: a cursor whose items are ``bytes``: the concatenated documents of one batch.
+        :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
-        :raises OperationFailure: the server refused the pipeline.
+        :raises OperationFailure: the server rejected the pipeline.
         """
         fields = without_none(kwargs, comment=comment)
         limit = (timeout_ms, timeout_mode)
@@ -1307,7 +1297,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def create_index(
         self, keys: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> str:
-        """Create an index, if it is not there yet.
+        """Create an index if it does not exist.
 
             >>> notes.create_index([("title", 1), ("tags", -1)], unique=True)
             'title_1_tags_-1'
@@ -1315,18 +1305,19 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: Index Management, "Standard API".
 
         :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping. A direction is
-            :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or a kind of index: :data:`gmongo.TEXT`,
+            :data:`gmongo.ASCENDING`, :data:`gmongo.DESCENDING`, or an index type: :data:`gmongo.TEXT`,
             :data:`gmongo.GEOSPHERE`, :data:`gmongo.GEO2D`, :data:`gmongo.HASHED`.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param kwargs: options of the index: ``name`` (made of the keys by default), ``unique``, ``sparse``, ``hidden``
-            (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``, ``wildcardProjection``
-            and others that the server knows; and of the command: ``maxTimeMS`` (in milliseconds), ``commitQuorum``
-            (MongoDB 4.4).
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param kwargs: options of the index: ``name`` (derived from the keys by default), ``unique``, ``sparse``,
+            ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``,
+            ``wildcardProjection`` and other options of the server; options of the command: ``maxTimeMS`` (in
+            milliseconds), ``commitQuorum`` (MongoDB 4.4).
         :returns: the name of the index.
         :raises TypeError: the keys or the collation have the wrong type.
-        :raises ValueError: there are no keys.
-        :raises OperationFailure: the server refused, for example because there is such an index with other options.
+        :raises ValueError: `keys` is empty.
+        :raises OperationFailure: the server rejected the command, for example because such an index exists with other
+            options.
         """
         extra = {name: kwargs.pop(name) for name in ("maxTimeMS", "commitQuorum") if name in kwargs}
         return self.create_indexes([IndexModel(keys, **kwargs)], session, comment, **extra)[0]
@@ -1338,7 +1329,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """Create indexes, with one command; those that are there already stay.
+        """Create indexes with one command. Existing indexes remain.
 
             >>> from gmongo import IndexModel
             >>> notes.create_indexes([IndexModel("created"), IndexModel("place", sparse=True)])
@@ -1347,13 +1338,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         Specification: Index Management, "Standard API".
 
         :param indexes: a list of :class:`~gmongo.operations.IndexModel`.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds) and ``commitQuorum``
             (MongoDB 4.4).
         :returns: the names of the indexes.
-        :raises TypeError: `indexes` is no list of index models.
-        :raises OperationFailure: the server refused; none of them was created.
+        :raises TypeError: `indexes` is not a list of index models.
+        :raises OperationFailure: the server rejected the command, and created no index.
         """
         if not isinstance(indexes, list) or not all(isinstance(each, IndexModel) for each in indexes):
             raise TypeError(f"indexes must be a list of IndexModel, not {short(indexes)}")
@@ -1364,29 +1355,29 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def drop_index(
         self, index_or_name: KeyOrList, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> None:
-        """Drop an index. That the collection does not exist is no error.
+        """Drop an index. Do nothing if the collection does not exist.
 
         Specification: Index Management, "Standard API".
 
-        :param index_or_name: the name of the index, or its keys as :meth:`create_index` takes them, if it has the name
-            that is made of them.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param index_or_name: the name of the index; or its keys in a form that :meth:`create_index` accepts, if the
+            index has the default name.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :raises TypeError: the keys have the wrong type.
-        :raises OperationFailure: there is no such index, or it is that on ``_id``.
+        :raises OperationFailure: the index does not exist, or is the index on ``_id``.
         """
         self._drop_indexes(indexes.name_of(index_or_name), session, comment, kwargs)
 
     def drop_indexes(self, session: ClientSession | None = None, comment: Value = None, **kwargs: Value) -> None:
-        """Drop all indexes but the one on ``_id``. That the collection does not exist is no error.
+        """Drop all indexes except the index on ``_id``. Do nothing if the collection does not exist.
 
         Specification: Index Management, "Standard API".
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises OperationFailure: the server refused.
+        :raises OperationFailure: the server rejected the command.
         """
         self._drop_indexes("*", session, comment, kwargs)
 
@@ -1405,19 +1396,19 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> CommandCursor[DocumentDict]:
-        """A cursor over the descriptions of the indexes.
+        """Return a cursor over the descriptions of the indexes.
 
             >>> [index["name"] for index in notes.list_indexes()]
             ['_id_']
 
         Specification: Index Management, "Standard API"; Enumerating Indexes.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
         :returns: a cursor over documents with ``name``, ``key`` and the options; empty if the collection does not
             exist.
         """
@@ -1433,17 +1424,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             return CommandCursor._over(self, [], session)
 
     def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
-        """The indexes by name.
+        """Return the indexes by name.
 
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
 
         Specification: Index Management, "Standard API"; Enumerating Indexes.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: a mapping of names to the options; ``key`` is a list of fields and directions. Empty if the collection
-            does not exist.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: a mapping of index names to options; ``key`` is a list of fields and directions. Empty if the
+            collection does not exist.
         """
         return indexes.information(self.list_indexes(session, comment))
 
@@ -1456,18 +1447,18 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> str:
-        """Create an index for Atlas Search. The server builds it after it has replied; :meth:`list_search_indexes`
-        shows when it is ready.
+        """Create an Atlas Search index. The server builds the index after its reply; :meth:`list_search_indexes` shows
+        when the index is ready.
 
         Specification: Index Management, "Search Indexes".
 
         :param model: a :class:`~gmongo.operations.SearchIndexModel`, or a mapping of its parameters.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the name of the index.
-        :raises TypeError: `model` is neither, or has unknown parameters.
-        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
+        :raises TypeError: `model` has another type, or has unknown parameters.
+        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if not isinstance(model, SearchIndexModel):
             model = SearchIndexModel(**model)
@@ -1480,17 +1471,17 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """Create indexes for Atlas Search, with one command.
+        """Create Atlas Search indexes with one command.
 
         Specification: Index Management, "Search Indexes".
 
         :param models: a list of :class:`~gmongo.operations.SearchIndexModel`.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
         :returns: the names of the indexes.
-        :raises TypeError: `models` holds something else.
-        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
+        :raises TypeError: `models` has an element of another type.
+        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         models = list(models) if isinstance(models, Iterable) else [models]
         if not all(isinstance(model, SearchIndexModel) for model in models):
@@ -1502,15 +1493,15 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def drop_search_index(
         self, name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> None:
-        """Drop an index for Atlas Search. That the collection does not exist is no error.
+        """Drop an Atlas Search index. Do nothing if the collection does not exist.
 
         Specification: Index Management, "Search Indexes".
 
-        :param name: of the index.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param name: the name of the index.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises OperationFailure: the server refused.
+        :raises OperationFailure: the server rejected the command.
         """
         try:
             self._search_command({"dropSearchIndex": self._name, "name": name, **kwargs}, session, comment)
@@ -1526,16 +1517,16 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> None:
-        """Give an index for Atlas Search another definition.
+        """Replace the definition of an Atlas Search index.
 
         Specification: Index Management, "Search Indexes".
 
-        :param name: of the index.
-        :param definition: the new definition, as a whole.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param name: the name of the index.
+        :param definition: the complete new definition.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``maxTimeMS`` (in milliseconds).
-        :raises OperationFailure: the server refused, for example because there is no such index.
+        :raises OperationFailure: the server rejected the command, for example because the index does not exist.
         """
         command = {"updateSearchIndex": self._name, "name": name, "definition": definition, **kwargs}
         self._search_command(command, session, comment)
@@ -1543,22 +1534,22 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def list_search_indexes(
         self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> CommandCursor[DocumentDict]:
-        """A cursor over the descriptions of the indexes for Atlas Search. Read and write concern of the collection do
-        not hold for it.
+        """Return a cursor over the descriptions of the Atlas Search indexes. The command omits the read and write
+        concern of the collection.
 
         Specification: Index Management, "Search Indexes".
 
-        :param name: of one index; None lists them all.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param kwargs: what :meth:`aggregate` takes, such as ``batchSize``; but no ``pipeline``.
+        :param name: the name of one index; None (the default) lists all indexes.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param kwargs: the options of :meth:`aggregate`, such as ``batchSize``, except ``pipeline``.
         :raises ConfigurationError: `kwargs` has ``pipeline``.
-        :raises OperationFailure: the server refused, for example because it is not part of Atlas.
+        :raises OperationFailure: the server rejected the command, for example because the server is not part of Atlas.
         """
         if "pipeline" in kwargs:
-            raise ConfigurationError("list_search_indexes() makes the pipeline; the option pipeline cannot be given")
+            raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes know no concerns; and what another library overrides may take other parameters.
+        # Search indexes support no concerns. An override in a subclass may have other parameters.
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 
@@ -1566,38 +1557,38 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         context = self._context.replace(write_concern=None)
         return self._executor.run(WriteCommand(context, without_none(command, comment=comment)), session)
 
-    # The collection as a whole
+    # Administration of the collection
 
     def drop(
         self, session: ClientSession | None = None, comment: Value = None, encrypted_fields: Document | None = None
     ) -> None:
-        """Drop the collection with its indexes. That it does not exist is no error.
+        """Drop the collection with its indexes. Do nothing if the collection does not exist.
 
         Specification: Collection Management.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
-            a mapping.
-        :raises OperationFailure: the server refused.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param encrypted_fields: the encrypted fields, as a mapping, for compatibility with PyMongo; None by default.
+        :raises OperationFailure: the server rejected the command.
         """
         self._database_with_options.drop_collection(self._name, session, comment, encrypted_fields)
 
     def rename(
         self, new_name: str, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentDict:
-        """Rename the collection, within its database. This object keeps the old name.
+        """Rename the collection within its database. This object keeps the old name.
 
         Specification: Collection Management.
 
-        :param new_name: its name from now on.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param kwargs: ``dropTarget=True`` replaces a collection that has the new name; further fields of the command.
-        :returns: the reply of the server.
-        :raises TypeError: `new_name` is no string.
-        :raises InvalidName: no collection can have the new name.
-        :raises OperationFailure: the server refused, for example because there is a collection of that name.
+        :param new_name: the new name.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param kwargs: ``dropTarget=True`` replaces a collection with the new name; further fields of the command.
+        :returns: the server's reply.
+        :raises TypeError: `new_name` is not a string.
+        :raises InvalidName: `new_name` is not allowed.
+        :raises OperationFailure: the server rejected the command, for example because a collection with the new name
+            exists.
         """
         _check_name(new_name)
         command = without_none(
@@ -1606,31 +1597,31 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return self._executor.run(WriteCommand(self._context.replace(database="admin"), command), session)
 
     def options(self, session: ClientSession | None = None, comment: Value = None) -> DocumentDict:
-        """The options that the collection was created with.
+        """Return the options with which the collection was created.
 
             >>> database.create_collection("log", capped=True, size=4096).options()["capped"]
             True
 
         Specification: Enumerating Collections.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty without options, and if the collection
-            does not exist.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: a mapping such as ``{"capped": True, "size": 4096}``; empty if there are no options, or if the
+            collection does not exist.
         """
-        found = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
-        return dict(required(found[0], "options", DOCUMENT)) if found and "options" in found[0] else {}
+        matches = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
+        return dict(required(matches[0], "options", DOCUMENT)) if matches and "options" in matches[0] else {}
 
     @property
     def _database_with_options(self) -> Database[Value]:
-        """The database with options of the collection's; another library's knows PyMongo's options only."""
+        """The database with options of the collection. Another library's database supports only PyMongo's options."""
         database = self._database.with_options(write_concern=self._write_concern)
         return database if self._timeout_ms is None else database.with_options(timeout_ms=self._timeout_ms)
 
-    # Being an object
+    # Special methods
 
     def __next__(self) -> NoReturn:
-        """Not possible: :meth:`find` makes what can be iterated over.
+        """Raise TypeError: a collection is not iterable. Use :meth:`find`.
 
         :raises TypeError: always.
         """
@@ -1655,7 +1646,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return hash((self._database, self._name))
 
     @property
-    def _Collection__database(self) -> Database[Value]:  # libraries that subclass PyMongo's collection use it
+    def _Collection__database(self) -> Database[Value]:  # used by subclasses of PyMongo's collection in libraries
         return self._database
 
     def __repr__(self) -> str:
@@ -1672,18 +1663,18 @@ def aggregate_cursor(
     decoding: CodecOptions[Value] | None = None,
     limit: tuple[float | None, str | None] = (None, None),
 ) -> CommandCursor[Value]:
-    """Run a pipeline over a collection, or a database (target 1), and return a cursor of this kind.
+    """Run a pipeline over a collection, or a database (target 1), and return a cursor of class `kind`.
 
-    :param decoding: how the result is decoded; None is as the collection's documents.
+    :param decoding: the codec options of the result; None uses the collection's options.
     :param limit: `timeout_ms` and `timeout_mode`.
-    :raises TypeError: `pipeline` is no list.
-    :raises ConfigurationError: `fields` has one that is not the caller's to set.
+    :raises TypeError: `pipeline` is not a list.
+    :raises ConfigurationError: `fields` has a field that the driver sets.
     """
     if not isinstance(pipeline, (list, tuple)):
         raise TypeError(f"pipeline must be a list, not an instance of {type(pipeline).__name__}")
     for name in _NO_OPTIONS_OF_AGGREGATE:
         if name in fields:
-            raise ConfigurationError(f"{name} is no option of aggregate(); Database.command() runs it as you write it")
+            raise ConfigurationError(f"{name} is not an option of aggregate(); use Database.command() instead")
     fields = dict(fields)
     batch_size = fields.pop("batchSize", None)
     max_await_time_ms = fields.pop("maxAwaitTimeMS", None)
@@ -1714,7 +1705,7 @@ def aggregate_cursor(
 
 
 def _selector_of_write(collection: Collection[Value]) -> Selector:
-    """The read preference of a pipeline that writes: it runs on a secondary only if all servers can do that."""
+    """Return the read preference of a pipeline that writes: secondaries only if all servers support such writes."""
     topology = parts_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
@@ -1728,7 +1719,7 @@ def _selector_of_write(collection: Collection[Value]) -> Selector:
 
 
 def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """The fields of the command of a single write, which are mostly the same."""
+    """Return the command fields of a single write; most writes share one mapping."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

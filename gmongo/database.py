@@ -1,4 +1,4 @@
-"""A database of a deployment."""
+"""Database, the API of operations on one database."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _CONCERNS = {"read_concern": "readConcern", "write_concern": "writeConcern"}
 class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], Generic[DocumentType]):
     """A database, by attribute or item of a client: ``client.shop``, ``client["shop"]``.
 
-    Nothing is sent to make one. What every operation may raise is listed at :class:`~gmongo.collection.Collection`.
+    Creating a Database sends nothing. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
-    :param client: the client that it is reached by. It may be another library's, of a class that is named
-        ``MongoClient`` or derives from one, as Ming's does: no operation of gmongo's runs on it then.
-    :param name: its name.
-    :param codec_options: how documents are encoded and decoded; None takes the client's, here and in the next three.
-    :param read_preference: which servers reads go to.
-    :param write_concern: which acknowledgement writes wait for.
-    :param read_concern: which isolation reads ask for.
-    :param timeout_ms: the limit of each operation as a whole, in milliseconds, its collections' too; 0 is without
-        limit, None takes the client's ``timeoutMS``. :func:`gmongo.timeout` overrides it.
-    :raises TypeError: the client is none, the name is not a string, or an option has the wrong type.
+    :param client: the client. A client of another library may have a class named ``MongoClient`` or derived from such a
+        class, as in Ming; gmongo's operations do not run on such a client.
+    :param name: the name.
+    :param codec_options: the options to encode and decode documents; None uses the client's, here and in the next 3.
+    :param read_preference: the servers that reads run on.
+    :param write_concern: the acknowledgement that writes wait for.
+    :param read_concern: the isolation level of reads.
+    :param timeout_ms: the time limit of each operation of the database and its collections, in milliseconds; 0 means no
+        limit, None uses the client's ``timeoutMS``. :func:`gmongo.timeout` overrides it.
+    :raises TypeError: `client` is not a client, the name is not a string, or an option has the wrong type.
     :raises InvalidName: the name is empty, or has a character that is not allowed.
     """
 
@@ -90,18 +90,18 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
     @property
     def _context(self) -> OperationContext:
-        """Of commands of the database's own, which run on the primary."""
+        """The context of the database's own commands, which run on the primary."""
         concern = self._write_concern.document or None
         return OperationContext(self._name, codec_options=self._codec_options, write_concern=concern)
 
     @property
     def client(self) -> MongoClient[DocumentType]:
-        """The client that it is reached by."""
+        """The client of the database."""
         return self._client
 
     @property
     def name(self) -> str:
-        """Its name, such as ``"shop"``."""
+        """The name of the database, such as ``"shop"``."""
         return self._name
 
     @overload
@@ -132,15 +132,15 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Database[Value]:
-        """The same database with other options, which its collections take over.
+        """Return the same database with other options, which its collections inherit.
 
-        :param codec_options: how documents are encoded and decoded; None keeps this database's, here and below.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None keeps this database's.
-            :func:`gmongo.timeout` overrides it.
-        :returns: another object; this one stays as it is.
+        :param codec_options: the options to encode and decode documents; None keeps this database's, here and below.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None keeps this
+            database's. :func:`gmongo.timeout` overrides it.
+        :returns: a new database object; this object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
         chosen = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
@@ -179,19 +179,19 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """A collection, with options of its own::
+        """Return a collection with the given options::
 
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
-        :param name: its name.
-        :param codec_options: how documents are encoded and decoded; None takes the database's, here and below.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param timeout_ms: the limit of each operation, in milliseconds; 0 is without limit, None takes the database's.
-            :func:`gmongo.timeout` overrides it.
+        :param name: the name.
+        :param codec_options: the options to encode and decode documents; None uses the database's, here and below.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param timeout_ms: the time limit of each operation, in milliseconds; 0 means no limit, None uses the
+            database's. :func:`gmongo.timeout` overrides it.
         :raises TypeError: the name is not a string, or an option has the wrong type.
-        :raises InvalidName: no collection can have that name.
+        :raises InvalidName: the name is not allowed for a collection.
         """
         return Collection(
             self,
@@ -250,7 +250,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         check_exists: bool | None = True,
         **kwargs: Value,
     ) -> Collection[Value]:
-        """Create a collection, and return it. One without options need not be created: the first write does so.
+        """Create a collection, and return it. Without options this is unnecessary: the first write creates it.
 
             >>> capped = database.create_collection("events", capped=True, size=100_000)
             >>> capped.name
@@ -258,26 +258,27 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         Specification: Collection Management.
 
-        :param name: its name.
-        :param codec_options: how documents are encoded and decoded; None takes the database's, here and in the next
+        :param name: the name.
+        :param codec_options: the options to encode and decode documents; None uses the database's, here and in the next
             three.
-        :param read_preference: which servers reads go to.
-        :param write_concern: which acknowledgement writes wait for.
-        :param read_concern: which isolation reads ask for.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param check_exists: True (the default) looks first whether it is there; not in a transaction, where servers
-            refuse that.
+        :param read_preference: the servers that reads run on.
+        :param write_concern: the acknowledgement that writes wait for.
+        :param read_concern: the isolation level of reads.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param check_exists: True (the default) first checks that the collection does not exist. There is no check in a
+            transaction, where servers reject the command.
         :param kwargs: fields of the ``create`` command, such as ``capped``, ``size``, ``max``, ``validator``,
             ``collation``, ``viewOn`` and ``pipeline``, ``timeseries`` (MongoDB 5.0), ``expireAfterSeconds``,
             ``changeStreamPreAndPostImages`` (MongoDB 6.0), ``clusteredIndex`` (MongoDB 5.3).
-        :raises CollectionInvalid: it exists already, and `check_exists` is True.
-        :raises OperationFailure: the server refused, for example because it exists already with other options.
-        :raises InvalidName: no collection can have that name.
+        :raises CollectionInvalid: the collection exists, and `check_exists` is True.
+        :raises OperationFailure: the server rejected the command, for example because the collection exists with other
+            options.
+        :raises InvalidName: the name is not allowed for a collection.
         """
         in_transaction = session is not None and checked_session(session).in_transaction
         if check_exists and not in_transaction:
-            there = self.list_collections(session, {"name": name}, nameOnly=True)
-            if any(each.get("name") == name for each in there):
+            existing = self.list_collections(session, {"name": name}, nameOnly=True)
+            if any(each.get("name") == name for each in existing):
                 raise CollectionInvalid(f"collection {name} already exists")
         encrypted_fields = kwargs.get("encryptedFields") or encrypted_fields_of(self, name, session, ask=False)
         if encrypted_fields:
@@ -298,16 +299,15 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         comment: Value = None,
         encrypted_fields: Document | None = None,
     ) -> DocumentDict:
-        """Drop a collection with its indexes. That it does not exist is no error.
+        """Drop a collection with its indexes. Do nothing if the collection does not exist.
 
         Specification: Collection Management.
 
-        :param name_or_collection: its name, or the collection.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param encrypted_fields: which fields are encrypted; taken for the sake of PyMongo's programs, and checked to be
-            a mapping.
-        :returns: the reply of the server.
+        :param name_or_collection: the name, or a collection.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param encrypted_fields: the encrypted fields, as a mapping, for compatibility with PyMongo; None by default.
+        :returns: the server's reply.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
@@ -342,23 +342,23 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentDict]:
-        """A cursor over descriptions of the collections.
+        """Return a cursor over descriptions of the collections.
 
             >>> [each["name"] for each in database.list_collections(filter={"type": "collection"})]
             ['notes']
 
         Specification: Enumerating Collections.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param filter: a query for the descriptions; None matches all.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param filter: a query for the descriptions; None (the default) matches all.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
         :param kwargs: further fields of the command, such as ``nameOnly=True`` and ``authorizedCollections=True``.
         :returns: a cursor over documents with ``name``, ``type``, ``options`` and ``info``.
-        :raises TypeError: `filter` is no mapping.
+        :raises TypeError: `filter` is not a mapping.
         """
         command: DocumentDict = {"listCollections": 1, "cursor": {}, **kwargs}
         if filter is not None:
@@ -382,19 +382,19 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         comment: Value = None,
         **kwargs: Value,
     ) -> list[str]:
-        """The names of the collections.
+        """Return the names of the collections.
 
             >>> database.list_collection_names()
             ['notes']
 
         Specification: Enumerating Collections.
 
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param filter: a query for the descriptions that :meth:`list_collections` returns; None matches all.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param filter: a query for the descriptions of :meth:`list_collections`; None (the default) matches all.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command, such as ``authorizedCollections=True``.
-        :returns: a list, in no order.
-        :raises TypeError: `filter` is no mapping.
+        :returns: an unordered list.
+        :raises TypeError: `filter` is not a mapping.
         """
         if filter is not None:
             checked_mapping("filter", filter)
@@ -411,18 +411,18 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         background: bool | None = None,
         comment: Value = None,
     ) -> DocumentDict:
-        """Have the server check the data and indexes of a collection, which is locked during that unless
+        """Validate the data and indexes of a collection. The server locks the collection during the validation unless
         `background` is True.
 
-        :param name_or_collection: its name, or the collection.
-        :param scandata: True looks at all documents; False by default.
-        :param full: True checks more, and takes longer; False by default.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param background: True lets others write during the check (MongoDB 4.4).
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :returns: the reply of the server.
+        :param name_or_collection: the name, or a collection.
+        :param scandata: True scans all documents; False by default.
+        :param full: True runs a more thorough and slower validation; False by default.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param background: True allows writes during the validation (MongoDB 4.4); None by default.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :returns: the server's reply.
         :raises TypeError: `name_or_collection` is neither a name nor a collection.
-        :raises CollectionInvalid: it is not valid.
+        :raises CollectionInvalid: the collection is not valid.
         """
         name = name_or_collection.name if isinstance(name_or_collection, Collection) else name_or_collection
         if not isinstance(name, str):
@@ -436,9 +436,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
             shard = required(shards, name_of_shard, DOCUMENT)
-            found = required(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
-            if "exception" in found or "corrupt" in found:
-                raise CollectionInvalid(f"{name} invalid: {found}")
+            message = required(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
+            if "exception" in message or "corrupt" in message:
+                raise CollectionInvalid(f"{name} invalid: {message}")
             if not shard.get("valid", True):
                 raise CollectionInvalid(f"{name} invalid: {shard!r}")
         return result
@@ -492,25 +492,25 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             >>> database.command("ping")["ok"]
             1.0
 
-        The command is sent as it is given: neither the concerns nor the read preference of the database hold for it. It
-        is not tried again after a lost connection.
+        The method sends the command unchanged: it ignores the concerns and the read preference of the database. The
+        driver does not retry the command.
 
         Specification: Run Command.
 
-        :param command: its name, or the whole document.
-        :param value: of the first field, if `command` is a name; 1 by default.
-        :param check: True (the default) raises an error if the reply is one; False returns it.
-        :param allowable_errors: codes or messages of errors that are returned rather than raised; None is none.
-        :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
-        :param codec_options: how the command is encoded and the reply decoded; None is the defaults of ``bson``,
-            whatever the database's are.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param command: the name of the command, or the whole command as a mapping.
+        :param value: the value of the first field, if `command` is a name; 1 by default.
+        :param check: True (the default) raises an exception for an error reply; False returns the reply.
+        :param allowable_errors: codes or messages of errors to return instead of raising; None by default.
+        :param read_preference: the server selection; None (the default) selects the primary, not the database's choice.
+        :param codec_options: the options to encode the command and decode the reply; None (the default) uses the
+            defaults of ``bson``, not the database's options.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further fields of the command. A :class:`~gmongo.read_concern.ReadConcern` or
-            :class:`~gmongo.write_concern.WriteConcern` becomes its document.
+            :class:`~gmongo.write_concern.WriteConcern` is sent as a document.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is empty.
-        :raises OperationFailure: the reply is an error, which is neither allowed nor unchecked.
+        :raises OperationFailure: the reply is an error, `check` is True, and the error is not in `allowable_errors`.
         """
         if allowable_errors is not None and (
             isinstance(allowable_errors, (str, bytes)) or not isinstance(allowable_errors, Container)
@@ -579,22 +579,22 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         Specification: Run Command, "runCursorCommand".
 
-        :param command: its name, or the whole document.
-        :param value: of the first field, if `command` is a name; 1 by default.
-        :param read_preference: which servers suit; None (the default) is the primary, whatever the database's is.
-        :param codec_options: how documents are encoded and decoded; None takes the database's.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: of the commands that get further batches: any value that BSON can hold (MongoDB 4.4).
-        :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds;
-            None leaves it to the server.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
+        :param command: the name of the command, or the whole command as a mapping.
+        :param value: the value of the first field, if `command` is a name; 1 by default.
+        :param read_preference: the server selection; None (the default) selects the primary, not the database's choice.
+        :param codec_options: the options to encode and decode documents; None uses the database's.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment on the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
+        :param max_await_time_ms: how long the server may wait for documents in a ``getMore``, in milliseconds; None
+            (the default) lets the server choose.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
         :param kwargs: further fields of the command.
         :raises TypeError: `command` is neither a string nor a mapping, or an option has the wrong type.
         :raises ValueError: `command` is empty.
-        :raises InvalidOperation: the reply is no cursor.
+        :raises InvalidOperation: the reply has no cursor.
         :raises OperationFailure: the reply is an error.
         """
         if max_await_time_ms is not None and not isinstance(max_await_time_ms, int):
@@ -624,7 +624,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
-        """Run a pipeline that begins without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
+        """Run a pipeline that starts without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
         (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
@@ -633,17 +633,17 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         Specification: CRUD API, "Read".
 
         :param pipeline: a list of stages.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None
-            (the default) takes that of this object. :func:`gmongo.timeout` around it can only shorten it.
-        :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-            ``"iteration"``: the command has its limit, and each iteration again.
-        :param kwargs: what :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>` takes, ``let`` and
-            ``comment`` included.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+            default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+        :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
+            the first command and each iteration separately.
+        :param kwargs: the options of :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, including
+            ``let`` and ``comment``.
         :returns: a cursor over the result.
-        :raises TypeError: `pipeline` is no list.
+        :raises TypeError: `pipeline` is not a list.
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``.
-        :raises OperationFailure: the server refused the pipeline.
+        :raises OperationFailure: the server rejected the pipeline.
         """
         limit = (timeout_ms, timeout_mode)
         return aggregate_cursor(CommandCursor, self["$cmd.aggregate"], 1, pipeline, session, kwargs, limit=limit)
@@ -651,16 +651,16 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     def dereference(
         self, dbref: DBRef, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> DocumentType | None:
-        """The document that a reference points to, or None.
+        """Return the document that a reference refers to, or None.
 
         Specification: DBRef.
 
         :param dbref: the reference.
-        :param session: to run in; None (the default) takes one for this operation alone.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param session: the session of the operation; None (the default) uses an implicit session.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: further parameters of :meth:`Collection.find_one <gmongo.collection.Collection.find_one>`.
-        :raises TypeError: `dbref` is no :class:`~bson.dbref.DBRef`.
-        :raises ValueError: the reference points into another database.
+        :raises TypeError: `dbref` is not a :class:`~bson.dbref.DBRef`.
+        :raises ValueError: the reference names another database.
         """
         if not isinstance(dbref, DBRef):
             raise TypeError(f"cannot dereference a {type(dbref).__name__}")
@@ -668,10 +668,10 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             raise ValueError(f"reference points into database {dbref.database!r}, this is {self._name!r}")
         return self[dbref.collection].find_one({"_id": dbref.id}, session=session, comment=comment, **kwargs)
 
-    # Being an object
+    # Special methods
 
     def __next__(self) -> NoReturn:
-        """Not possible: :meth:`list_collections` makes what can be iterated over.
+        """Raise TypeError: a database is not iterable. Use :meth:`list_collections`.
 
         :raises TypeError: always.
         """
@@ -696,7 +696,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
 
 def _selector(read_preference: _ReadPreference | None) -> _ReadPreference:
-    """Which servers suit a command: the primary, whatever the database's read preference is."""
+    """Return the server selector of a command; the default is the primary, not the database's read preference."""
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference
@@ -720,7 +720,7 @@ def _command_document(command: str | Document, value: Value, comment: Value, fie
     if comment is not None:
         document["comment"] = comment
     for name, value in fields.items():
-        # By PyMongo's names, these two are options of a command, too.
+        # These two options have PyMongo's names in a command, too.
         if isinstance(value, (ReadConcern, WriteConcern)):
             if value.document:  # an empty one is the server's default
                 document[_CONCERNS.get(name, name)] = value.document
