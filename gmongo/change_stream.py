@@ -1,4 +1,4 @@
-"""Change streams: cursors over the changes of a collection, a database or a whole deployment."""
+"""Change streams of a collection, a database or a deployment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 
 
 class ChangeStream(Generic[DocumentType]):
-    """Iterates over changes; made by the ``watch`` methods of collections, databases and clients.
+    """Iterator over changes; created by the ``watch`` methods of collections, databases and clients.
 
     ::
 
@@ -50,39 +50,38 @@ class ChangeStream(Generic[DocumentType]):
             for change in stream:
                 print(change["operationType"])
 
-    It outlives failovers and lost connections: it opens a new cursor where it stood. So it also outlives a time-out, or
-    a :class:`gevent.Timeout` thrown into :meth:`next`: the next call goes on, and no change is lost. Greenlets may
-    share a stream: each change goes to one of them.
+    After a failover or a lost connection the stream resumes: it opens a new cursor at its resume token. After a
+    timeout, or a :class:`gevent.Timeout` thrown into :meth:`next`, the next call resumes, and no change is lost.
+    Several greenlets may share a stream: each change goes to one greenlet.
 
     Specification: Change Streams.
 
     :param target: the collection, database or client to watch.
-    :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
-    :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
-        ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
-    :param resume_after: a resume token; begin after that change.
-    :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
-        milliseconds; None leaves it to the server (a second).
-    :param batch_size: the most changes in one reply; None leaves it to the server.
-    :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or its
-        document. None compares bytes.
-    :param start_at_operation_time: begin at this time.
-    :param session: to run in; None (the default) takes one for as long as the stream is open.
-    :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-    :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB 6.0).
-        None adds none.
+    :param pipeline: further stages, such as ``$match`` and ``$project``, which must keep ``_id``. None adds no stages.
+    :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
+        ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
+    :param resume_after: the resume token of a change; the stream starts after this change.
+    :param max_await_time_ms: how long the server waits for changes before it returns an empty batch, in milliseconds;
+        None uses the server's default (1,000 ms).
+    :param batch_size: the maximum number of changes in a batch; None lets the server choose.
+    :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
+        mapping. None compares bytes.
+    :param start_at_operation_time: the time at which the stream starts.
+    :param session: the session of the stream; None uses an implicit session while the stream is open.
+    :param start_after: a resume token, as for `resume_after`; the token of an ``invalidate`` is also allowed.
+    :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+    :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document before the change
+        (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-    :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with all
-        that it takes to resume; 0 is without limit, None (the default) takes that of what is watched. After a time-out
-        the next call goes on. If no change has come yet by then, the server may need longer to find the place in its
-        oplog: open another stream, with a higher limit.
+    :param timeout_ms: the time limit of opening the stream, and of each iteration including a resume, in milliseconds;
+        0 means no limit, None uses the limit of `target`. After a timeout the next call resumes. If no change came
+        before, the server may need more time to scan its oplog: open another stream with a higher limit.
     :raises TypeError: an option has the wrong type.
     :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-    :raises OperationFailure: the server refuses, for example because it is a standalone.
+    :raises OperationFailure: the server rejected the command, for example because it is a standalone.
     """
 
-    _closed = True  # until the constructor has checked everything
+    _closed = True  # until the constructor has checked all arguments
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class ChangeStream(Generic[DocumentType]):
         self._client = self._collection.database.client
         self._executor = self._collection._executor.for_operation(timeout_ms, session)
         self._codec_options = self._collection.codec_options
-        # The token of a change goes back to the server as it came, whatever the application decodes changes into.
+        # A resume token must return to the server unchanged, so decode changes only for the application.
         self._decodes = not decodes_plainly(self._codec_options)
         self._decoding: CodecOptions[Value] = _RAW if self._decodes else self._codec_options
         self._session: SessionHandle = checked_session(session) or self._executor.implicit_session()
@@ -136,7 +135,7 @@ class ChangeStream(Generic[DocumentType]):
         """Open the cursor now.
 
         :raises ConfigurationError: ``maxAwaitTimeMS`` is not below ``timeoutMS``.
-        :raises PyMongoError: it could not be opened. The stream is closed then.
+        :raises PyMongoError: the cursor could not be opened. The stream is then closed.
         """
         try:
             deadline = self._executor.deadline()
@@ -177,7 +176,7 @@ class ChangeStream(Generic[DocumentType]):
         return self._cursor
 
     def _stage(self) -> DocumentDict:
-        """The fields of the ``$changeStream`` stage."""
+        """Return the fields of the ``$changeStream`` stage."""
         return {**self._options, **self._position.fields()}
 
     def _resume(self) -> ServerCursor:
@@ -192,10 +191,10 @@ class ChangeStream(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        """The next change; waits for it without end (or for ``timeoutMS``).
+        """Return the next change; wait for it without limit (or for ``timeoutMS``).
 
-        :raises StopIteration: the stream is closed, or what it watched is gone.
-        :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
+        :raises StopIteration: the stream is closed, or its target no longer exists.
+        :raises PyMongoError: the server or the network failed, and the resume failed, too.
         """
         outer = current_deadline()
         with until(self._executor.deadline()):
@@ -208,18 +207,18 @@ class ChangeStream(Generic[DocumentType]):
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """The next change, or None if there is none after asking the server at most once.
+        """Return the next change, or None if at most one ``getMore`` returns none.
 
-        Together with :attr:`resume_token` it lets an application store the newest token even while nothing changes.
+        With :attr:`resume_token`, an application can store the newest token even if nothing changes.
 
-        :raises PyMongoError: the server or the network failed, and the stream could not be resumed either.
+        :raises PyMongoError: the server or the network failed, and the resume failed, too.
         """
         outer = current_deadline()
         with until(self._executor.deadline()):
             return self._try_next(outer)
 
     def _try_next(self, outer: float | None) -> DocumentType | None:
-        """Take one change.
+        """Return one change, or None.
 
         :param outer: the deadline of a :func:`gmongo.timeout` around the iteration.
         """
@@ -236,14 +235,14 @@ class ChangeStream(Generic[DocumentType]):
                 raise NetworkTimeout(message) from error
             raise
         finally:
-            if self._closed:  # perhaps by another greenlet, which has left the session to this one
+            if self._closed:  # another greenlet may have closed the stream and left the session to this greenlet
                 self.close()
         return change
 
     def _wait_for_turn(self) -> bool:
-        """Wait until no other greenlet asks for a change.
+        """Wait until no other greenlet requests a change.
 
-        :returns: False if the server has been asked, and has none.
+        :returns: False if the other greenlet's request returned no change.
         """
         while self._turn is not None:
             try:
@@ -258,21 +257,21 @@ class ChangeStream(Generic[DocumentType]):
     def _next_change(self) -> Value:
         try:
             if self._change is None:
-                self._change = self._ask()
+                self._change = self._request()
         except PyMongoError as error:
-            if self._closed:  # another greenlet has ended the cursor
+            if self._closed:  # another greenlet has closed the cursor
                 return None
             if not (self._is_resumable(error) or error.timeout):
                 self.close()
             raise
         return self._deliver()
 
-    def _ask(self) -> Value:
-        """The next change, after at most one `getMore`; the cursor is opened anew before it, after it, or both."""
+    def _request(self) -> Value:
+        """Return the next change after at most one `getMore`; open a new cursor before it, after it, or both."""
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
-        self._interrupted = True  # whatever is thrown in here, the next call resumes
+        self._interrupted = True  # after any exception here, the next call resumes
         try:
             change = cursor.try_next_document()
         except PyMongoError as error:
@@ -287,20 +286,20 @@ class ChangeStream(Generic[DocumentType]):
         return is_resumable(error, 0 if self._cursor is None else self._cursor.wire_version)
 
     def _deliver(self) -> Value:
-        """Decode the change for the application, and move on behind it.
+        """Decode the change for the application, and advance the position.
 
-        After an error of BSON the next call gives the next change. After another error of a decoder it gives this one.
+        After a BSON error the next call returns the next change. After another decoder error it repeats this change.
         """
         change = self._change
         try:
             decoded = bson.decode(change.raw, self._codec_options) if self._decodes and change is not None else change
         except BSONError:
-            self._move_on(change)
+            self._advance(change)
             raise
-        self._move_on(change)
+        self._advance(change)
         return decoded
 
-    def _move_on(self, change: Value) -> None:
+    def _advance(self, change: Value) -> None:
         cursor, position = self._cursor, self._position
         assert cursor is not None
         if not cursor.alive:
@@ -315,7 +314,7 @@ class ChangeStream(Generic[DocumentType]):
             batch_token = None if cursor.has_buffered else cursor.post_batch_resume_token
             position.delivered(change["_id"] if batch_token is None else batch_token)
 
-    # The state
+    # State
 
     @property
     def _subject(self) -> str:
@@ -324,8 +323,8 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def resume_token(self) -> Document | None:
-        """The token to go on with after the change returned last, by `resume_after` or `start_after`; None before there
-        is one. It may be stored: any client can go on with it.
+        """The resume token of the last returned change, for `resume_after` or `start_after`; None before the first
+        token. The application may store it: any client can resume with it.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -336,11 +335,11 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def alive(self) -> bool:
-        """Whether there may be more changes. True does not promise that there will be one."""
+        """True if the stream may return more changes. There may still be no further change."""
         return not self._closed
 
     def close(self) -> None:
-        """End the stream, on the server too. It may be called again. An iteration in another greenlet ends."""
+        """Close the stream, also on the server. Further calls do nothing. Iterations in other greenlets end."""
         self._closed = True
         try:
             if self._cursor is not None:
@@ -361,7 +360,7 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
 
     def _drop(self) -> None:
-        """Leave the cursor and the session to the background. Does not switch."""
+        """Leave the cursor and the session to a background greenlet. Do not switch."""
         if not self._closed and self._cursor is not None:
             self._closed = True
             self._cursor.drop()
@@ -373,11 +372,11 @@ class ChangeStream(Generic[DocumentType]):
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):
-    """The changes of one collection; made by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
+    """Change stream of a collection; created by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
 
 
 class DatabaseChangeStream(ChangeStream[DocumentType]):
-    """The changes of all collections of a database; made by :meth:`Database.watch <gmongo.database.Database.watch>`."""
+    """Change stream of a database; created by :meth:`Database.watch <gmongo.database.Database.watch>`."""
 
     @property
     def _subject(self) -> str:
@@ -385,7 +384,7 @@ class DatabaseChangeStream(ChangeStream[DocumentType]):
 
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
-    """The changes of all databases but ``admin``, ``config`` and ``local``; made by :meth:`MongoClient.watch
+    """Change stream of all databases except ``admin``, ``config`` and ``local``; created by :meth:`MongoClient.watch
     <gmongo.mongo_client.MongoClient.watch>`.
     """
 
@@ -398,12 +397,12 @@ class ClusterChangeStream(ChangeStream[DocumentType]):
 
 
 class _Watched(Generic[Stream]):
-    """What can be watched: a collection, a database or a client."""
+    """Base class of collections, databases and clients, which support change streams."""
 
     _changes: type[Stream]
 
     def _watched(self) -> tuple[Collection[Value], str | int]:
-        """The collection whose options hold, and what to aggregate."""
+        """Return the collection with the options, and the target of the aggregation."""
         raise NotImplementedError
 
     def watch(
@@ -422,7 +421,7 @@ class _Watched(Generic[Stream]):
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
     ) -> Stream:
-        """Watch the changes of a collection, of all collections of a database, or of all databases but ``admin``,
+        """Watch the changes of a collection, of all collections of a database, or of all databases except ``admin``,
         ``config`` and ``local`` (replica sets and sharded clusters only).
 
         ::
@@ -431,33 +430,32 @@ class _Watched(Generic[Stream]):
                 for change in stream:
                     ship(change["fullDocument"])
 
-        The stream resumes by itself after failovers and lost connections, which a plain aggregation with
-        ``$changeStream`` does not. The read concern must be the default or ``majority``.
+        The stream resumes after failovers and lost connections, unlike an aggregation with ``$changeStream``. The read
+        concern must be the default or ``majority``.
 
         Specification: Change Streams, "Driver API".
 
-        :param pipeline: further stages, such as ``$match`` and ``$project``; ``_id`` has to stay. None is without.
-        :param full_document: ``"updateLookup"`` adds the present document to each update, ``"whenAvailable"`` and
-            ``"required"`` add that right after the update (MongoDB 6.0). None adds none.
-        :param resume_after: a resume token; begin after that change.
-        :param max_await_time_ms: how long the server waits for changes before it replies that there are none, in
-            milliseconds; None leaves it to the server (a second).
-        :param batch_size: the most changes in one reply; None leaves it to the server.
-        :param collation: by which rules strings are compared in the pipeline: a :class:`~gmongo.collation.Collation` or
-            its document. None compares bytes.
-        :param start_at_operation_time: begin at this time.
-        :param session: to run in; None (the default) takes one for as long as the stream is open.
-        :param start_after: a resume token, like `resume_after`, but also that of an ``invalidate``.
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document as it was (MongoDB
-            6.0). None adds none.
+        :param pipeline: further stages, such as ``$match`` and ``$project``, which must keep ``_id``. None adds none.
+        :param full_document: ``"updateLookup"`` adds the current document to each update; ``"whenAvailable"`` and
+            ``"required"`` add the document right after the update (MongoDB 6.0). None adds no document.
+        :param resume_after: the resume token of a change; the stream starts after this change.
+        :param max_await_time_ms: how long the server waits for changes before it returns an empty batch, in
+            milliseconds; None uses the server's default (1,000 ms).
+        :param batch_size: the maximum number of changes in a batch; None lets the server choose.
+        :param collation: the rules of string comparison in the pipeline: a :class:`~gmongo.collation.Collation` or a
+            mapping. None compares bytes.
+        :param start_at_operation_time: the time at which the stream starts.
+        :param session: the session of the stream; None uses an implicit session while the stream is open.
+        :param start_after: a resume token, as for `resume_after`; the token of an ``invalidate`` is also allowed.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+        :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document before the change
+            (MongoDB 6.0). None adds no document.
         :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-        :param timeout_ms: the limit of time, in milliseconds, of opening the stream, and again of each iteration, with
-            all that it takes to resume; 0 is without limit, None (the default) takes that of this object. After a
-            time-out the next call goes on.
+        :param timeout_ms: the time limit of opening the stream, and of each iteration including a resume, in
+            milliseconds; 0 means no limit, None uses the limit of this object. After a timeout the next call resumes.
         :raises TypeError: an option has the wrong type.
         :raises ConfigurationError: `max_await_time_ms` is not below the time limit of the operation.
-        :raises OperationFailure: the server refuses, for example because it is a standalone.
+        :raises OperationFailure: the server rejected the command, for example because it is a standalone.
         """
         return self._changes(
             self, pipeline, full_document, resume_after, max_await_time_ms, batch_size, collation,
@@ -468,8 +466,8 @@ class _Watched(Generic[Stream]):
 
 def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     if value is not None and not isinstance(value, kind):
-        wanted = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-        raise TypeError(f"{name} must be a {wanted}, not {short(value)}")
+        required = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        raise TypeError(f"{name} must be a {required}, not {short(value)}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Client sessions, which tie operations together (Driver Sessions, Causal Consistency, Snapshots, Transactions)."""
+"""Explicit client sessions (Driver Sessions, Causal Consistency, Snapshot Reads, Transactions)."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ T = TypeVar("T")
 
 
 class TransactionOptions:
-    """The options of a transaction. What is None is taken from the session's defaults, and then from the client.
+    """Options of a transaction. For None, the transaction uses the session's default, and then the client's option.
 
     Specification: Transactions, "TransactionOptions".
 
-    :param read_concern: which isolation the transaction has: ``"local"``, ``"majority"`` or ``"snapshot"``.
-    :param write_concern: which acknowledgement its commit and abort wait for; it must be an acknowledged one.
-    :param read_preference: which server it runs on; servers take only primary.
-    :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; without limit if it is None
-        everywhere.
+    :param read_concern: the isolation level: ``"local"``, ``"majority"`` or ``"snapshot"``.
+    :param write_concern: the acknowledgement that commit and abort wait for; it must be acknowledged.
+    :param read_preference: the server selection; servers accept only primary.
+    :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; no limit if the session's default
+        is None, too.
     :raises TypeError: an option has the wrong type.
-    :raises ConfigurationError: the write concern is not acknowledged.
+    :raises ConfigurationError: the write concern is unacknowledged.
     """
 
     __slots__ = ("_max_commit_time_ms", "_read_concern", "_read_preference", "_write_concern")
@@ -66,39 +66,39 @@ class TransactionOptions:
 
     @property
     def read_concern(self) -> ReadConcern | None:
-        """Of the first command."""
+        """The read concern of the first command, or None."""
         return self._read_concern
 
     @property
     def write_concern(self) -> WriteConcern | None:
-        """Of the commit and the abort."""
+        """The write concern of the commit and the abort, or None."""
         return self._write_concern
 
     @property
     def read_preference(self) -> _ReadPreference | None:
-        """Of the reads."""
+        """The read preference of the reads, or None."""
         return self._read_preference
 
     @property
     def max_commit_time_ms(self) -> int | None:
-        """How long a commit may take on the server, in milliseconds."""
+        """The server's time limit for a commit, in milliseconds, or None."""
         return self._max_commit_time_ms
 
 
 class SessionOptions:
-    """The options of a session.
+    """Options of a session.
 
     Specification: Driver Sessions, "SessionOptions".
 
-    :param causal_consistency: whether reads see what the session has written and read before; None is True, but False
-        with `snapshot`.
-    :param default_transaction_options: for transactions that are started without options; None takes the client's.
-    :param snapshot: True lets all reads see the data as of the first one (MongoDB 5.0); False by default.
+    :param causal_consistency: True lets reads see earlier operations of the session; None (the default) is True, but
+        False with `snapshot`.
+    :param default_transaction_options: the default options of transactions; None uses the client's options.
+    :param snapshot: True lets all reads see the data of the time of the first read (MongoDB 5.0); False by default.
     :param default_timeout_ms: the limit of ``with_transaction``, and of each commit, abort and end of the session, in
-        milliseconds; 0 is without limit, None takes the client's ``timeoutMS``.
-    :raises TypeError: `default_transaction_options` are no :class:`TransactionOptions`, or the limit is no number.
+        milliseconds; 0 means no limit, None uses the client's ``timeoutMS``.
+    :raises TypeError: an option has the wrong type.
     :raises ValueError: the limit is negative.
-    :raises ConfigurationError: both `causal_consistency` and `snapshot` are asked for.
+    :raises ConfigurationError: both `causal_consistency` and `snapshot` are True.
     """
 
     __slots__ = ("_causal_consistency", "_default_timeout_ms", "_default_transaction_options", "_snapshot")
@@ -121,12 +121,12 @@ class SessionOptions:
 
     @property
     def causal_consistency(self) -> bool:
-        """Whether reads see what the session has written and read before."""
+        """True if reads see earlier operations of the session."""
         return self._causal_consistency
 
     @property
     def default_transaction_options(self) -> TransactionOptions | None:
-        """For transactions that are started without options."""
+        """The default options of transactions, or None."""
         return self._default_transaction_options
 
     @property
@@ -136,21 +136,20 @@ class SessionOptions:
 
     @property
     def snapshot(self) -> bool:
-        """Whether all reads see the data as of the first one."""
+        """True if all reads see the data of the time of the first read."""
         return self._snapshot
 
 
 class ClientSession:
-    """A session of the application's; made by :meth:`MongoClient.start_session
-    <gmongo.mongo_client.MongoClient.start_session>`. One greenlet at a time uses it: another one gets
-    :class:`~gmongo.errors.InvalidOperation`.
+    """Explicit session; created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
+    Only one greenlet at a time may use a session; another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
 
     Specification: Driver Sessions; Transactions.
 
-    :param client: the client that it belongs to.
-    :param server_session: what the server knows it by.
+    :param client: the client of the session.
+    :param server_session: the server session.
     :param options: the options of the session.
-    :param implicit: must be False, the default: what operations without a session use is of another class.
+    :param implicit: must be False (the default); implicit sessions have another class.
     :raises ValueError: `implicit` is true.
     """
 
@@ -171,17 +170,17 @@ class ClientSession:
 
     @property
     def client(self) -> MongoClient[Value]:
-        """The client that made it."""
+        """The client of the session."""
         return self._client
 
     @property
     def options(self) -> SessionOptions:
-        """The options that it was started with."""
+        """The options of the session."""
         return self._options
 
     @property
     def session_id(self) -> Document:
-        """What the server knows it by, such as ``{"id": Binary(…)}``.
+        """The identifier of the session on the server, such as ``{"id": Binary(…)}``.
 
         :raises InvalidOperation: the session has ended.
         """
@@ -189,31 +188,31 @@ class ClientSession:
 
     @property
     def has_ended(self) -> bool:
-        """Whether :meth:`end_session` was called."""
+        """True after :meth:`end_session`."""
         return self._state.has_ended
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another; None before
-        its first operation.
+        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another session; None
+        before the first operation.
         """
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The time of the session's last operation, for :meth:`advance_operation_time` of another; None before its
-        first operation.
+        """The operation time of the last operation, for :meth:`advance_operation_time` of another session; None before
+        the first operation.
         """
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Take over the cluster time of another session, if it is newer. With :meth:`advance_operation_time`, this
-        session's reads see what that one has done.
+        """Advance to the cluster time of another session, if that time is newer. Together with
+        :meth:`advance_operation_time`, reads of this session see the other session's operations.
 
         Specification: Driver Sessions, "advanceClusterTime"; Causal Consistency.
 
-        :param cluster_time: the :attr:`cluster_time` of that session.
-        :raises TypeError: it is no mapping, or its ``clusterTime`` is no timestamp.
+        :param cluster_time: the :attr:`cluster_time` of the other session.
+        :raises TypeError: `cluster_time` is not a mapping, or its ``clusterTime`` is not a timestamp.
         """
         if not isinstance(cluster_time, Mapping):
             raise TypeError(f"cluster_time must be a mapping, not an instance of {type(cluster_time).__name__}")
@@ -222,12 +221,12 @@ class ClientSession:
         self._state.advance_cluster_time(cluster_time)
 
     def advance_operation_time(self, operation_time: Timestamp) -> None:
-        """Take over the operation time of another session, if it is newer.
+        """Advance to the operation time of another session, if that time is newer.
 
         Specification: Causal Consistency, "advanceOperationTime".
 
-        :param operation_time: the :attr:`operation_time` of that session.
-        :raises TypeError: it is no :class:`~bson.timestamp.Timestamp`.
+        :param operation_time: the :attr:`operation_time` of the other session.
+        :raises TypeError: `operation_time` is not a :class:`~bson.timestamp.Timestamp`.
         """
         if not isinstance(operation_time, Timestamp):
             raise TypeError(f"operation_time must be a Timestamp, not {short(operation_time)}")
@@ -237,7 +236,7 @@ class ClientSession:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is in progress: started, and neither committed nor aborted."""
+        """True if a transaction was started, and neither committed nor aborted."""
         return self._state.transaction.active
 
     def start_transaction(
@@ -247,22 +246,22 @@ class ClientSession:
         read_preference: _ReadPreference | None = None,
         max_commit_time_ms: int | None = None,
     ) -> _TransactionBlock:
-        """Start a transaction (replica sets and sharded clusters). Nothing is sent before its first operation.
+        """Start a transaction (replica sets and sharded clusters). The method sends nothing.
 
-        In a ``with``, the end of the block commits it, or aborts it if an exception leaves the block. An error of a
-        command may abort the transaction on the server; committing it after that fails with NoSuchTransaction.
+        In a ``with`` statement, the end of the block commits the transaction; an exception that leaves the block aborts
+        it. After the server has aborted the transaction because of an error, a commit fails with NoSuchTransaction.
 
         Specification: Transactions, "startTransaction".
 
-        :param read_concern: which isolation it has: ``"local"``, ``"majority"`` or ``"snapshot"``; None takes the
-            session's default, and then the client's, here and in the next two.
-        :param write_concern: which acknowledgement its commit and abort wait for.
-        :param read_preference: which server it runs on; servers take only primary.
-        :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; None takes the session's
-            default, and then is without limit.
-        :returns: something to use in a ``with``.
+        :param read_concern: the isolation level: ``"local"``, ``"majority"`` or ``"snapshot"``; None uses the session's
+            default, and then the client's, here and in the next two.
+        :param write_concern: the acknowledgement that commit and abort wait for.
+        :param read_preference: the server selection; servers accept only primary.
+        :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; None uses the session's
+            default, and otherwise means no limit.
+        :returns: a context manager.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
-        :raises ConfigurationError: the write concern is not acknowledged.
+        :raises ConfigurationError: the write concern is unacknowledged.
         :raises TypeError: an option has the wrong type.
         """
         server_session = self._state.server_session
@@ -276,7 +275,7 @@ class ClientSession:
         return _TransactionBlock(self)
 
     def _settings(self, given: TransactionOptions) -> TransactionSettings:
-        """What a transaction runs with, from its own options, the session's, and the client's."""
+        """Return the settings of a transaction, from its own options, the session's, and the client's."""
         defaults = self._options.default_transaction_options or TransactionOptions()
         client = self._client
         write_concern = given.write_concern or defaults.write_concern or client.write_concern
@@ -290,31 +289,30 @@ class ClientSession:
         )
 
     def commit_transaction(self, timeout_ms: float | None = None) -> None:
-        """Commit the transaction. It may be called again after an error, to find out how that ended.
+        """Commit the transaction. After an error, another call determines the outcome.
 
         Specification: Transactions, "commitTransaction".
 
-        :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
-        :raises InvalidOperation: there is no transaction, it has been aborted, or another greenlet runs an operation in
-            the session.
-        :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` it may have succeeded
-            all the same, and may be tried again.
+        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :raises InvalidOperation: no transaction was started, it has been aborted, or another greenlet runs an operation
+            in the session.
+        :raises PyMongoError: the commit failed. With the label ``UnknownTransactionCommitResult`` the commit may have
+            succeeded, and may be retried.
         """
         self._ending.commit(self._deadline(timeout_ms))
 
     def abort_transaction(self, timeout_ms: float | None = None) -> None:
-        """Abort the transaction. The method ignores errors of the server, which aborts the transaction after a while.
+        """Abort the transaction. The method ignores server errors, as the server aborts the transaction later.
 
         Specification: Transactions, "abortTransaction".
 
-        :param timeout_ms: the limit, in milliseconds; 0 is without limit, None takes the session's.
-        :raises InvalidOperation: there is no transaction in progress, or another greenlet runs an operation in the
-            session.
+        :param timeout_ms: the time limit, in milliseconds; 0 means no limit, None uses the session's limit.
+        :raises InvalidOperation: no transaction is in progress, or another greenlet runs an operation in the session.
         """
         self._ending.abort(self._deadline(timeout_ms))
 
     def _deadline(self, timeout_ms: float | None) -> float | None:
-        """When what begins now must have ended; None is without limit."""
+        """Return the deadline of an operation that starts now; None means no limit."""
         return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
@@ -326,7 +324,7 @@ class ClientSession:
         max_commit_time_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> T:
-        """Run a function in a transaction, commit it, and return what the function returned::
+        """Run a function in a transaction, commit the transaction, and return the function's result::
 
             def transfer(session):
                 accounts.update_one({"_id": "a"}, {"$inc": {"balance": -5}}, session=session)
@@ -335,27 +333,26 @@ class ClientSession:
             with client.start_session() as session:
                 session.with_transaction(transfer)
 
-        The whole is tried again, for up to 120 seconds (or the limit of time in force: `timeout_ms`,
-        :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or ``timeoutMS`` of the client), when the
-        transaction fails for a reason that passes. So `callback` may be called several times, and must do nothing
-        outside of the transaction that it would not do twice. It must let errors of commands pass: they may have
-        aborted the transaction on the server, and swallowing them makes the whole be tried again in vain. To handle
-        errors in another way, use :meth:`start_transaction`.
+        After a transient error the method retries the transaction for up to 120 seconds. The time limit in force
+        replaces the 120 seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or
+        ``timeoutMS`` of the client. `callback` may therefore run several times; its effects outside of the transaction
+        must be idempotent. It must not suppress errors of commands: after such an error the server may have aborted the
+        transaction, and each retry fails. For other error handling, use :meth:`start_transaction`.
 
         Specification: Convenient API for Transactions.
 
-        :param callback: is given this session, which its operations must use. The time limit covers only those that do,
-            and cannot be changed inside.
-        :param read_concern: which isolation it has; None takes the session's default, and then the client's, here and
-            in the next two.
-        :param write_concern: which acknowledgement its commit and abort wait for.
-        :param read_preference: which server it runs on; servers take only primary.
-        :param max_commit_time_ms: how long a commit may take on the server, in milliseconds; None takes the session's
-            default, and then is without limit.
-        :param timeout_ms: the limit of the whole, in milliseconds, which its operations inherit; 0 is without limit,
-            None takes the session's. If it has passed, an abort is given as much time again.
-        :raises TypeError: `callback` cannot be called.
-        :raises PyMongoError: what ended the last try; on a time-out with the last error as its cause.
+        :param callback: a function that receives this session and must use it in its operations. The time limit covers
+            only these operations, which cannot change it.
+        :param read_concern: the isolation level; None uses the session's default, and then the client's, here and in
+            the next two.
+        :param write_concern: the acknowledgement that commit and abort wait for.
+        :param read_preference: the server selection; servers accept only primary.
+        :param max_commit_time_ms: the server's time limit for a commit, in milliseconds; None uses the session's
+            default, and otherwise means no limit.
+        :param timeout_ms: the time limit of all attempts, in milliseconds, which the operations inherit; 0 means no
+            limit, None uses the session's limit. An abort after the limit has the same time again.
+        :raises TypeError: `callback` is not callable.
+        :raises PyMongoError: the last attempt failed. A timeout has the last error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
         if not callable(callback):
@@ -372,13 +369,13 @@ class ClientSession:
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
-        """Have all operations of the client in the block use this session without being given it::
+        """Make this session the default session of all operations of the client in the block::
 
             with client.start_session().bind():
                 orders.insert_one(order)
                 orders.find_one(order["_id"])
 
-        :param end_session: True (the default) ends the session with the block.
+        :param end_session: True (the default) ends the session at the end of the block.
         """
         try:
             with bind_session(self._executor, self):
@@ -387,12 +384,12 @@ class ClientSession:
             if end_session:
                 self.end_session()
 
-    # Life
+    # Lifetime
 
     def end_session(self) -> None:
-        """End the session, and abort its transaction if one is in progress. It may be called again.
+        """End the session, and abort a transaction in progress. Further calls do nothing.
 
-        :raises InvalidOperation: another greenlet runs an operation in it.
+        :raises InvalidOperation: another greenlet runs an operation in the session.
         """
         self._end(None)
 
@@ -406,19 +403,19 @@ class ClientSession:
             if not state.has_ended and state.transaction.state is State.IN_PROGRESS:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
-            if state.transaction.state is State.IN_PROGRESS:  # an interruption came before its abort was sent
+            if state.transaction.state is State.IN_PROGRESS:  # an exception came before the abort was sent
                 self._ending.leave()
-            state.release()  # first: to check a connection in delivers events, so it may be interrupted
+            state.release()  # before unpinning: a check-in delivers events, so it may be interrupted
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
 
     def _abandon(self) -> None:
-        """End the session, and its transaction in the background. Does not switch."""
+        """End the session, and its transaction in the background. Do not switch."""
         self._ending.abandon()
         self._state.release()
 
     def __copy__(self) -> NoReturn:
-        raise TypeError("a ClientSession cannot be copied: start another one")
+        raise TypeError("a ClientSession cannot be copied: start another session")
 
     def __enter__(self) -> ClientSession:
         return self
@@ -429,7 +426,7 @@ class ClientSession:
         self._end(error)
 
     def __del__(self) -> None:
-        # No I/O and no switch here. A finaliser may find the session half made.
+        # No I/O and no switch here. The constructor may have failed before it set all attributes.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
             ending.leave()
@@ -437,7 +434,7 @@ class ClientSession:
 
 
 class _TransactionBlock:
-    """A ``with`` block that ends the transaction."""
+    """Context manager that commits or aborts the transaction."""
 
     __slots__ = ("_session",)
 

@@ -1,4 +1,4 @@
-"""Cursors of commands: aggregations, lists of collections and indexes."""
+"""Command cursors: aggregations, lists of collections and indexes."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ DocumentType = TypeVar("DocumentType")
 
 
 class CommandCursor(Generic[DocumentType]):
-    """Iterates over the documents that a command returns; made by methods such as :meth:`Collection.aggregate
+    """Iterator over the documents of a command's result; created by methods such as :meth:`Collection.aggregate
     <gmongo.collection.Collection.aggregate>` and :meth:`Database.cursor_command
     <gmongo.database.Database.cursor_command>`.
 
-    Iterating may raise what every operation may (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer knows the cursor. A cursor that is dropped before its
-    end is ended on the server in the background; :meth:`close` or a ``with`` does so at once.
+    An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
+    closes the cursor on the server at once. The driver closes an unreferenced cursor in the background.
 
     Specification: Find, getMore and killCursors commands.
 
-    :param collection: whose codec options hold.
+    :param collection: the collection whose codec options decode the documents.
     :param cursor_info: the field ``cursor`` of the reply: ``id``, ``ns`` and ``firstBatch``.
     :param address: the server that has the cursor, as host and port.
-    :param batch_size: how many documents each further reply brings; 0 (the default) leaves it to the server.
-    :param max_await_time_ms: how long the server may wait for documents before a further reply, in milliseconds; None
-        leaves it to the server.
-    :param session: the session that further commands are part of; None is one of the driver's.
-    :param comment: of further commands.
+    :param batch_size: the number of documents in each further batch; 0 (the default) lets the server choose.
+    :param max_await_time_ms: how long the server may wait for documents in a ``getMore``, in milliseconds; None (the
+        default) lets the server choose.
+    :param session: the session of the ``getMore`` commands; None (the default) uses an implicit session.
+    :param comment: the comment on the ``getMore`` commands; None by default.
     """
 
     _raw = False
     _awaits = False
-    """Whether the server waits for documents that are not there yet, so that an empty batch is an end for now."""
+    """True if the server waits for new documents: an empty batch does not end the cursor."""
 
     def __init__(
         self,
@@ -127,13 +127,13 @@ class CommandCursor(Generic[DocumentType]):
     ) -> Made:
         """Run the operation that opens a cursor, and return the cursor.
 
-        :param tailable: whether it goes on at the end of its documents.
-        :param awaits: whether the server then waits for others.
+        :param tailable: True if the cursor stays open after its last document.
+        :param awaits: True if the server then waits for new documents.
         """
         executor = collection._executor.for_operation(timeout_ms, session)
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
         if iterates and not awaits:
-            operation.takes_max_time = False  # a server that knows of the limit counts all further batches in, too
+            operation.takes_max_time = False  # a server counts the time of all later batches against maxTimeMS
         chosen: SessionHandle | None = None if session is None else checked_session(session)
         if session is None and operation.takes_session:
             chosen = executor.implicit_session()
@@ -162,17 +162,17 @@ class CommandCursor(Generic[DocumentType]):
     def _over(
         cls, collection: Collection[Value], documents: Sequence[Document], session: ClientSession | None
     ) -> CommandCursor[Value]:
-        """A cursor over documents that are all there."""
+        """Return a cursor over documents that are already available."""
         return cls(collection, {"id": 0, "firstBatch": list(documents)}, None, session=session)
 
     @property
     def alive(self) -> bool:
-        """Whether there may be more documents. True does not promise that there is one."""
+        """True if the cursor may return more documents. There may still be no further document."""
         return self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's number for the cursor; 0 when it is done there."""
+        """The server's cursor identifier; 0 after the server has closed the cursor."""
         return self._cursor.lease.cursor_id
 
     @property
@@ -182,18 +182,17 @@ class CommandCursor(Generic[DocumentType]):
 
     @property
     def session(self) -> ClientSession | None:
-        """The session given by the application, if any."""
+        """The explicit session, or None."""
         session = self._cursor.lease.session
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
-        """Set how many documents each further reply brings. This changes how often the server is asked, and not the
-        result.
+        """Set the number of documents in each further batch. The result does not change, only the number of commands.
 
-        :param batch_size: how many; 0 leaves it to the server.
+        :param batch_size: the number of documents; 0 lets the server choose.
         :returns: this cursor.
-        :raises TypeError: `batch_size` is no integer.
-        :raises ValueError: it is negative.
+        :raises TypeError: `batch_size` is not an integer.
+        :raises ValueError: `batch_size` is negative.
         """
         if not isinstance(batch_size, int):
             raise TypeError(f"batch_size must be an integer, not {short(batch_size)}")
@@ -203,21 +202,21 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
-        """Have the next batches fetched, from now on, while the application uses this one; see :meth:`Cursor.read_ahead
-        <gmongo.cursor.Cursor.read_ahead>`.
+        """Fetch the next batches, from now on, while the application uses the current batch; see
+        :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
             ['first', 'second']
 
-        :param batches: how many batches may wait for the application, or be on their way; 1 by default.
-        :param max_bytes: how many bytes of them, by default 32 MiB. A batch is taken to be as large as the one before;
-            one that has no room is fetched when it is asked for. The first getMore has room
-            in any case.
+        :param batches: the maximum number of batches that are waiting or in flight; 1 by default.
+        :param max_bytes: the maximum size of these batches in bytes, 32 MiB by default. The estimated size of a batch
+            is the size of its predecessor. The cursor fetches a batch beyond the limit only when the application needs
+            it. The first ``getMore`` has no limit.
         :returns: this cursor.
-        :raises TypeError: a number is no integer.
+        :raises TypeError: a number is not an integer.
         :raises ValueError: a number is less than 1.
-        :raises InvalidOperation: the cursor waits for documents to come, as a ``$changeStream`` does, or is part of a
-            session of the application's, which runs one command at a time.
+        :raises InvalidOperation: the server waits for new documents (as for a ``$changeStream``), or the cursor has an
+            explicit session, which runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
         check_session(self._cursor.lease.session)
@@ -227,16 +226,16 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """All documents that have not been taken; see :meth:`Cursor.__iter__ <gmongo.cursor.Cursor.__iter__>`."""
+        """Return an iterator over the remaining documents, like `Cursor.__iter__`."""
         return chain.from_iterable(runs(self))
 
     def _opened(self) -> ServerCursor:
         return self._cursor
 
     def __next__(self) -> DocumentType:
-        """The next document; waits for it.
+        """Return the next document; wait for it.
 
-        :raises StopIteration: there is none.
+        :raises StopIteration: no document remains.
         """
         cursor = self._cursor
         for document in cursor.documents:
@@ -246,24 +245,22 @@ class CommandCursor(Generic[DocumentType]):
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """The next document, or None if there is none after asking the server at most once. Of a ``$changeStream`` or a
-        tailable cursor, one may come later.
+        """Return the next document, or None if at most one ``getMore`` returns none. A ``$changeStream`` or a tailable
+        cursor may return a document later.
         """
         return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents as a list.
+        """Return the remaining documents as a list; for a ``$changeStream``, those available now.
 
-        Of a ``$changeStream`` there are always more to come, so it gives those that are there.
-
-        :param length: how many at most; None (the default) is all.
-        :raises TypeError: `length` is no integer.
-        :raises ValueError: it is less than 1.
+        :param length: the maximum number; None (the default) means all.
+        :raises TypeError: `length` is not an integer.
+        :raises ValueError: `length` is less than 1.
         """
         return take_list(iter(self.try_next, None) if self._awaits else self, length)
 
     def close(self) -> None:
-        """End the cursor, on the server too. It may be called again."""
+        """Close the cursor, also on the server. Further calls do nothing."""
         self._cursor.close()
 
     def __enter__(self) -> CommandCursor[DocumentType]:
@@ -276,9 +273,9 @@ class CommandCursor(Generic[DocumentType]):
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):
-    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other; made by
-    :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>`. It has the parameters
-    and methods of :class:`CommandCursor`.
+    """Iterator over batches of encoded documents, each as concatenated ``bytes``; created by
+    :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>`. The class has the
+    parameters and methods of :class:`CommandCursor`.
     """
 
     _raw = True
@@ -288,7 +285,7 @@ class RawBatchCommandCursor(CommandCursor[bytes]):
 
 
 def take_list(cursor: Iterable[T], length: int | None) -> list[T]:
-    """The remaining documents of a cursor, or at most `length` of them."""
+    """Return the remaining documents of a cursor, at most `length` documents."""
     if length is None:
         return list(cursor)
     if not isinstance(length, int):

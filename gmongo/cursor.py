@@ -1,4 +1,4 @@
-"""Cursors of queries."""
+"""Query cursors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ["Cursor", "CursorType", "RawBatchCursor"]
 
 DocumentType = TypeVar("DocumentType")
 Bound: TypeAlias = Document | Sequence[tuple[str, Value]] | None
-"""The bounds of an index: a mapping, or pairs of field and value, in the order of its keys."""
+"""The bounds of an index: a mapping, or (field, value) pairs in the order of the index keys."""
 
 _TAILABLE, _OPLOG_REPLAY, _NO_TIMEOUT, _AWAIT_DATA, _EXHAUST, _PARTIAL = 2, 8, 16, 32, 64, 128
 _FLAGS = {
@@ -55,68 +55,68 @@ _FLAGS = {
 
 
 class Cursor(Generic[DocumentType]):
-    """Iterates over the documents that match a query; made by :meth:`Collection.find
+    """Iterator over the documents that match a query; created by :meth:`Collection.find
     <gmongo.collection.Collection.find>`.
 
         >>> cursor = notes.find({"tags": "a"}).sort("title").limit(2)
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    The query is sent when the first document is asked for; until then its options can be changed. After that, methods
-    that change them raise :class:`~gmongo.errors.InvalidOperation`. Greenlets may share a cursor: each document goes to
-    one of them.
+    The first iteration sends the query. Before that, methods can change the options; afterwards these methods raise
+    :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: each document goes to one greenlet.
 
-    Iterating may raise what every operation may (see :class:`~gmongo.collection.Collection`), and
-    :class:`~gmongo.errors.CursorNotFound` if the server no longer knows the cursor. A cursor that is dropped before its
-    end is ended on the server in the background; :meth:`close` or a ``with`` does so at once.
+    An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
+    :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
+    closes the cursor on the server at once. The driver closes an unreferenced cursor in the background.
 
     Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
 
-    :param collection: the collection that is queried.
+    :param collection: the queried collection.
     :param filter: a query; None or ``{}`` matches every document.
-    :param projection: which fields to return: a list of names (``_id`` is always added), or a document such as
-        ``{"title": 1, "_id": 0}``. None returns all.
-    :param skip: how many documents to leave out at the beginning; 0 by default.
-    :param limit: how many documents to return at most; 0 (the default) is without limit. A negative number is the same
-        without its sign, in a single reply.
-    :param no_cursor_timeout: True keeps the server from closing the cursor when it is unused for ten minutes; its
-        session, which ends after thirty, ends it all the same.
-    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`: what happens at the end of a capped
+    :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
+        ``{"title": 1, "_id": 0}``. None (the default) returns all fields.
+    :param skip: the number of documents to skip; 0 by default.
+    :param limit: the maximum number of documents to return; 0 (the default) means no limit. A negative number returns
+        at most its absolute value, in a single batch.
+    :param no_cursor_timeout: True disables the server's timeout for idle cursors (10 minutes); False by default. The
+        session still expires after 30 minutes, and ends the cursor.
+    :param cursor_type: a value of :class:`~gmongo.cursor.CursorType`, for the behaviour at the end of a capped
         collection.
-    :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None is the order in
-        which the server finds them.
-    :param allow_partial_results: True takes what there is when some shards cannot be reached, rather than fail.
-    :param oplog_replay: of no effect since MongoDB 4.4.
-    :param batch_size: how many documents a reply brings; 0 (the default) leaves it to the server, which begins with
-        101.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
-        choose.
-    :param max_scan: sent as it is given; servers know it no longer.
-    :param max_time_ms: how long the server may work on the query, in milliseconds; None is without limit. A limit
-        of the operation (``timeoutMS``, :func:`gmongo.timeout`) replaces it, even if it is shorter.
-        :func:`gmongo.timeout` limits the whole.
-    :param max: the bound above, which is not part of the result, of the index that `hint` names: a mapping, or
-        ``(field, value)`` pairs in the order of its keys.
-    :param min: the bound below, which is part of it.
-    :param return_key: True returns the keys of the index rather than the documents.
-    :param show_record_id: True adds the server's internal number to each document, as ``$recordId``.
-    :param snapshot: sent as it is given; servers know it no longer.
-    :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
-    :param session: to run in; None (the default) takes one for this operation alone.
-    :param allow_disk_use: whether the server may sort on disk what does not fit into its memory (MongoDB 4.4). None
-        leaves it to the server.
-    :param let: variables, by name: expressions in the command read them as ``"$$name"`` (MongoDB 5.0). None is without.
-    :param timeout_ms: the limit of time, in milliseconds, of what `timeout_mode` says; 0 is without limit, None (the
-        default) takes the collection's. :func:`gmongo.timeout` around it can only shorten it.
-    :param timeout_mode: ``"cursor_lifetime"`` (the default): the last document must have come in time; or
-        ``"iteration"``, the only one of a tailable cursor: the query has its limit, and each iteration again.
+    :param sort: the order: a list of ``(field, direction)``, or a mapping of fields to directions. None (the default)
+        uses the server's order.
+    :param allow_partial_results: True returns partial results if shards are unreachable; False (the default) raises an
+        error.
+    :param oplog_replay: no effect since MongoDB 4.4; False by default.
+    :param batch_size: the number of documents in each batch; 0 (the default) lets the server choose (101 in the first
+        batch).
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+        lets the server choose.
+    :param max_scan: sent unchanged; current servers do not support it. None by default.
+    :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side limit
+        (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only :func:`gmongo.timeout`
+        limits the whole iteration.
+    :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in the
+        order of the index keys. None by default.
+    :param min: the inclusive lower bound, in the same form as `max`.
+    :param return_key: True returns the index keys instead of the documents.
+    :param show_record_id: True adds the server's internal record identifier to each document, as ``$recordId``.
+    :param snapshot: sent unchanged; current servers do not support it. None by default.
+    :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
+    :param session: the session of the operation; None (the default) uses an implicit session.
+    :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets the
+        server choose.
+    :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+    :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        default) uses the collection's limit. An enclosing :func:`gmongo.timeout` can only shorten the limit.
+    :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"``, the only
+        mode of a tailable cursor, limits the query and each iteration separately.
     :raises TypeError: an argument has the wrong type.
-    :raises ValueError: a number is negative that must not be, or `cursor_type` or `timeout_mode` is unknown.
-    :raises ConfigurationError: `timeout_mode` is given without a limit, or a tailable cursor is to have a lifetime.
-    :raises InvalidOperation: an exhaust cursor is given a `limit`; or the callback of ``with_transaction``, which has a
-        limit for all, gives a single query another one.
+    :raises ValueError: a number must not be negative, or `cursor_type` or `timeout_mode` is unknown.
+    :raises ConfigurationError: `timeout_mode` has no limit, or a tailable cursor has the mode ``"cursor_lifetime"``.
+    :raises InvalidOperation: an exhaust cursor has a `limit`; or a query in the callback of ``with_transaction``, which
+        limits all its operations, has its own time limit.
     """
 
     _raw = False
@@ -126,7 +126,7 @@ class Cursor(Generic[DocumentType]):
     _empty = False
     _closed = False
     _max_await_time_ms: int | None = None
-    _iterates = False  # whether its limit is for each iteration; that of a tailable one is, anyhow
+    _iterates = False  # True if the time limit applies to each iteration, which is always so for a tailable cursor
     _ahead: tuple[int, int] | None = None
 
     def __init__(
@@ -168,7 +168,7 @@ class Cursor(Generic[DocumentType]):
         options += (return_key, show_record_id, snapshot, comment, session, allow_disk_use, let)
         options += (timeout_ms, timeout_mode)
         if all(map(is_, options, _NO_OPTIONS)):
-            return  # as most have none
+            return  # the common case
         if let is not None and not isinstance(let, Mapping):
             raise TypeError(f"let must be a mapping, not {short(let)}")
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
@@ -218,19 +218,19 @@ class Cursor(Generic[DocumentType]):
             raise InvalidOperation("an exhaust cursor cannot have a limit")
 
     def _streams(self, session: SessionHandle) -> bool:
-        """Whether the server is to send all batches without being asked for each.
+        """Return True if the server shall send all batches without further ``getMore`` commands.
 
-        :raises InvalidOperation: the client encrypts.
+        :raises InvalidOperation: the client has automatic encryption.
         """
         if not self._flags & _EXHAUST:
             return False
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # The documents of a slice are counted; and a transaction runs one command at a time.
+        # A slice counts its documents, and a transaction runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
-    # Options, until the first document
+    # Options before the first iteration
 
     def _check_unsent(self) -> None:
         if self._cursor is not None:
@@ -242,7 +242,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def sort(self, key_or_list: KeyOrList, direction: Direction | None = None) -> Cursor[DocumentType]:
-        """Sort the result. The last call counts.
+        """Sort the result. The last call takes effect.
 
         ::
 
@@ -251,23 +251,23 @@ class Cursor(Generic[DocumentType]):
 
         :param key_or_list: a field; or a list of fields and ``(field, direction)`` pairs; or a mapping of fields to
             directions.
-        :param direction: of a single field: :data:`gmongo.ASCENDING` (1, the default), :data:`gmongo.DESCENDING` (-1),
-            or ``{"$meta": "textScore"}``.
+        :param direction: the direction of a single field: :data:`gmongo.ASCENDING` (1, the default),
+            :data:`gmongo.DESCENDING` (-1), or ``{"$meta": "textScore"}``.
         :returns: this cursor.
         :raises TypeError: the keys have the wrong type.
-        :raises ValueError: there are no keys.
+        :raises ValueError: `key_or_list` is empty.
         :raises InvalidOperation: the query has been sent.
         """
         keys: Value = [(key_or_list, direction)] if direction is not None else key_or_list
         return self._change("sort", index_document(keys, "sort"))
 
     def skip(self, skip: int) -> Cursor[DocumentType]:
-        """Leave out documents at the beginning.
+        """Skip documents at the beginning of the result.
 
-        :param skip: how many; 0 or more.
+        :param skip: the number of documents; 0 or more.
         :returns: this cursor.
-        :raises TypeError: `skip` is no integer.
-        :raises ValueError: it is negative.
+        :raises TypeError: `skip` is not an integer.
+        :raises ValueError: `skip` is negative.
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
@@ -275,13 +275,13 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
-        """Return no more than so many documents.
+        """Limit the number of returned documents.
 
-        :param limit: how many; 0 is without limit, and a negative number is the same without its sign, in a single
-            reply.
+        :param limit: the maximum number; 0 means no limit. A negative number returns at most its absolute value, in a
+            single batch.
         :returns: this cursor.
-        :raises TypeError: `limit` is no integer.
-        :raises InvalidOperation: the query has been sent, or is that of an exhaust cursor.
+        :raises TypeError: `limit` is not an integer.
+        :raises InvalidOperation: the query has been sent, or the cursor is an exhaust cursor.
         """
         self._check_unsent()
         self._limit = _integer("limit", limit)
@@ -291,12 +291,12 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def batch_size(self, batch_size: int) -> Cursor[DocumentType]:
-        """Set how many documents a reply brings. This changes how often the server is asked, and not the result.
+        """Set the number of documents in each batch. The result does not change, only the number of commands.
 
-        :param batch_size: how many; 0 leaves it to the server.
+        :param batch_size: the number of documents; 0 lets the server choose.
         :returns: this cursor.
-        :raises TypeError: `batch_size` is no integer.
-        :raises ValueError: it is negative.
+        :raises TypeError: `batch_size` is not an integer.
+        :raises ValueError: `batch_size` is negative.
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
@@ -304,28 +304,27 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
-        """Have the next batches fetched while the application uses this one, so that it does not wait for them. PyMongo
-        does not have this.
+        """Fetch the next batches while the application uses the current batch. PyMongo does not have this method.
 
         ::
 
             for order in orders.find(batch_size=1000).read_ahead():
                 handle(order)
 
-        A greenlet of the driver's sends each ``getMore`` as soon as there is room for its batch. What comes ahead is
-        held in memory, mostly undecoded, and is dropped when the cursor is closed, collected, or ended by an
-        error. An error is raised where its batch would have begun. The results are those of a cursor that does not read
-        ahead, except that the server runs each ``getMore`` earlier.
+        A driver greenlet sends each ``getMore`` as soon as the limits allow its batch. Prefetched batches stay in
+        memory, mostly undecoded, until the cursor is closed, collected, or ended by an error. The cursor raises an
+        error at the position of its batch. The results equal those of a cursor without read-ahead, but the server runs
+        each ``getMore`` earlier.
 
-        :param batches: how many batches may wait for the application, or be on their way; 1 by default.
-        :param max_bytes: how many bytes of them, by default 32 MiB. A batch is taken to be as large as the one before;
-            one that has no room is fetched when it is asked for. The first getMore has room
-            in any case.
+        :param batches: the maximum number of batches that are waiting or in flight; 1 by default.
+        :param max_bytes: the maximum size of these batches in bytes, 32 MiB by default. The estimated size of a batch
+            is the size of its predecessor. The cursor fetches a batch beyond the limit only when the application needs
+            it. The first ``getMore`` has no limit.
         :returns: this cursor.
-        :raises TypeError: a number is no integer.
+        :raises TypeError: a number is not an integer.
         :raises ValueError: a number is less than 1.
-        :raises InvalidOperation: the query has been sent. The cursor is tailable or exhaust, or is part of a session of
-            the application's, which runs one command at a time; then the first document may raise it, too.
+        :raises InvalidOperation: the query has been sent, the cursor is tailable or exhaust, or it has an explicit
+            session, which runs one command at a time. The first iteration may raise the last error.
         """
         self._check_unsent()
         allowance = checked_allowance(batches, max_bytes)
@@ -341,7 +340,7 @@ class Cursor(Generic[DocumentType]):
     def hint(self, index: KeyOrList | None) -> Cursor[DocumentType]:
         """Choose the index to use.
 
-        :param index: its name, or its keys in any form that ``create_index`` takes; None lets the server choose.
+        :param index: its name, or its keys in a form that ``create_index`` accepts; None lets the server choose.
         :returns: this cursor.
         :raises TypeError: the keys have the wrong type.
         :raises InvalidOperation: the query has been sent.
@@ -349,34 +348,34 @@ class Cursor(Generic[DocumentType]):
         return self._change("hint", None if index is None else checked_hint(index))
 
     def comment(self, comment: Value) -> Cursor[DocumentType]:
-        """Attach a comment to the query and what follows it.
+        """Attach a comment to the query and its ``getMore`` commands.
 
-        :param comment: for the server's log, as :class:`~gmongo.collection.Collection` says; None is without.
+        :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: this cursor.
         :raises InvalidOperation: the query has been sent.
         """
         return self._change("comment", comment)
 
     def max_time_ms(self, max_time_ms: int | None) -> Cursor[DocumentType]:
-        """Limit the server's work on the query. :func:`gmongo.timeout` limits the whole, the network included.
+        """Limit the server's work on the query. :func:`gmongo.timeout` limits the whole operation and the network.
 
-        :param max_time_ms: in milliseconds; None is without limit. A limit of the operation (``timeoutMS``,
-            :func:`gmongo.timeout`) replaces it, even if it is shorter.
-        :returns: this cursor. When the time is over, iterating raises :class:`~gmongo.errors.ExecutionTimeout`.
-        :raises TypeError: `max_time_ms` is no integer.
-        :raises ValueError: it is negative.
+        :param max_time_ms: the limit in milliseconds; None means no limit. A client-side limit (``timeoutMS``,
+            :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one.
+        :returns: this cursor. After the limit, an iteration raises :class:`~gmongo.errors.ExecutionTimeout`.
+        :raises TypeError: `max_time_ms` is not an integer.
+        :raises ValueError: `max_time_ms` is negative.
         :raises InvalidOperation: the query has been sent.
         """
         return self._change("maxTimeMS", None if max_time_ms is None else _natural("max_time_ms", max_time_ms))
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set how long the server waits for new documents before it replies that there are none. Cursors of other types
-        than ``TAILABLE_AWAIT`` ignore it.
+        """Set how long the server waits for new documents before it returns an empty batch. Only cursors of type
+        ``TAILABLE_AWAIT`` use this option.
 
-        :param max_await_time_ms: in milliseconds; None leaves it to the server (a second).
+        :param max_await_time_ms: the time in milliseconds; None uses the server's default (1,000 ms).
         :returns: this cursor.
-        :raises TypeError: `max_await_time_ms` is no integer.
-        :raises ValueError: it is negative.
+        :raises TypeError: `max_await_time_ms` is not an integer.
+        :raises ValueError: `max_await_time_ms` is negative.
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
@@ -387,61 +386,61 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def max_scan(self, max_scan: int | None) -> Cursor[DocumentType]:
-        """Set ``maxScan``, which servers know no longer.
+        """Set ``maxScan``, which current servers do not support.
 
-        :param max_scan: sent as it is given; None leaves it out.
+        :param max_scan: the value, sent unchanged; None omits the field.
         :returns: this cursor.
         :raises InvalidOperation: the query has been sent.
         """
         return self._change("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return documents below these keys of the index that :meth:`hint` names.
+        """Return only documents below these index keys; :meth:`hint` names the index.
 
-        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the keys of the index.
+        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the query has been sent. So does iterating, without a hint.
+        :raises InvalidOperation: the query has been sent. The first iteration raises it if the hint is missing.
         """
         return self._change("max", _bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return documents from these keys on of the index that :meth:`hint` names.
+        """Return only documents from these index keys on; :meth:`hint` names the index.
 
-        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the keys of the index.
+        :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
         :raises TypeError: `spec` has the wrong type.
-        :raises InvalidOperation: the query has been sent. So does iterating, without a hint.
+        :raises InvalidOperation: the query has been sent. The first iteration raises it if the hint is missing.
         """
         return self._change("min", _bound("min", spec) or None)
 
     def collation(self, collation: Collation | Document | None) -> Cursor[DocumentType]:
-        """Set the rules by which strings are compared.
+        """Set the rules of string comparison.
 
-        :param collation: a :class:`~gmongo.collation.Collation` or its document; None takes the collection's own.
+        :param collation: a :class:`~gmongo.collation.Collation` or a mapping; None uses the collection's collation.
         :returns: this cursor.
-        :raises TypeError: it is something else.
+        :raises TypeError: `collation` has another type.
         :raises InvalidOperation: the query has been sent.
         """
         return self._change("collation", validate_collation_or_none(collation))
 
     def allow_disk_use(self, allow_disk_use: bool) -> Cursor[DocumentType]:
-        """Let the server sort on disk what does not fit into its memory (MongoDB 4.4), or forbid it.
+        """Allow or forbid that the server uses temporary files for a large sort (MongoDB 4.4).
 
-        :param allow_disk_use: whether it may.
+        :param allow_disk_use: True allows temporary files.
         :returns: this cursor.
-        :raises TypeError: it is neither True nor False.
+        :raises TypeError: `allow_disk_use` is not a bool.
         :raises InvalidOperation: the query has been sent.
         """
         return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which JavaScript is true, in which ``this`` is the document. It replaces an earlier
-        one. Where ``$expr`` can say the same, it is faster.
+        """Return only documents for which a JavaScript expression is true; ``this`` is the document. The last call
+        takes effect. An equivalent ``$expr`` is faster.
 
-        :param code: text, or a :class:`~bson.code.Code` with its scope.
+        :param code: a string, or a :class:`~bson.code.Code` with its scope.
         :returns: this cursor.
-        :raises TypeError: `code` is neither.
+        :raises TypeError: `code` has another type.
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
@@ -450,14 +449,14 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def add_option(self, mask: int) -> Cursor[DocumentType]:
-        """Set flags of the query by their numbers, as old programs do: 2 tailable, 8 oplog replay, 16 no time-out, 32
-        await data, 64 exhaust, 128 partial results. New ones give :meth:`Collection.find
-        <gmongo.collection.Collection.find>` the options by name.
+        """Set flags of the query by number: 2 tailable, 8 oplog replay, 16 no timeout, 32 await data, 64 exhaust, 128
+        partial results. New programs pass options by name to :meth:`Collection.find
+        <gmongo.collection.Collection.find>`.
 
         :param mask: the sum of the flags.
         :returns: this cursor.
-        :raises TypeError: `mask` is no integer.
-        :raises InvalidOperation: the query has been sent; or it has a limit and is made exhaust.
+        :raises TypeError: `mask` is not an integer.
+        :raises InvalidOperation: the query has been sent; or an exhaust cursor has a limit.
         """
         self._check_unsent()
         self._flags |= _integer("mask", mask)
@@ -469,7 +468,7 @@ class Cursor(Generic[DocumentType]):
 
         :param mask: the sum of the flags.
         :returns: this cursor.
-        :raises TypeError: `mask` is no integer.
+        :raises TypeError: `mask` is not an integer.
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
@@ -479,7 +478,7 @@ class Cursor(Generic[DocumentType]):
     # The query
 
     def _find_fields(self) -> DocumentDict:
-        """The fields of the command besides the filter."""
+        """Return the fields of the command besides the filter."""
         fields = dict(self._fields)
         if self._skip:
             fields["skip"] = self._skip
@@ -488,7 +487,7 @@ class Cursor(Generic[DocumentType]):
         if self._limit < 0:
             fields["singleBatch"] = True
         if self._batch_size:
-            # A first batch of all documents wanted would leave a cursor open that has nothing more.
+            # If the first batch had exactly `limit` documents, an exhausted cursor would stay open on the server.
             same = self._batch_size == self._limit
             fields["batchSize"] = self._batch_size + 1 if same else self._batch_size
         if self._flags:
@@ -496,9 +495,9 @@ class Cursor(Generic[DocumentType]):
         return fields
 
     def _query(self) -> tuple[Document, DocumentDict]:
-        """The filter, and the other fields of the command.
+        """Return the filter, and the other fields of the command.
 
-        :raises InvalidOperation: the bounds of an index are given, but not the index.
+        :raises InvalidOperation: an index bound has no hint.
         """
         filter, fields = without_modifiers(self._filter, self._find_fields())
         if ("min" in fields or "max" in fields) and "hint" not in fields:
@@ -510,13 +509,13 @@ class Cursor(Generic[DocumentType]):
         filter, fields = self._query()
         if "explain" in fields:
             return ExplainedQuery(collection._context, self._explanation())
-        # A server that knows of the limit counts all further batches in, too.
+        # A server that receives maxTimeMS counts the time of all later batches against it.
         takes_max_time = bool(self._flags & _AWAIT_DATA) or not (self._iterates or self._flags & _TAILABLE)
         kind = ExhaustFind if exhaust else Find
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _opened(self) -> ServerCursor | None:
-        """The cursor on the server, opened with the first use; None if there is nothing to open."""
+        """Return the server cursor, and open it on first use; None if the result is empty or the cursor is closed."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is not None:
                 self._turn.wait(self._executor.deadline())
@@ -539,7 +538,7 @@ class Cursor(Generic[DocumentType]):
         try:
             reply = executor.run(operation, session, deadline)
         except BaseException as error:
-            self._closed = self._closed or isinstance(error, BSONError)  # the same query would give the same error
+            self._closed = self._closed or isinstance(error, BSONError)  # the same query would fail again
             end_if_implicit(session)
             raise
         self._cursor = ServerCursor(
@@ -548,7 +547,7 @@ class Cursor(Generic[DocumentType]):
             reply,
             session,
             self._collection.codec_options,
-            limit=min(self._limit, 0) if self._raw else self._limit,  # below 0, there is but one batch
+            limit=min(self._limit, 0) if self._raw else self._limit,  # a negative limit means a single batch
             batch_size=self._batch_size,
             max_await_time_ms=self._max_await_time_ms,
             tailable=tailable,
@@ -561,30 +560,30 @@ class Cursor(Generic[DocumentType]):
             self._cursor.read_ahead(*self._ahead)
 
     def explain(self) -> DocumentDict:
-        """Ask how the server would run the query, without running it for its documents. :meth:`Database.command
-        <gmongo.database.Database.command>` with ``explain`` takes a verbosity.
+        """Return the server's query plan without running the query. For another verbosity, use :meth:`Database.command
+        <gmongo.database.Database.command>` with ``explain``.
 
-        :returns: the reply of the server.
-        :raises InvalidOperation: `min` or `max` are given without `hint`.
-        :raises OperationFailure: the server refused the query.
+        :returns: the server's reply.
+        :raises InvalidOperation: `min` or `max` has no `hint`.
+        :raises OperationFailure: the server rejected the query.
         """
         operation = Explain(self._collection._context, self._explanation())
         return self._executor.run(operation, self._session, self._executor.deadline())
 
     def _explanation(self) -> DocumentDict:
-        """The command that explains the query."""
+        """Return the command that explains the query."""
         filter, fields = self._query()
         fields.pop("explain", None)
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
 
     def distinct(self, key: str) -> list[Value]:
-        """The distinct values of a field among the documents that match. Of the options of the query, the filter,
-        ``max_time_ms``, ``comment`` and ``collation`` hold, and not ``hint``, ``skip`` and ``limit``. Servers before
-        MongoDB 7.1 refuse a hint: :meth:`Collection.distinct <gmongo.collection.Collection.distinct>` takes one.
+        """Return the distinct values of a field in the documents that match. This method uses the filter,
+        ``max_time_ms``, ``comment`` and ``collation`` of the query, but not ``hint``, ``skip`` and ``limit``. For a
+        hint (MongoDB 7.1), use :meth:`Collection.distinct <gmongo.collection.Collection.distinct>`.
 
-        :param key: the field, with dots for fields of fields.
-        :returns: a list of the values, in no order.
-        :raises TypeError: `key` is no string.
+        :param key: the field name, with dots for nested fields.
+        :returns: an unordered list of the values.
+        :raises TypeError: `key` is not a string.
         """
         options = {name: self._fields[name] for name in ("maxTimeMS", "comment", "collation") if name in self._fields}
         return self._collection.distinct(key, self._filter or None, session=self._session, **options)
@@ -592,15 +591,15 @@ class Cursor(Generic[DocumentType]):
     # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """All documents that have not been taken, of a tailable cursor until there is none for now. Greenlets may share
-        the iterator, and an error does not end it.
+        """Return an iterator over all remaining documents (for a tailable cursor, over those available now). Greenlets
+        may share the iterator, and an error does not end it.
         """
         return chain.from_iterable(runs(self))
 
     def __next__(self) -> DocumentType:
-        """The next document; waits for it.
+        """Return the next document; wait for it.
 
-        :raises StopIteration: there is none; of a tailable cursor, for now.
+        :raises StopIteration: no document remains, or a tailable cursor has no new document.
         """
         cursor = self._cursor or self._opened()
         if cursor is None:
@@ -612,11 +611,11 @@ class Cursor(Generic[DocumentType]):
     next = __next__
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """The remaining documents as a list.
+        """Return the remaining documents as a list.
 
-        :param length: how many at most; None (the default) is all. Of a tailable cursor, those that are there.
-        :raises TypeError: `length` is no integer.
-        :raises ValueError: it is less than 1.
+        :param length: the maximum number; None (the default) means all, or for a tailable cursor all available now.
+        :raises TypeError: `length` is not an integer.
+        :raises ValueError: `length` is less than 1.
         """
         return take_list(self, length)
 
@@ -627,7 +626,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """A slice sets skip and limit; an index returns that one document, by a query of its own."""
+        """Set skip and limit for a slice; for an index, run a separate query and return its document."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._slice(index)
@@ -636,7 +635,7 @@ class Cursor(Generic[DocumentType]):
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
-            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server refuses them for a single document
+            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server rejects them with a single batch
             for document in clone.skip(index + self._skip).limit(-1):
                 return document
         raise IndexError("no such item for Cursor instance")
@@ -649,13 +648,13 @@ class Cursor(Generic[DocumentType]):
             raise IndexError(f"stop index must be greater than start index for slice {short(index)}")
         self._skip = start
         self._limit = 0 if stop is None else stop - start
-        self._empty = stop == start  # where limit 0 would be all
+        self._empty = stop == start  # limit 0 would mean no limit
         return self
 
     # Copies
 
     def clone(self) -> Cursor[DocumentType]:
-        """A copy of the query that has not been sent, whatever this cursor has done. It has the same session."""
+        """Return an unsent copy of the query, with the same session."""
         return self._copied(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
@@ -679,44 +678,44 @@ class Cursor(Generic[DocumentType]):
         """
         self.close()
         if self._cursor is not None:
-            self._cursor.drop()  # an iteration that is going on begins again, too
+            self._cursor.drop()  # a running iteration starts again, too
         self._cursor, self._closed = None, False
         return self
 
-    # The state
+    # State
 
     @property
     def collection(self) -> Collection[Value]:
-        """The collection that is queried."""
+        """The queried collection."""
         return self._collection
 
     @property
     def alive(self) -> bool:
-        """Whether there may be more documents. True does not promise that there is one."""
+        """True if the cursor may return more documents. There may still be no further document."""
         return not self._closed if self._cursor is None else self._cursor.alive
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's number for the cursor; None before the query is sent, 0 when it is done."""
+        """The server's cursor identifier; None before the query is sent, 0 after the server has closed the cursor."""
         return None if self._cursor is None else self._cursor.lease.cursor_id
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that answered, as host and port; None before the query is sent."""
+        """The address of the server that has the cursor, as host and port; None before the query is sent."""
         return None if self._cursor is None else self._cursor.lease.address
 
     @property
     def retrieved(self) -> int:
-        """How many documents have arrived so far, those included that have not been iterated over."""
+        """The number of received documents, including documents not yet returned."""
         return 0 if self._cursor is None else self._cursor.retrieved
 
     @property
     def session(self) -> ClientSession | None:
-        """The session given by the application, if any."""
+        """The explicit session, or None."""
         return self._session
 
     def close(self) -> None:
-        """End the cursor, on the server too. It may be called again."""
+        """Close the cursor, also on the server. Further calls do nothing."""
         self._closed = True
         if self._cursor is not None:
             self._cursor.close()
@@ -733,13 +732,13 @@ class Cursor(Generic[DocumentType]):
 
 
 _NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
-"""What the options of a cursor are that is given a filter at the most, in the order of its parameters."""
+"""The default options, after the filter, in the order of the parameters."""
 
 
 class RawBatchCursor(Cursor[bytes]):
-    """Iterates over batches of encoded documents, each ``bytes`` of documents one after the other; made by
-    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>`. It has the parameters and
-    methods of :class:`Cursor`, but takes no index or slice.
+    """Iterator over batches of encoded documents, each as concatenated ``bytes``; created by
+    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>`. The class has the parameters
+    and methods of :class:`Cursor`, but supports no index or slice.
     """
 
     _raw = True
@@ -765,15 +764,15 @@ def _bound(name: str, spec: object) -> Document:
     try:
         if isinstance(spec, (list, tuple, Mapping)):
             return dict(spec)
-    except (TypeError, ValueError):  # what it holds is no pair
+    except (TypeError, ValueError):  # an element is not a pair
         pass
     raise TypeError(f"{name} must be a mapping or a list of (field, value) pairs, not {short(spec)}")
 
 
 def _deepcopied(value: Value, memo: dict[int, Value]) -> Value:
-    """A deep copy in which regular expressions, which cannot be copied by every Python, stay the same.
+    """Return a deep copy that shares regular expressions, as not every Python can copy them.
 
-    :param memo: the copies of mappings and lists by the identity of the original, since a value may refer to itself.
+    :param memo: the copies of mappings and lists by the identity of the original, since a value may contain itself.
     """
     if id(value) in memo:
         return memo[id(value)]

@@ -1,4 +1,4 @@
-"""Explicit client-side encryption: values are encrypted and decrypted one by one, and data keys are managed."""
+"""Explicit client-side encryption: encryption and decryption of single values, and management of data keys."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ _CIPHERTEXT_SUBTYPE = 6
 
 
 class Algorithm(str, Enum):
-    """How a field is encrypted."""
+    """Encryption algorithms."""
 
     AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic = "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"
-    """Equal values become equal ciphertexts, so that they can be searched for."""
+    """Deterministic encryption: equal values have equal ciphertexts, which allows equality queries."""
     AEAD_AES_256_CBC_HMAC_SHA_512_Random = "AEAD_AES_256_CBC_HMAC_SHA_512-Random"
-    """Equal values become different ciphertexts."""
+    """Randomized encryption: equal values have different ciphertexts."""
     INDEXED = "Indexed"
-    """Queryable Encryption, for searches for equal values."""
+    """Queryable Encryption with equality queries."""
     UNINDEXED = "Unindexed"
-    """Queryable Encryption, without searches."""
+    """Queryable Encryption without queries."""
     RANGE = "Range"
-    """Queryable Encryption, for searches for ranges of values."""
+    """Queryable Encryption with range queries."""
     STRING = "String"
-    """Queryable Encryption, for searches for parts of texts."""
+    """Queryable Encryption with prefix, suffix and substring queries."""
     TEXTPREVIEW = "TextPreview"
-    """The same, as it was called before it was stable."""
+    """The preview name of ``STRING``."""
 
 
 class QueryType(str, Enum):
-    """What an encrypted value is searched for by."""
+    """Query types of an encrypted value."""
 
     EQUALITY = "equality"
     RANGE = "range"
@@ -71,9 +71,9 @@ class QueryType(str, Enum):
 
 
 class RewrapManyDataKeyResult:
-    """What :meth:`ClientEncryption.rewrap_many_data_key` has done.
+    """Result of :meth:`ClientEncryption.rewrap_many_data_key`.
 
-    :param bulk_write_result: of the updates of the keys.
+    :param bulk_write_result: the result of the updates of the data keys; None by default.
     """
 
     def __init__(self, bulk_write_result: BulkWriteResult | None = None) -> None:
@@ -81,7 +81,7 @@ class RewrapManyDataKeyResult:
 
     @property
     def bulk_write_result(self) -> BulkWriteResult | None:
-        """The result of the updates of the keys; None if no key matched."""
+        """The result of the updates of the data keys; None if no key matched."""
         return self._bulk_write_result
 
     def __repr__(self) -> str:
@@ -89,28 +89,28 @@ class RewrapManyDataKeyResult:
 
 
 class ClientEncryption(Generic[DocumentType]):
-    """Encrypts and decrypts single values, and manages the data keys::
+    """Encrypter and decrypter of single values, and manager of data keys::
 
         with ClientEncryption({"local": {"key": key}}, "vault.keys", client, client.codec_options) as encryption:
             key_id = encryption.create_data_key("local")
             secret = encryption.encrypt("457-55-5462", Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random, key_id)
 
-    All of its methods are limited by the time limit in force (:func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS``
-    of the key vault client), requests to key management services included.
+    The time limit in force (:func:`gmongo.timeout`, `timeout_ms`, or ``timeoutMS`` of the key vault client) limits each
+    method, including its requests to key management services.
 
     :param kms_providers: the key management services with their credentials; as for
         :class:`gmongo.encryption_options.AutoEncryptionOpts`.
-    :param key_vault_namespace: ``"database.collection"``, where the data keys are kept.
-    :param key_vault_client: of the deployment where that is.
-    :param codec_options: how values are encoded before they are encrypted, and decoded after they were decrypted.
-    :param kms_tls_options: for each KMS provider, options of TLS as a client has them, such as ``tlsCAFile``.
-    :param key_expiration_ms: how long a data key is kept in memory, in milliseconds; 0 is for ever, None is a minute.
-    :param kms_connect_callback: makes the connections to key management services; as for ``AutoEncryptionOpts``.
-    :param timeout_ms: the limit of each method as a whole, in milliseconds; 0 is without limit, None (the default)
-        takes ``timeoutMS`` of the key vault client.
-    :raises ConfigurationError: pymongocrypt is not installed, or an option is out of its range.
-    :raises ValueError: `kms_providers` lacks something; :class:`TypeError` if an option has the wrong type.
-    :raises EncryptionError: libmongocrypt refuses the options.
+    :param key_vault_namespace: the namespace of the key vault, as ``"database.collection"``.
+    :param key_vault_client: the client of the key vault's deployment.
+    :param codec_options: the options to encode values before encryption, and to decode values after decryption.
+    :param kms_tls_options: TLS options for each KMS provider, with the client's names, such as ``tlsCAFile``.
+    :param key_expiration_ms: how long a data key stays in the cache, in milliseconds; 0 is for ever, None is 60,000 ms.
+    :param kms_connect_callback: a function that connects to key management services; as for ``AutoEncryptionOpts``.
+    :param timeout_ms: the time limit of each method as a whole, in milliseconds; 0 means no limit, None (the default)
+        uses ``timeoutMS`` of the key vault client.
+    :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
+    :raises ValueError: `kms_providers` is incomplete; :class:`TypeError` if an option has the wrong type.
+    :raises EncryptionError: libmongocrypt rejected the options.
 
     Source: Client Side Encryption, "ClientEncryption".
     """
@@ -171,27 +171,27 @@ class ClientEncryption(Generic[DocumentType]):
     ) -> Binary:
         """Encrypt a value.
 
-        To insert or query with an "Indexed", "Range" or "String" payload, use a client that is configured with
-        ``AutoEncryptionOpts``; its ``bypass_query_analysis`` may be true, its ``bypass_auto_encryption`` must be false.
+        To insert or query an "Indexed", "Range" or "String" payload, use a client with ``AutoEncryptionOpts``. Its
+        ``bypass_query_analysis`` may be true, its ``bypass_auto_encryption`` must be false.
 
-        :param value: anything that BSON has.
+        :param value: any BSON value.
         :param algorithm: one of :class:`Algorithm`.
-        :param key_id: the ``_id`` of the data key. Either this or `key_alt_name` is required.
+        :param key_id: the ``_id`` of the data key. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
-        :param query_type: one of :class:`QueryType`, if the value is to be searched for.
-        :param contention_factor: how many ways there are to encrypt equal values, for the algorithms that can be
-            queried, which require it. It must not be greater than that of the collection's encryptedFields.
-        :param range_opts: for the algorithm "Range".
-        :param string_opts: for the algorithm "String".
+        :param query_type: one of :class:`QueryType` for a value in a query; None by default.
+        :param contention_factor: the number of different ciphertexts of equal values. Queryable algorithms require it.
+            The maximum is the contention factor in the collection's encryptedFields.
+        :param range_opts: the options of the algorithm "Range".
+        :param string_opts: the options of the algorithm "String".
         :returns: the ciphertext, a binary of subtype 6.
-        :raises TypeError: `key_id` is no UUID, or options have the wrong class.
-        :raises EncryptionError: it failed.
+        :raises TypeError: `key_id` is not a UUID, or options have the wrong class.
+        :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
             value, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, string_opts
         )
-        found: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
-        return found
+        ciphertext: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
+        return ciphertext
 
     @forgets_locals
     def encrypt_expression(
@@ -204,25 +204,25 @@ class ClientEncryption(Generic[DocumentType]):
         contention_factor: int | None = None,
         range_opts: RangeOpts | None = None,
     ) -> Document:
-        """Encrypt the values of an expression that searches for a range: ``{"$and": [{"field": {"$gt": low}}, {"field":
-        {"$lt": high}}]}`` of a query, or the same of an aggregation.
+        """Encrypt the values of a range expression: ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}``
+        of a query, or the equivalent aggregation expression.
 
-        :param expression: to encrypt. ``$gte`` and ``$lte`` are allowed, too.
+        :param expression: the expression. ``$gte`` and ``$lte`` are allowed, too.
         :param algorithm: ``Algorithm.RANGE``.
-        :param key_id: the ``_id`` of the data key. Either this or `key_alt_name` is required.
+        :param key_id: the ``_id`` of the data key. Either `key_id` or `key_alt_name` is required.
         :param key_alt_name: an alternative name of the data key.
         :param query_type: ``QueryType.RANGE``.
-        :param contention_factor: how many ways there are to encrypt equal values. It must not be greater than that of
-            the collection's encryptedFields.
+        :param contention_factor: the number of different ciphertexts of equal values. The maximum is the contention
+            factor in the collection's encryptedFields.
         :param range_opts: the bounds and the precision of the field.
         :returns: the expression with ciphertexts.
-        :raises EncryptionError: it failed.
+        :raises EncryptionError: the encryption failed.
         """
         encrypted = self._encrypt(
             expression, algorithm, key_id, key_alt_name, query_type, contention_factor, range_opts, None, True
         )
-        found: Document = bson.decode(encrypted, self._codec_options)["v"]
-        return found
+        encrypted_expression: Document = bson.decode(encrypted, self._codec_options)["v"]
+        return encrypted_expression
 
     def _encrypt(
         self,
@@ -257,19 +257,19 @@ class ClientEncryption(Generic[DocumentType]):
 
     @forgets_locals
     def decrypt(self, value: Binary) -> Value:
-        """Decrypt a ciphertext. It says by itself which key and which algorithm it was encrypted with.
+        """Decrypt a ciphertext, which identifies its key and algorithm.
 
         :param value: a binary of subtype 6.
         :returns: the value.
-        :raises TypeError: `value` is no such binary.
-        :raises EncryptionError: it failed.
+        :raises TypeError: `value` is not a binary of subtype 6.
+        :raises EncryptionError: the decryption failed.
         """
         explicit = self._open()
         if not isinstance(value, Binary) or value.subtype != _CIPHERTEXT_SUBTYPE:
             raise TypeError("value to decrypt must be a bson.binary.Binary with subtype 6")
         return bson.decode(explicit.decrypt(bson.encode({"v": value})), self._codec_options)["v"]
 
-    # Keys
+    # Data keys
 
     @forgets_locals
     def create_data_key(
@@ -279,18 +279,18 @@ class ClientEncryption(Generic[DocumentType]):
         key_alt_names: Sequence[str] | None = None,
         key_material: bytes | None = None,
     ) -> Binary:
-        """Make a data key, have it encrypted by a key management service, and insert it into the key vault.
+        """Create a data key, encrypt it with a key management service, and insert it into the key vault.
 
         :param kms_provider: one of `kms_providers`.
-        :param master_key: which key of the service encrypts it. Required for ``aws`` (``region``, ``key``, which is an
-            ARN, and optionally ``endpoint``), ``azure`` (``keyVaultEndpoint``, ``keyName``, optionally ``keyVersion``),
-            and ``gcp`` (``projectId``, ``location``, ``keyRing``, ``keyName``, optionally ``keyVersion`` and
-            ``endpoint``). For ``kmip`` it has optionally ``keyId``, ``endpoint``, and ``delegated``, with which the
-            service encrypts and decrypts itself. For ``local`` there is none.
-        :param key_alt_names: further names that it can be found by.
-        :param key_material: 96 bytes for it; by default they are random.
-        :returns: its ``_id``, a binary of subtype 4.
-        :raises EncryptionError: it failed.
+        :param master_key: the key of the service that encrypts the data key. Required for ``aws`` (``region``, ``key``,
+            which is an ARN, and optionally ``endpoint``), ``azure`` (``keyVaultEndpoint``, ``keyName``, optionally
+            ``keyVersion``), and ``gcp`` (``projectId``, ``location``, ``keyRing``, ``keyName``, optionally
+            ``keyVersion`` and ``endpoint``). ``kmip`` has the optional fields ``keyId``, ``endpoint``, and
+            ``delegated``, which lets the service encrypt and decrypt. ``local`` has no master key.
+        :param key_alt_names: alternative names of the data key; None by default.
+        :param key_material: the 96 bytes of the data key; None (the default) generates random bytes.
+        :returns: the ``_id`` of the data key, a binary of subtype 4.
+        :raises EncryptionError: the creation failed.
         """
         if isinstance(key_alt_names, str):
             raise TypeError("key_alt_names must be a list of strings, not one string")
@@ -300,14 +300,14 @@ class ClientEncryption(Generic[DocumentType]):
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
-        """Decrypt data keys, and encrypt them again by another key management service, or another key of one. What was
-        encrypted with the data keys stays as it is.
+        """Decrypt data keys, and encrypt these keys again with another key management service or master key. Existing
+        ciphertexts do not change.
 
-        :param filter: which data keys.
-        :param provider: one of `kms_providers`; None has each key encrypted as it was.
+        :param filter: a query for the data keys.
+        :param provider: one of `kms_providers`; None (the default) keeps the provider of each key.
         :param master_key: as for :meth:`create_data_key`.
-        :raises ConfigurationError: there is a `master_key` without `provider`.
-        :raises EncryptionError: it failed. No key has been changed then.
+        :raises ConfigurationError: `master_key` has no `provider`.
+        :raises EncryptionError: the operation failed, and changed no key.
         """
         explicit = self._open()
         if master_key is not None and provider is None:
@@ -325,51 +325,51 @@ class ClientEncryption(Generic[DocumentType]):
         return RewrapManyDataKeyResult(self._keys.bulk_write(updates) if updates else None)
 
     def get_keys(self) -> Cursor[Value]:
-        """A cursor over all data keys, which are :class:`bson.raw_bson.RawBSONDocument`."""
+        """Return a cursor over all data keys, each a :class:`bson.raw_bson.RawBSONDocument`."""
         return self._vault().find({})
 
     def get_key(self, id: Binary | UUID) -> RawBSONDocument | None:
-        """A data key, or None.
+        """Return a data key, or None.
 
-        :param id: its ``_id``.
+        :param id: the ``_id`` of the data key.
         """
         return self._vault().find_one({"_id": _uuid(id)})
 
     def get_key_by_alt_name(self, key_alt_name: str) -> RawBSONDocument | None:
-        """A data key, or None.
+        """Return a data key, or None.
 
-        :param key_alt_name: one of its alternative names.
+        :param key_alt_name: an alternative name of the data key.
         """
         return self._vault().find_one({"keyAltNames": _name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
-        """Delete a data key. What was encrypted with it is lost.
+        """Delete a data key. Ciphertexts of the key can never be decrypted again.
 
-        :param id: its ``_id``.
+        :param id: the ``_id`` of the data key.
         """
         return self._vault().delete_one({"_id": _uuid(id)})
 
     def add_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
-        """Give a data key an alternative name.
+        """Add an alternative name to a data key.
 
-        :param id: its ``_id``.
+        :param id: the ``_id`` of the data key.
         :param key_alt_name: the name.
-        :returns: the key as it was before, or None if there is none.
+        :returns: the original key, or None if the key does not exist.
         """
         update = {"$addToSet": {"keyAltNames": _name(key_alt_name)}}
         return self._vault().find_one_and_update({"_id": _uuid(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
-        """Take an alternative name from a data key.
+        """Remove an alternative name from a data key.
 
-        :param id: its ``_id``.
+        :param id: the ``_id`` of the data key.
         :param key_alt_name: the name.
-        :returns: the key as it was before, or None if there is none.
+        :returns: the original key, or None if the key does not exist.
         """
         name = _name(key_alt_name)
-        # Without any name the field has to go, or the index that keeps names unique would count it.
-        left = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
-        names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", left]}
+        # Remove an empty field, which the unique index on names would include.
+        remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
+        names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
         return self._vault().find_one_and_update({"_id": _uuid(id)}, [{"$set": {"keyAltNames": names}}])
 
     # Collections
@@ -384,36 +384,36 @@ class ClientEncryption(Generic[DocumentType]):
         master_key: Document | None = None,
         **kwargs: Value,
     ) -> tuple[Collection[Value], Document]:
-        """Create a collection for Queryable Encryption, with a new data key for each field whose ``keyId`` is None.
+        """Create a collection for Queryable Encryption, with a new data key for each field with a ``keyId`` of None.
 
-        Clients that exist already do not learn of its fields: make one with them in its ``encrypted_fields_map``.
+        Existing clients do not know the fields: create a client with the fields in its ``encrypted_fields_map``.
 
-        :param database: that it is to be in.
-        :param name: of the collection.
-        :param encrypted_fields: as the option encryptedFields of the ``create`` command.
-        :param kms_provider: for the new keys.
-        :param master_key: for the new keys; as for :meth:`create_data_key`.
+        :param database: the database of the collection.
+        :param name: the name of the collection.
+        :param encrypted_fields: the value of the option encryptedFields of the ``create`` command.
+        :param kms_provider: the KMS provider of the new keys.
+        :param master_key: the master key of the new keys; as for :meth:`create_data_key`.
         :param kwargs: as for :meth:`gmongo.database.Database.create_collection`.
         :returns: the collection, and `encrypted_fields` with the new keys.
-        :raises TypeError: `database` is no database, or `encrypted_fields` no mapping.
-        :raises EncryptedCollectionError: it failed; it has `encrypted_fields` with the keys that were made.
+        :raises TypeError: `database` is not a database, or `encrypted_fields` is not a mapping.
+        :raises EncryptedCollectionError: the creation failed; the error has the fields with the created keys.
         """
         self._open()
         if not isinstance(database, Database):
             raise TypeError(f"database must be a Database, not {short(database)}")
         if not isinstance(encrypted_fields, Mapping):
             raise TypeError(f"encrypted_fields must be a mapping such as a dict, not {short(encrypted_fields)}")
-        made: DocumentDict = deepcopy(dict(encrypted_fields))
+        completed: DocumentDict = deepcopy(dict(encrypted_fields))
         try:
-            for each in made.get("fields") or ():
+            for each in completed.get("fields") or ():
                 if isinstance(each, dict) and "keyId" in each and each["keyId"] is None:
                     each["keyId"] = self.create_data_key(kms_provider, master_key)  # type: ignore[arg-type]
-            kwargs = {"check_exists": False, **kwargs, "encryptedFields": made}
-            return database.create_collection(name, **kwargs), made
+            kwargs = {"check_exists": False, **kwargs, "encryptedFields": completed}
+            return database.create_collection(name, **kwargs), completed
         except Exception as error:
-            raise EncryptedCollectionError(error, made) from error
+            raise EncryptedCollectionError(error, completed) from error
 
-    # Life
+    # Lifetime
 
     def __enter__(self) -> ClientEncryption[DocumentType]:
         return self
@@ -424,7 +424,7 @@ class ClientEncryption(Generic[DocumentType]):
         self.close()
 
     def close(self) -> None:
-        """Forget the keys. The key vault client stays open."""
+        """Close the handle and discard cached keys. The key vault client stays open."""
         explicit, self._explicit = self._explicit, None
         if explicit is not None:
             explicit.close()
