@@ -1,4 +1,4 @@
-"""gmongo: a MongoDB driver that is native to gevent, with PyMongo's synchronous API."""
+"""gmongo: a gevent-native MongoDB driver with PyMongo's synchronous API."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ version = __version__
 """The version of gmongo."""
 
 version_tuple = tuple(int(part) if part.isdigit() else part for part in __version__.split("."))
-"""The same as a tuple."""
+"""The version of gmongo as a tuple."""
 
 
 def get_version_string() -> str:
@@ -68,15 +68,15 @@ def get_version_string() -> str:
 
 
 def has_c() -> bool:
-    """Return whether bson's C extension encodes and decodes documents."""
+    """Return True if the C extension of bson encodes and decodes documents."""
     import bson
 
     return bool(bson.has_c())
 
 
 def __getattr__(name: str) -> Any:
-    # The first use of a name loads the driver. The plugin for pytest is part of this package, and pytest loads it in
-    # every run, also where no test uses the driver.
+    # The first use of a name imports the driver. pytest loads this package for its plugin in every run, even if no test
+    # uses the driver.
     from gmongo._names import look_up
 
     return look_up(name)

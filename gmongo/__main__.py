@@ -1,4 +1,4 @@
-"""``python -m gmongo app.py ...``: run a program that says ``pymongo`` on gmongo, with the standard library patched."""
+"""``python -m gmongo app.py ...``: run a program for ``pymongo`` on gmongo, with the standard library patched."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _MISSING = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Patch, stand in for PyMongo, and run the program. With ``--check``, print afterwards what it asked for.
+    """Patch the standard library, replace PyMongo, and run the program. With ``--check``, print the imported names.
 
-    Returns the program's exit status; with ``--check``, 3 if that is 0 and something was not there.
+    Return the program's exit status; with ``--check``, return 3 instead of 0 if a name does not exist.
     """
     options = _parser().parse_args(arguments)
     if not options.no_patch:
         from gevent import monkey
 
         monkey.patch_all()
-    # From here on, modules may take what they import from the standard library for patched.
+    # Modules imported from here on can rely on the patched standard library.
     from gmongo._run_program import run_program
     from gmongo._stand_in import install
 
@@ -36,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # also when an exception of the program passes through
-        not_there = asked.missing()
-        write(asked, not_there, sys.stderr)
-    return _MISSING if status == 0 and not_there else status
+        missing = asked.missing()
+        write(asked, missing, sys.stderr)
+    return _MISSING if status == 0 and missing else status
 
 
 def _parser() -> argparse.ArgumentParser:

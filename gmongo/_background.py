@@ -1,4 +1,4 @@
-"""Greenlets of the driver's own: they never keep the hub running, and end with the object they work for."""
+"""Background greenlets of the driver: they never keep the event loop alive, and end with their owner."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Item = TypeVar("Item")
 _log = logging.getLogger("gmongo.background")
 _AFTER_INTERRUPTION = 1.0  # seconds
 _LONGEST_RUN = 0.002  # seconds
-_SHORTEST_WAIT = 1e-6  # seconds; libev waits no longer than it has to
+_SHORTEST_WAIT = 1e-6  # seconds; libev's minimum
 _MILLISECOND = 0.001  # seconds
 _ITEMS_BETWEEN_CHECKPOINTS = 32
 _FOREVER = 10 * 365 * 24 * 3600.0  # seconds
 
 
 class LongWork:
-    """A long loop of pure work, which would hold the hub if it did not pass checkpoints."""
+    """Checkpoints of a long CPU-bound loop, which would otherwise block the event loop."""
 
     __slots__ = ("_since",)
 
@@ -37,20 +37,20 @@ class LongWork:
         self._since = _clock.monotonic()
 
     def checkpoint(self) -> None:
-        """Let other greenlets run, if this one has been running for two milliseconds."""
+        """Let other greenlets run if this greenlet has run for two milliseconds."""
         if _clock.monotonic() - self._since > _LONGEST_RUN:
-            sleep(timer_delay(0))  # a timer, unlike sleep(0), lets sockets be served too
+            sleep(timer_delay(0))  # a timer also lets the loop serve sockets, unlike sleep(0)
             self._since = _clock.monotonic()
 
 
 def timer_delay(seconds: float) -> float:
-    """Return `seconds`, or the shortest delay of a timer if that is longer: libuv's loop warns of a shorter delay."""
+    """Return `seconds`, or the shortest delay of a timer if that is longer: libuv warns of shorter delays."""
     resolution: float = get_hub().loop.approx_timer_resolution
     return max(seconds, resolution if resolution >= _MILLISECOND else _SHORTEST_WAIT)
 
 
 def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
-    """The items of a loop of pure work, of which each takes a few microseconds, with checkpoints in between."""
+    """Yield the items of a CPU-bound loop of a few microseconds per item, with checkpoints between them."""
     work = LongWork()
     for count, item in enumerate(items):
         if not count % _ITEMS_BETWEEN_CHECKPOINTS:
@@ -59,7 +59,7 @@ def with_checkpoints(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class Wakeup:
-    """What a background greenlet sleeps on: it wakes after a time, or when this is set. Neither holds the hub."""
+    """Sleep of one background greenlet, which a timer or :meth:`set` ends. Neither keeps the event loop alive."""
 
     __slots__ = ("_hub", "_is_set", "_sleeper")
 
@@ -69,17 +69,17 @@ class Wakeup:
         self._is_set = False
 
     def set(self) -> None:
-        """Wake the sleeper, or let its next sleep end at once. Does not switch; safe to call from any thread."""
-        self._is_set = True  # before the look at the sleeper, which looks at this after it has made itself known
+        """Wake the sleeper, or end its next sleep at once. Do not switch. Any thread may call this method."""
+        self._is_set = True  # before reading `_sleeper`: the sleeper sets `_sleeper` before it reads this flag
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
 
     def clear(self) -> None:
-        """Forget that it was set since the last sleep."""
+        """Discard a call of :meth:`set` since the last sleep."""
         self._is_set = False
 
     def sleep(self, seconds: float | None) -> bool:
-        """Sleep up to `seconds`, or without end; True if it was woken, or set before."""
+        """Sleep up to `seconds`, or without limit. Return True if :meth:`set` ended the sleep or came before it."""
         if not self._is_set and (seconds is None or seconds > 0):
             self._sleep(seconds)
         was_set, self._is_set = self._is_set, False
@@ -89,25 +89,25 @@ class Wakeup:
         self._sleeper = getcurrent()
         timer = self._hub.loop.timer(timer_delay(seconds or 0), ref=False)
         if seconds is not None:
-            timer.start(self._wake, update=True)  # the time of the loop may be old
+            timer.start(self._wake, update=True)  # the loop's cached time may be old
         try:
-            if not self._is_set:  # by another thread, which has found no sleeper yet
+            if not self._is_set:  # another thread may have set it before it saw a sleeper
                 self._hub.switch()
         finally:
             self._sleeper = None
             timer.close()
 
     def _wake(self) -> None:
-        # The timer and `set`, or two threads, may both have asked for it: the first of them has woken the sleeper.
+        # The timer and `set`, or two threads, may both have requested a wake-up: only the first finds a sleeper.
         if self._sleeper is not None:
             self._sleeper.switch()
 
 
 def hold_hub() -> IWatcher:
-    """A timer that keeps the hub running until it is closed. It is never meant to go off.
+    """Return a timer that keeps the event loop alive until it is closed. The timer never fires in practice.
 
-    A greenlet that waits for another one that does not hold the hub needs it: with no timer and no socket to wait for,
-    the hub would find the loop empty and end the main greenlet with LoopExit.
+    A greenlet that waits for a background greenlet needs this timer. Without any other timer or socket, the hub would
+    find an empty event loop and raise LoopExit in the main greenlet.
     """
     timer = get_hub().loop.timer(_FOREVER)
     timer.start(_never)
@@ -115,64 +115,64 @@ def hold_hub() -> IWatcher:
 
 
 def _never() -> None:
-    """What the timer that holds the hub calls."""
+    """Do nothing: the callback of the timer that keeps the event loop alive."""
 
 
 class RestartingGreenlet:
-    """A greenlet that is replaced by a new one when it is killed from outside, as by ``gevent.killall``.
+    """Greenlet that is replaced when an outside exception ends it, for example from ``gevent.killall``.
 
-    It ends with whatever exception is thrown into it, so that ``killall`` need not wait. Another one takes its place.
+    The greenlet ends with any exception, so that ``killall`` need not wait. Then a new greenlet replaces it.
 
-    :param work: what it does; it must end by itself when it is not wanted any more.
-    :param arguments: for `work`.
+    :param work: the function to run; it must return when the work is no longer needed.
+    :param arguments: the arguments of `work`.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         self._work = work
         self._arguments = arguments
         self._stopped = False
-        self._has_ended = False  # by itself
+        self._has_ended = False  # True if `work` has returned
         self.greenlet = Greenlet(self._run, 0)
 
     def __repr__(self) -> str:
         return f"<RestartingGreenlet {self._work!r}>"
 
     def start(self) -> None:
-        """Begin. Does not switch."""
+        """Start the greenlet. Do not switch."""
         self.greenlet.link(self._ended)
         self.greenlet.start()
 
     def stop(self) -> None:
-        """End it wherever it is. Does not switch."""
+        """Kill the greenlet without a replacement. Do not switch."""
         self._stopped = True
         self.greenlet.kill(block=False)
 
     def _run(self, pause: float) -> None:
-        """The work, after a pause in seconds."""
+        """Run the work, after a pause in seconds."""
         try:
             if pause:
                 Wakeup().sleep(pause)
             self._work(*self._arguments)
             self._has_ended = True
-        except (Exception, Timeout):  # a time-out is no Exception, and may be a listener's
+        except (Exception, Timeout):  # a Timeout is not an Exception, and may come from a listener
             safely(_log.exception, "background work was interrupted, and is started again: %r", self._work)
 
     def _ended(self, greenlet: Greenlet) -> None:
         if self._stopped or self._has_ended:
             return
-        # This runs in the hub, where nothing may wait: the pause is the new greenlet's.
-        # An exception may be a defect, which comes back at once: the loop is not kept busy with it.
+        # The hub runs this callback and must not wait, so the new greenlet sleeps for the pause.
+        # An exception may be a recurring defect: the pause keeps it from using all processor time.
         pause = 0 if isinstance(greenlet.value, GreenletExit) else _AFTER_INTERRUPTION
         self.greenlet = Greenlet(self._run, pause)
         self.start()
 
 
 def spawn_for(owner: Owner, wakeup: Wakeup, step: Callable[[Owner], float | None]) -> RestartingGreenlet:
-    """Run ``step(owner)`` again and again in a greenlet, asleep on `wakeup` in between.
+    """Run ``step(owner)`` repeatedly in a greenlet, with sleeps on `wakeup` in between.
 
-    Only a weak reference to `owner` is held while asleep. The greenlet ends when the owner is gone.
+    During a sleep the greenlet has only a weak reference to `owner`. The greenlet ends after `owner` is collected.
 
-    :param step: returns how many seconds to sleep; None is until `wakeup` is set; negative ends the greenlet.
+    :param step: returns the seconds to sleep; None sleeps until `wakeup` is set, a negative number ends the greenlet.
     """
     reference = weakref.ref(owner, lambda _gone: wakeup.set())
     background = RestartingGreenlet(_repeat, reference, wakeup, step)
@@ -186,7 +186,7 @@ def _repeat(reference: weakref.ref[Owner], wakeup: Wakeup, step: Callable[[Owner
         if owner is None:
             return
         pause = step(owner)
-        del owner  # this frame sleeps, and would keep it alive
+        del owner  # a reference in this frame would keep the owner alive during the sleep
         if pause is not None and pause < 0:
             return
         wakeup.sleep(pause)

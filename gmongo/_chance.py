@@ -1,7 +1,7 @@
-"""Where the driver and its simulated deployments get chance from.
+"""Source of randomness of the driver and of simulated deployments.
 
-Whatever draws lots or makes an identifier calls ``_chance.random()`` and its neighbours. The names are looked up in
-this module at each call, so that a seeded generator can be put there, as :class:`gmongo.testing.VirtualTime` does.
+Callers use ``_chance.random()`` and the other functions of this module, and look them up at each call. A test can
+therefore install a seeded generator, as :class:`gmongo.testing.VirtualTime` does.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["random", "repeatable", "sample", "urandom", "uuid4"]
 
 
 def uuid4() -> UUID:
-    """A random UUID."""
+    """Return a random UUID."""
     return UUID(bytes=urandom(16), version=4)
 
 
 @contextmanager
 def repeatable(seed: int | float | str) -> Iterator[None]:
-    """While this lasts, all chance comes from one generator with this seed."""
+    """Use one generator with this seed for all random values within the block."""
     global random, sample, urandom
     before, generator = (random, sample, urandom), Random(seed)
     random, sample, urandom = generator.random, generator.sample, generator.randbytes

@@ -1,8 +1,7 @@
-"""The clock that the driver reads.
+"""Clock of the driver.
 
-Whatever measures or limits time calls ``_clock.monotonic()``, and what needs the time of day ``_clock.time()``. The
-names are looked up in this module at each call, so that a test can put another clock there, as
-:class:`gmongo.testing.VirtualTime` does.
+Callers use ``_clock.monotonic()`` for durations and ``_clock.time()`` for the time of day, and look them up at each
+call. A test can therefore install another clock, as :class:`gmongo.testing.VirtualTime` does.
 """
 
 from __future__ import annotations

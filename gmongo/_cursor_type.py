@@ -1,4 +1,4 @@
-"""Kinds of cursors."""
+"""Cursor types."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ __all__ = ["CursorType"]
 
 
 class CursorType:
-    """What a cursor does at the end of the documents; for `cursor_type` of :meth:`Collection.find
-    <gmongo.collection.Collection.find>`.
-    """
+    """Cursor types, for `cursor_type` of :meth:`Collection.find <gmongo.collection.Collection.find>`."""
 
     NON_TAILABLE = 0
-    """It closes."""
+    """The server closes the cursor after the last document."""
     TAILABLE = 2
-    """On a capped collection, it stays open, and can be iterated again for what has been added since."""
+    """The cursor of a capped collection stays open. A later iteration returns new documents."""
     TAILABLE_AWAIT = 34
-    """As `TAILABLE`, and the server waits a while for something to be added."""
+    """Like `TAILABLE`, but the server waits some time for new documents."""
     EXHAUST = 64
-    """As `NON_TAILABLE`, but the server sends one batch after the other without being asked for each. The cursor has a
-    connection of its own until its end; one that is left early costs that connection. It cannot have a limit, and a
-    mongos has to be of MongoDB 7.1 or later. In a transaction it is an ordinary cursor."""
+    """Like `NON_TAILABLE`, but the server sends all batches without further ``getMore`` commands. The cursor uses its
+    own connection until its end; an early end closes the connection. The cursor cannot have a limit, and a mongos must
+    have MongoDB 7.1 or later. In a transaction, the cursor is non-tailable."""

@@ -1,4 +1,4 @@
-"""Documents, for type checkers, and the fields of commands that callers may leave out."""
+"""Document types for type checkers, and functions for command documents."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any, TypeAlias
 
 from bson.raw_bson import RawBSONDocument
 
-# A document of the class that codec options name, or what it holds: of a type of BSON or of a codec of the application.
+# A document of the class in the codec options, or one of its values: a BSON type or a custom type.
 Value: TypeAlias = Any
-Document: TypeAlias = Mapping[str, Value]  # one that is only read
-DocumentDict: TypeAlias = dict[str, Value]  # one that is built here or was decoded
+Document: TypeAlias = Mapping[str, Value]  # read only
+DocumentDict: TypeAlias = dict[str, Value]  # built by the driver, or decoded
 
 
 def without_none(fields: Document, /, **optional: Value) -> DocumentDict:
-    """`fields`, and those of `optional` that are not None."""
+    """Return `fields`, and the items of `optional` that are not None."""
     return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 
 def plain(value: Value) -> Value:
-    """Copy the mappings of an application to dicts, also those inside of it. A raw document stays as it is.
+    """Copy an application's mappings, including nested mappings, to dicts. Raw documents are not copied.
 
-    The C encoder of ``bson`` leaves out an ``_id`` whose look-up fails, and replaces other errors by KeyError. The copy
-    raises the errors themselves.
+    The C encoder of ``bson`` omits an ``_id`` whose look-up fails, and replaces other errors by KeyError. The copy
+    raises the original errors.
     """
     if isinstance(value, Mapping) and not isinstance(value, RawBSONDocument):
         return {name: plain(value[name]) for name in value}

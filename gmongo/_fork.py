@@ -1,7 +1,7 @@
-"""Forking. A child inherits the parent's sockets, the epoll set of its loop, and its greenlets, which go on running.
+"""Fork handling. A child inherits the sockets, the epoll set of the event loop, and running greenlets of its parent.
 
-The hook below runs in the child before any of them. It marks what belongs to the parent, and the topology starts afresh
-when it is first used. CMAP-45, CMAP-169 to CMAP-171.
+The hook below runs in the child before these greenlets. It marks the inherited objects, and the topology starts afresh
+on its first use. CMAP-45, CMAP-169 to CMAP-171.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import gevent
 
 
 class Forkable(Protocol):
-    """What has state that a forked child must not use."""
+    """Object with state that a forked child must not use."""
 
     def mark_forked(self) -> None:
-        """Called in the child, before anything else: no I/O and no switch."""
+        """Mark the state in the child as inherited. The hook calls this method first. Do no I/O and do not switch."""
 
 
-# By identity. Other threads make clients at any time: the values of a dictionary are copied in one step, and those of a
-# WeakSet are not.
+# Keyed by identity. Other threads may register at any time: a dictionary's values are copied atomically, unlike those
+# of a WeakSet.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 
 def register_after_fork(forkable: Forkable) -> None:
-    """Have ``forkable.mark_forked()`` called in every forked child, for as long as `forkable` lives."""
+    """Call ``forkable.mark_forked()`` in every forked child while `forkable` lives."""
     key = id(forkable)
     _registered[key] = weakref.ref(forkable, lambda _gone: _registered.pop(key, None))
 
 
 def forkables() -> list[Forkable]:
-    """All that has been registered and lives."""
-    found = [reference() for reference in list(_registered.values())]
-    return [each for each in found if each is not None]
+    """Return all registered objects that are alive."""
+    objects = [reference() for reference in list(_registered.values())]
+    return [each for each in objects if each is not None]
 
 
 _process = os.getpid()
@@ -45,22 +45,22 @@ _process = os.getpid()
 
 def _begin_in_child() -> None:
     global _process
-    if _process == os.getpid():  # called twice, or in the parent
+    if _process == os.getpid():  # a second call, or a call in the parent
         return
     _process = os.getpid()
-    # First of all, and without a switch: the copies of the parent's greenlets run from the next switch on, and have to
-    # find what they use marked.
+    # Mark first, and without a switch: copies of the parent's greenlets run after the next switch, and must find all
+    # inherited objects marked.
     for forkable in forkables():
         forkable.mark_forked()
-    # gevent.os.fork() does this by itself, os.fork() in a program that is not monkey-patched does not. The loop
-    # compares its process ID only when its next iteration begins. Until then it shares the epoll set with the parent,
-    # and takes out of it a socket that nothing in the child waits for: the parent is never woken for it again.
+    # gevent.os.fork() does this; os.fork() in a program that is not monkey-patched does not. The loop compares its
+    # process ID only in its next iteration. Until then the child shares the epoll set with the parent. It removes a
+    # socket that no greenlet of the child waits for, and the parent is never woken for this socket again.
     gevent.reinit()
 
 
 def _register_with_uwsgi(uwsgi: ModuleType) -> None:
-    """uWSGI forks in C, and calls Python's hooks only on demand. It has one hook of its own, which its
-    decorators share out.
+    """Register the hook with uWSGI, which forks in C and calls Python's hooks only on demand. uWSGI has a single hook,
+    which its decorators share.
     """
     try:
         import_module("uwsgidecorators").postfork(_begin_in_child)

@@ -1,4 +1,4 @@
-"""What clients, databases and collections have in common: defaults for the operations below them."""
+"""Default options of operations, common to clients, databases and collections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Overrides = tuple[CodecOptions[Value] | None, _ReadPreference | None, WriteConce
 
 
 class InheritedOptions:
-    """The options that operations take from the object they are called on.
+    """Options that operations inherit from the client, database or collection.
 
     :raises TypeError: an option has the wrong type.
     """
@@ -43,37 +43,37 @@ class InheritedOptions:
 
     @property
     def codec_options(self) -> CodecOptions[Value]:
-        """How documents are encoded and decoded: :class:`bson.codec_options.CodecOptions`."""
+        """The options to encode and decode documents: a :class:`bson.codec_options.CodecOptions`."""
         return self._codec_options
 
     @property
     def read_preference(self) -> _ReadPreference:
-        """Which servers reads go to: see :mod:`gmongo.read_preferences`."""
+        """The servers that reads run on: see :mod:`gmongo.read_preferences`."""
         return self._read_preference
 
     @property
     def write_concern(self) -> WriteConcern:
-        """Which acknowledgement writes wait for: a :class:`~gmongo.write_concern.WriteConcern`."""
+        """The acknowledgement that writes wait for: a :class:`~gmongo.write_concern.WriteConcern`."""
         return self._write_concern
 
     @property
     def read_concern(self) -> ReadConcern:
-        """Which isolation reads ask for: a :class:`~gmongo.read_concern.ReadConcern`."""
+        """The isolation level of reads: a :class:`~gmongo.read_concern.ReadConcern`."""
         return self._read_concern
 
 
 def is_called(kind: str, value: object) -> bool:
-    """Whether the class of a value, or a base of it, has this name. So clients and databases of other libraries are
-    taken, as PyMongo takes them."""
+    """Return True if the class of `value`, or a base class, has the name `kind`. Like PyMongo, gmongo accepts the
+    clients and databases of other libraries this way."""
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
 def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Options:
-    """The four options in the constructor's order: those of `overrides` that are not None, and else the owner's.
+    """Return the four options in the constructor's order. An override of None takes the owner's option.
 
-    :param owner: a client, a database or a collection, whose public attributes are asked.
-    :param kind: which of them it must be: see :func:`is_called`.
-    :raises TypeError: the owner is something else.
+    :param owner: a client, a database or a collection; the function reads only its public attributes.
+    :param kind: the required class name, as for :func:`is_called`.
+    :raises TypeError: the owner has another class.
     """
     if not is_called(kind, owner):
         raise TypeError(f"{short(owner)} is not a {kind}")
@@ -87,15 +87,15 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
 
 
 def parts_of(client: Client) -> Client:
-    """What has the private names of a client: the client, or for one of another library an object that refuses them.
+    """Return an object with a client's private attributes: `client`, or for another library's client a stand-in.
 
-    Such a client must not be asked: any name may be one of its databases.
+    Another library's client must not be read directly: every attribute name may be a database of it.
     """
     return client if isinstance(client, InheritedOptions) else cast(Client, Elsewhere(client))
 
 
 def executor_of(owner: object) -> Executor:
-    """What runs the operations of a client, a database or a collection; of another library's, what refuses to."""
+    """Return the executor of a client, database or collection; for another library's, an executor that raises."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, Elsewhere(owner))
 
 

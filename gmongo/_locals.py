@@ -1,4 +1,4 @@
-"""Locals of frames: programs that report errors show those of each frame in a traceback, and some hold secrets."""
+"""Removal of local variables from tracebacks: error reports show them, and they may contain secrets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-# What the driver passes secrets to. Frames of the application's, as of its callbacks, keep their locals.
+# Packages that receive secrets from the driver. Frames of the application, such as callbacks, keep their locals.
 _OURS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
 
 
 def forgets_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have nothing that a function was given or has made left in the traceback of what it raises."""
+    """Decorate a function: clear the arguments and locals in the traceback of its exceptions."""
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _R:
@@ -30,7 +30,7 @@ def forgets_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _forget(error: BaseException) -> None:
-    """Clear the locals of the frames that an exception, and those behind it, have left."""
+    """Clear the locals of all frames in the tracebacks of an exception and of its causes and contexts."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -41,6 +41,6 @@ def _forget(error: BaseException) -> None:
             if frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
                 try:
                     frame.clear()
-                except RuntimeError:  # it runs: that of the caller, or of one above
+                except RuntimeError:  # the frame is still running: a caller
                     continue
         waiting += [one for one in (each.__cause__, each.__context__) if one is not None]

@@ -25,9 +25,9 @@ _OTHER_NAMES = {"MAX_SUPPORTED_WIRE_VERSION": "MAX_SUPPORTED", "MIN_SUPPORTED_WI
 
 
 def look_up(name: str) -> Any:
-    """Import a public name or a public module of the package, and make it an attribute of the package.
+    """Import a public name or a public module, and set it as an attribute of the package.
 
-    :raises AttributeError: the package has neither.
+    :raises AttributeError: the package has no such name or module.
     """
     package = sys.modules["gmongo"]
     if name in MODULES:

@@ -1,10 +1,10 @@
-"""The error for a method that does not exist, with the name of the method that was probably meant."""
+"""Error for a call of a missing method, with the name of a similar method."""
 
 from __future__ import annotations
 
 from gmongo._short_text import short
 
-# Methods of PyMongo 2 and 3, and their successors.
+# Methods of PyMongo 2 and 3 with their successors.
 _SUCCESSORS = {
     "add_user": "command('createUser', …)",
     "authenticate": "MongoClient(username=…, password=…)",
@@ -27,10 +27,10 @@ _NEAR = 0.7
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
-    """The error for a call of a collection, which is meant to be a call of a method.
+    """Return the error for a call of a collection, which is a call of a missing method.
 
-    :param owner: the class that lacks the method.
-    :param name: of the method.
+    :param owner: the class without the method.
+    :param name: the name of the method.
     """
     successor = _SUCCESSORS.get(name)
     hint = f"; use {successor}" if successor else _nearest(owner, name)
@@ -38,7 +38,7 @@ def no_such_method(owner: type, name: str) -> TypeError:
 
 
 def _nearest(owner: type, name: str) -> str:
-    import difflib  # a hundredth of the time that the import of gmongo takes, for a mistake
+    import difflib  # late: only this error needs it
 
     methods = [each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each))]
     nearest = difflib.get_close_matches(name, methods, n=1, cutoff=_NEAR)

@@ -1,4 +1,4 @@
-"""Running a Python program inside this process, as the interpreter would."""
+"""Run a Python program in this process, like the interpreter."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from importlib.util import module_from_spec
 from pkgutil import get_importer
 from typing import Any
 
-# With -P, -I and PYTHONSAFEPATH, the interpreter searches neither the current directory nor that of a program.
+# With -P, -I and PYTHONSAFEPATH, the interpreter adds neither the current nor the program's directory to sys.path.
 _ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)  # Python 3.10 has the latter
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
-    """Run a program to its end; returns its exit status. Its exceptions pass through.
+    """Run a program to its end, and return its exit status. Its exceptions propagate.
 
-    :param is_module: `program` is the name of a module, and not a file, or a directory or zip file with a ``__main__``.
-    :param arguments: of the program.
+    :param is_module: True for a module name; False for a file, or a directory or zip file with a ``__main__``.
+    :param arguments: the arguments of the program.
     """
     sys.argv = [program, *arguments]
     try:
-        if is_module:  # sys.path is that of ``-m gmongo``
+        if is_module:  # ``-m gmongo`` has set sys.path
             runpy.run_module(program, run_name="__main__", alter_sys=True)
             return 0
         if not _ONLY_WHAT_IS_INSTALLED:
-            del sys.path[0]  # the current directory, which is there for ``-m gmongo``
+            del sys.path[0]  # the current directory, which ``-m gmongo`` has added
         if get_importer(program) is not None:
             _run_folder(program)
         else:
@@ -40,7 +40,7 @@ def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:
 
 
 def _run_folder(program: str) -> None:
-    """Run what has a ``__main__``. (``runpy`` would let ``sys.path`` have a relative path, or change ``sys.argv``.)"""
+    """Run a directory or zip file with a ``__main__``. ``runpy`` would add a relative path, or change ``sys.argv``."""
     path = os.path.join(os.getcwd(), program)
     importer: Any = get_importer(path)
     spec: ModuleSpec | None = importer.find_spec("__main__")

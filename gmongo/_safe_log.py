@@ -1,5 +1,5 @@
-"""Logging that does no harm: a log handler that raises must end neither an operation nor a monitor, and what a server
-says must not command a terminal, nor begin a line that looks like another message.
+"""Safe logging: an exception of a log handler must not end an operation or a monitor. Text from a server must not
+control a terminal or imitate another log line.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 
 def printable(text: str) -> str:
-    """A text in which what cannot be printed is escaped, as ``repr`` does it: control characters and line ends, marks
-    that turn the direction of writing, halves of characters.
+    """Escape unprintable characters, like ``repr``: control characters, line ends, marks of the writing direction,
+    surrogates.
     """
     if text.isprintable():
         return text
@@ -19,8 +19,8 @@ def printable(text: str) -> str:
 
 
 def safely(log: Callable[..., None], *arguments: object, **options: object) -> None:
-    """Call a logger's method. What a handler raises is printed if ``logging.raiseExceptions`` asks for that, as
-    handlers do with failures of their own. What is thrown into the greenlet from outside goes through.
+    """Call a logger's method. Print an exception of a handler if ``logging.raiseExceptions`` is set, as handlers do
+    themselves. Exceptions thrown into the greenlet propagate.
 
     :param log: the method, such as ``logger.warning``.
     """

@@ -1,4 +1,4 @@
-"""Texts that are cut, made only as long as they are shown: a document may be large, and its text holds the loop."""
+"""Truncated texts of values. The cost depends on the shown length: the text of a large document blocks the loop."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Value
 
-_DEEPEST = 100  # levels, as MongoDB stores them: Python recurses a few hundred times, and not in each place more
-_LARGEST_RAW = 64 * 1024  # bytes: to look at any field of a raw document is to decode them all
-_SHORTEST_CUT = 64  # characters or bytes: a value of that length is left whole, as its type may ask for it
+_DEEPEST = 100  # levels, MongoDB's limit: Python's recursion limit allows a few hundred
+_LARGEST_RAW = 64 * 1024  # bytes: reading any field of a raw document decodes the whole document
+_SHORTEST_CUT = 64  # characters or bytes: shorter values stay whole, as their type may require the full length
 _BITS_SHOWN = 200
 
 
 def document_text(document: Value, length: int) -> str:
-    """The beginning of a document as relaxed Extended JSON: no more of the document is looked at than it takes.
+    """Return the beginning of a document as relaxed Extended JSON, without reading more of the document than needed.
 
     A raw document above 64 KiB is shown as its size.
 
-    :param length: in characters.
+    :param length: the maximum length, in characters.
     """
-    from bson import json_util  # takes a fortieth of the time that the import of gmongo does
+    from bson import json_util  # late: the import of gmongo need not load it
 
     try:
-        return json_util.dumps(_Beginning(length).of(document))[:length]
-    except Exception as error:  # of a type that the application has made, or a server's batch that cannot be decoded
+        return json_util.dumps(_Beginning(length).copy(document))[:length]
+    except Exception as error:  # from a custom type, or from a server's malformed batch
         return f"(cannot be shown: {type(error).__name__})"[:length]
 
 
 class _Beginning:
-    """Copies a document until its text is surely long enough.
+    """Copy of a document that ends when its text is long enough.
 
-    :param length: of the text, in characters.
+    :param length: the length of the text, in characters.
     """
 
     def __init__(self, length: int) -> None:
-        self._missing = length  # what the text of the copy may still lack; brackets that close come after it
+        self._missing = length  # the characters that the copy's text may still lack, except closing brackets
         self._depth = 0
 
-    def of(self, value: Value) -> Value:
-        self._missing -= 1  # any value takes a character at least
+    def copy(self, value: Value) -> Value:
+        self._missing -= 1  # any value takes at least one character
         if isinstance(value, (str, bytes)):
             return self._cut(value)
         if isinstance(value, RawBSONDocument) and len(value.raw) > _LARGEST_RAW:
@@ -51,19 +51,19 @@ class _Beginning:
         if hasattr(value, "as_doc"):  # a DBRef
             value = value.as_doc()
         if hasattr(value, "items") or hasattr(value, "__iter__"):
-            return self._of_level(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
+            return self._copy_level(value) if self._depth < _DEEPEST else f"(more than {_DEEPEST} levels)"
         return value
 
-    def _of_level(self, value: Value) -> Value:
+    def _copy_level(self, value: Value) -> Value:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                return {self._cut(str(name)): self.of(each) for name, each in self._taken(value.items())}
-            return [self.of(each) for each in self._taken(value)]
+                return {self._cut(str(name)): self.copy(each) for name, each in self._needed(value.items())}
+            return [self.copy(each) for each in self._needed(value)]
         finally:
             self._depth -= 1
 
-    def _taken(self, values: Iterable[Value]) -> Iterator[Value]:
+    def _needed(self, values: Iterable[Value]) -> Iterator[Value]:
         if self._missing > 0:
             for each in values:
                 yield each
@@ -71,7 +71,7 @@ class _Beginning:
                     return
 
     def _cut(self, value: Value) -> Value:
-        """A string or bytes. Base64 of a part is part of the base64 if it is cut after a multiple of three."""
+        """Cut a string or bytes after a multiple of three, so that its base64 is a prefix of the full base64."""
         longest = max(self._missing, _SHORTEST_CUT) // 3 * 3 + 3
         self._missing -= len(value)
         if len(value) <= longest:
@@ -81,7 +81,7 @@ class _Beginning:
 
 
 class _Short(Repr):
-    """As `reprlib` has it, without a look at all of what is large: nothing is sorted, nor shown in full first."""
+    """Variant of `reprlib.Repr` that never sorts a large value or formats it in full."""
 
     def repr_dict(self, x: Mapping[Value, Value], level: int) -> str:
         if not x:
@@ -118,7 +118,7 @@ class _Short(Repr):
 
 
 short = _Short().repr
-"""The beginning of a value's ``repr``, for an error message."""
+"""Function that returns the beginning of a value's ``repr``, for error messages."""
 
 
 def milliseconds(seconds: float) -> str:
@@ -132,6 +132,6 @@ def milliseconds(seconds: float) -> str:
 def decimal(number: float) -> str:
     """Return a number with three significant digits or as an integer, without an exponent.
 
-    :param number: not negative, and 0.0001 at least unless it is 0.
+    :param number: 0, or at least 0.0001.
     """
     return f"{number:.3g}" if number < 100 else f"{number:.0f}"

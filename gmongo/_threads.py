@@ -1,6 +1,6 @@
-"""Native threads for what would hold the loop, such as asking the C library for a host's addresses.
+"""Native threads for blocking calls, such as the C library's host look-up.
 
-gevent's own pool of threads keeps the hub running until a job is done, even when nothing waits for it any more.
+gevent's thread pool keeps the event loop alive until a job ends, even if no greenlet waits for the job.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _MOST = 32
 
 
 class _Call:
-    """One job and the greenlet that waits for it.
+    """Job of one thread, and the greenlet that waits for it.
 
-    :param job: runs in the thread.
-    :param ref: whether the wait keeps the hub running.
+    :param job: the function that the thread runs.
+    :param ref: True if the wait keeps the event loop alive.
     """
 
     def __init__(self, job: Callable[[], object], ref: bool) -> None:
         self._job = job
         self._greenlet = getcurrent()
         self._outcome: object = None
-        # Only the hub's own thread may start and close it, so it is closed when the job is done, whatever waits then.
+        # Only the hub's thread may start and close the watcher, so it closes when the job ends, even without a waiter.
         self._done = get_hub().loop.async_(ref=ref)
         self._done.start(self._end)
 
     def run(self) -> None:
-        """Run the job in the thread, and return the place of the thread: the hub may have ended by then."""
+        """Run the job in the thread, and end the thread's registration: the hub may have ended meanwhile."""
         self._outcome = caught(self._job)
         _calls.under_way.discard(self)
         try:
@@ -44,19 +44,19 @@ class _Call:
             _calls.awaited.discard(self)
 
     def _end(self) -> None:
-        """In the hub."""
+        """Close the watcher and switch to the waiting greenlet. The hub runs this method."""
         self.close()
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
     def close(self) -> None:
-        """Close the watcher. Does not switch."""
+        """Close the watcher. Do not switch."""
         _calls.awaited.discard(self)
         done, self._done = self._done, None
         done.close()
 
     def wait(self) -> object:
-        """The outcome of the job."""
+        """Wait for the job, and return its outcome."""
         try:
             result = get_hub().switch()
             if result is not self:
@@ -67,16 +67,16 @@ class _Call:
         return self._outcome
 
     def abandon(self) -> None:
-        """The job may go on, but nothing waits for it any more. Does not switch."""
+        """Stop waiting for the job, which may continue. Do not switch."""
         if self._done is not None:
             self._done.ref = False
 
 
 class _Calls:
-    """The calls of this process.
+    """Calls of this process.
 
-    `under_way` has the calls whose threads run: jobs that do not end cannot fill the process with threads. `awaited`
-    has the calls whose watchers are open.
+    `under_way` contains the calls with running threads: their limit keeps endless jobs from filling the process with
+    threads. `awaited` contains the calls with open watchers.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Calls:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Called in a forked child, which has none of its parent's threads."""
+        """Discard all calls in a forked child, which has no threads of its parent."""
         for each in self.awaited:
             each.abandon()
         self.under_way, self.awaited = set(), set()
@@ -97,10 +97,10 @@ _calls = _Calls()
 def in_a_thread(job: Callable[[], T], ref: bool) -> T | Exception:
     """Run a job in a native thread, and wait for it.
 
-    :param job: if it makes a hub in the thread, it must destroy it.
-    :param ref: whether the wait keeps the hub running. If so many jobs are under way that they have to queue for
-        gevent's threads, it does in any case.
-    :returns: what the job returns or raises.
+    :param job: a function; it must destroy any hub that it creates in the thread.
+    :param ref: True if the wait keeps the event loop alive. When too many jobs are running, the job uses gevent's
+        thread pool, which always keeps the event loop alive.
+    :returns: the job's result or exception.
     """
     call = _started(job, ref) if len(_calls.under_way) < _MOST else None
     if call is None:
@@ -109,7 +109,7 @@ def in_a_thread(job: Callable[[], T], ref: bool) -> T | Exception:
 
 
 def _started(job: Callable[[], object], ref: bool) -> _Call | None:
-    """The job, under way; None if the process can have no further thread."""
+    """Start the job; return None if the process cannot start another thread."""
     call = _Call(job, ref)
     _calls.under_way.add(call)
     _calls.awaited.add(call)
@@ -123,7 +123,7 @@ def _started(job: Callable[[], object], ref: bool) -> _Call | None:
 
 
 def caught(job: Callable[[], T]) -> T | Exception:
-    """What a job returns or raises. gevent's pool prints what is raised in its threads."""
+    """Return a job's result or exception. gevent's pool would print an exception."""
     try:
         return job()
     except Exception as error:

@@ -1,6 +1,4 @@
-"""How connections are encrypted: by the standard library, or by pyOpenSSL where OCSP is to be checked, which takes the
-extra ``gmongo[ocsp]``.
-"""
+"""TLS settings of connections. OCSP checks use pyOpenSSL (the extra ``gmongo[ocsp]``) instead of the standard library."""
 
 from __future__ import annotations
 
@@ -25,12 +23,12 @@ _LONGEST_INQUIRY = 5.0  # seconds
 
 
 def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
-    """How connections are encrypted, or None if they are not.
+    """Return the TLS settings of connections, or None without TLS.
 
-    :param options: of a client or a key management service, by their names in lower case.
-    :param connect_timeout: how long connecting may take, in seconds; None is without limit. Responders have half of it,
-        so that one that does not answer makes no connection fail.
-    :raises ConfigurationError: a file cannot be read; or OCSP is asked for, and the extra is missing.
+    :param options: the options of a client or a key management service, by lower-case names.
+    :param connect_timeout: the connect timeout in seconds; None means no limit. OCSP responders have half of it, so
+        that an unresponsive responder makes no connection fail.
+    :raises ConfigurationError: a file cannot be read, or the options require OCSP without its extra.
     """
     renewal = _Renewal([options[name] for name in _FILES if options.get(name)], partial(_context, options))
     context = tls_context(options)
@@ -47,31 +45,31 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 
 
 class _Renewal:
-    """Makes another context when a certificate file has changed on disk. The last good context stays until then: tools
-    that rotate certificates do not write all files at once.
+    """Factory of a new context after a change of a certificate file. The last good context stays in use until then:
+    tools that rotate certificates do not replace all files atomically.
 
-    :param files: paths.
-    :param make: makes a context of the present content of the files.
+    :param files: the paths of the certificate files.
+    :param make: a function that creates a context from the current files.
     """
 
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._seen = self._look()
+        self._seen = self._versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        seen = self._look()
+        seen = self._versions()
         if seen == self._seen:
             return None
-        self._seen = seen  # a file that is wrong is read again when it has changed again
+        self._seen = seen  # read an invalid file again only after its next change
         try:
             return self.make()
-        except Exception as error:  # of the standard library, or of pyOpenSSL
+        except Exception as error:  # from the standard library or pyOpenSSL
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 
-    def _look(self) -> list[tuple[int, int, int] | None]:
-        """What tells versions of each file apart; None for a file that is not there."""
+    def _versions(self) -> list[tuple[int, int, int] | None]:
+        """Return a version of each file; None for a missing file."""
         seen: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:
@@ -92,7 +90,7 @@ def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float 
     from gmongo.wire.ocsp.revocation import Revocation
     from gmongo.wire.ocsp.transport import CheckedTls
 
-    # What is checked against a list needs no responder; OpenSSL refuses a certificate whose issuer has none.
+    # A revocation list needs no responder; OpenSSL rejects a certificate whose issuer has no list.
     asks = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
     renewal.make = lambda: _openssl_context(options, _context(options))
@@ -100,7 +98,7 @@ def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float 
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:
-    """The context of pyOpenSSL with the settings of one of the standard library, which has checked the files."""
+    """Return a pyOpenSSL context with the settings of a standard library context, which has checked the files."""
     from gmongo.wire.openssl import OpenSslContext, Trust
 
     get = options.get

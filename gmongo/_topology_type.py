@@ -1,4 +1,4 @@
-"""Kinds of topologies."""
+"""Topology types."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["TOPOLOGY_TYPE", "TopologyType"]
 
 
 class TopologyType(NamedTuple):
-    """The kinds of topologies by number; the only instance: :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
+    """Topology types with their numbers; :data:`~gmongo.topology_description.TOPOLOGY_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "TopologyType".
 
-    :param Single: one server, by its own or by ``directConnection``.
+    :param Single: one server, either a standalone or with ``directConnection``.
     :param ReplicaSetNoPrimary: a replica set without a known primary.
-    :param ReplicaSetWithPrimary: a replica set with one.
-    :param Sharded: the routers of a sharded cluster.
-    :param Unknown: no server has said yet what it is part of.
+    :param ReplicaSetWithPrimary: a replica set with a known primary.
+    :param Sharded: the mongos servers of a sharded cluster.
+    :param Unknown: no server has been checked successfully yet.
     :param LoadBalanced: a load balancer.
     """
 
@@ -28,12 +28,12 @@ class TopologyType(NamedTuple):
     LoadBalanced: int
 
     def name_of(self, value: int) -> str:
-        """The name of a kind, such as ``"Sharded"``.
+        """Return the name of a topology type, such as ``"Sharded"``.
 
-        :param value: its number.
+        :param value: the number.
         """
         return self._fields[value]
 
 
 TOPOLOGY_TYPE = TopologyType(*range(6))
-"""The kinds of topologies by name: ``TOPOLOGY_TYPE.Sharded``."""
+"""The topology types by name: ``TOPOLOGY_TYPE.Sharded``."""

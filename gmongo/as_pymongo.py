@@ -1,10 +1,10 @@
-"""``import gmongo.as_pymongo``: from here on, an import of ``pymongo`` or ``gridfs`` in this process is gmongo.
+"""``import gmongo.as_pymongo``: later imports of ``pymongo`` or ``gridfs`` in this process return gmongo's modules.
 
-Make it the first line of the program, before anything imports PyMongo. The same line is enough in ``gunicorn.conf.py``,
-and ``-p gmongo.as_pymongo`` for pytest. ``python -m gmongo PROGRAM`` does it without a line, and patches the standard
-library too. ``docs/migrating.md`` says what to expect. A second import does nothing.
+Make it the first line of the program, before any import of PyMongo. In ``gunicorn.conf.py`` use the same line, and for
+pytest ``-p gmongo.as_pymongo``. ``python -m gmongo PROGRAM`` also patches the standard library and needs no such line.
+``docs/migrating.md`` describes the differences. A second import does nothing.
 
-:raises RuntimeError: PyMongo itself was imported before; the message names the modules that have it.
+:raises RuntimeError: PyMongo was imported before; the message names the importing modules.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ install()
 
 
 def pytest_report_header() -> str:
-    """What pytest shows at the head of its report, where this module is a plugin."""
+    """Return a line for the header of pytest's report, if this module is a plugin."""
     return f"pymongo: gmongo {__version__} stands in for PyMongo {PYMONGO_VERSION}"

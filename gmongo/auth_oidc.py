@@ -1,4 +1,4 @@
-"""Callbacks for the mechanism MONGODB-OIDC: how an application gets its access tokens."""
+"""Application callbacks that return access tokens for the mechanism MONGODB-OIDC."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["OIDCCallback", "OIDCCallbackContext", "OIDCCallbackResult", "OIDCIdP
 
 @dataclass
 class OIDCIdPInfo:
-    """The identity provider that the server names to a human's callback.
+    """Identity provider information from the server, for a human callback.
 
-    :param issuer: URL of the authorization server.
-    :param clientId: of this client there.
-    :param requestScopes: further scopes to ask for.
+    :param issuer: the URL of the authorization server.
+    :param clientId: the client ID at the authorization server; None by default.
+    :param requestScopes: additional scopes to request; None by default.
     """
 
     issuer: str
@@ -24,13 +24,13 @@ class OIDCIdPInfo:
 
 @dataclass
 class OIDCCallbackContext:
-    """What a callback is given.
+    """Argument of a callback.
 
-    :param timeout_seconds: how long it may take.
-    :param username: of the credential, if it has one.
-    :param version: of the callback interface; 1.
-    :param refresh_token: that an earlier call returned, if there is one; for a human's callback.
-    :param idp_info: the identity provider; for a human's callback.
+    :param timeout_seconds: the time limit of the callback, in seconds.
+    :param username: the user name of the credential; may be empty.
+    :param version: the version of the callback interface; 1.
+    :param refresh_token: the refresh token of an earlier call, for a human callback; None by default.
+    :param idp_info: the identity provider, for a human callback; None by default.
     """
 
     timeout_seconds: float
@@ -42,11 +42,11 @@ class OIDCCallbackContext:
 
 @dataclass
 class OIDCCallbackResult:
-    """What a callback returns.
+    """Result of a callback.
 
-    :param access_token: sent to the server as it is.
-    :param expires_in_seconds: how long the token is valid; None or 0 if that is not known.
-    :param refresh_token: given to the next call.
+    :param access_token: the access token, sent to the server unchanged.
+    :param expires_in_seconds: the lifetime of the token, in seconds; None (the default) or 0 if unknown.
+    :param refresh_token: the refresh token for the next call; None by default.
     """
 
     access_token: str = field(repr=False)
@@ -55,16 +55,16 @@ class OIDCCallbackResult:
 
 
 class OIDCCallback(ABC):
-    """Base class of callbacks, given as ``authMechanismProperties={"OIDC_CALLBACK": ...}`` (for machines) or
-    ``{"OIDC_HUMAN_CALLBACK": ...}``.
+    """Base class of callbacks, passed as ``authMechanismProperties={"OIDC_CALLBACK": ...}`` (machine callback) or
+    ``{"OIDC_HUMAN_CALLBACK": ...}`` (human callback).
     """
 
     @abstractmethod
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
-        """Get an access token. It is never called twice at a time, and waits as gevent wants it to.
+        """Return an access token. The driver never calls it concurrently. It must wait cooperatively (with gevent).
 
         Specification: Authentication, "MONGODB-OIDC".
 
-        :param context: what there is to know.
-        :returns: the token, and how long it is valid.
+        :param context: the time limit, the user name and the identity provider.
+        :returns: the token and its lifetime.
         """

@@ -1,4 +1,4 @@
-"""Collations: the rules by which the server compares strings."""
+"""Collations: the server's rules of string comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class CollationStrength:
-    """How fine a difference between two strings counts."""
+    """Levels of differences between two strings that the comparison includes."""
 
     PRIMARY = 1
     """Base characters only."""
@@ -32,20 +32,20 @@ class CollationStrength:
     QUATERNARY = 4
     """Also punctuation, or Hiragana against Katakana."""
     IDENTICAL = 5
-    """Also the code points, as a last resort."""
+    """Also the code points, to distinguish otherwise equal strings."""
 
 
 class CollationAlternate:
-    """Whether spaces and punctuation count as base characters."""
+    """Treatment of spaces and punctuation."""
 
     NON_IGNORABLE = "non-ignorable"
-    """They do; the server's default."""
+    """Spaces and punctuation are base characters; the server's default."""
     SHIFTED = "shifted"
-    """They do not: they count only from strength 4 on."""
+    """Spaces and punctuation are compared only from strength 4 on."""
 
 
 class CollationMaxVariable:
-    """Which characters ``alternate="shifted"`` passes over."""
+    """Characters that ``alternate="shifted"`` affects."""
 
     PUNCT = "punct"
     """Spaces and punctuation."""
@@ -54,37 +54,36 @@ class CollationMaxVariable:
 
 
 class CollationCaseFirst:
-    """Which case sorts first among letters that differ only in case."""
+    """Sort order of letters that differ only in case."""
 
     UPPER = "upper"
     """Upper case before lower case."""
     LOWER = "lower"
     """Lower case before upper case."""
     OFF = "off"
-    """As the locale has it; the server's default."""
+    """The order of the locale; the server's default."""
 
 
 class Collation:
-    """The rules by which strings are compared. Parameters left at None are not sent, so that the server's default for
-    the locale holds.
+    """Rules of string comparison. A parameter of None is not sent, so that the server uses the locale's default.
 
     ::
 
         people.find().sort("name").collation(Collation("fr_CA", strength=CollationStrength.SECONDARY))
 
-    Specification: Collation. Parameters have the names of its fields.
+    Specification: Collation. The parameters have the names of the fields.
 
     :param locale: an ICU locale such as ``"fr_CA"``, or ``"simple"`` for comparison of bytes.
-    :param caseLevel: whether case counts at strength 1 and 2.
+    :param caseLevel: True compares case at strength 1 and 2.
     :param caseFirst: a value of :class:`CollationCaseFirst`.
     :param strength: a value of :class:`CollationStrength`.
-    :param numericOrdering: whether runs of digits compare as numbers.
+    :param numericOrdering: True compares runs of digits as numbers.
     :param alternate: a value of :class:`CollationAlternate`.
     :param maxVariable: a value of :class:`CollationMaxVariable`.
-    :param normalization: whether strings are brought into Unicode normal form first.
-    :param backwards: whether accents compare from the end of the string, as in some French dictionaries.
-    :param kwargs: further fields, such as the ``version`` that a server shows of a collation.
-    :raises TypeError: a parameter has the wrong type. The values are judged by the server.
+    :param normalization: True normalizes strings to Unicode normal form first.
+    :param backwards: True compares accents from the end of the string, as in some French dictionaries.
+    :param kwargs: further fields, such as the ``version`` in a server's collation document.
+    :raises TypeError: a parameter has the wrong type. Only the server checks the values.
     """
 
     __slots__ = ("_document",)
@@ -119,7 +118,7 @@ class Collation:
 
     @property
     def document(self) -> DocumentDict:
-        """The collation as a document, with the parameters that were given; a copy."""
+        """A copy of the collation document, with the specified parameters."""
         return dict(self._document)
 
     def __eq__(self, other: object) -> bool:
@@ -133,10 +132,10 @@ class Collation:
 
 
 def validate_collation_or_none(value: Collation | Document | None) -> DocumentDict | None:
-    """The document of a collation, or None if there is none.
+    """Return the document of a collation, or None.
 
-    :param value: a :class:`Collation`, its document, or None.
-    :raises TypeError: `value` is something else.
+    :param value: a :class:`Collation`, a mapping, or None.
+    :raises TypeError: `value` has another type.
     """
     if value is None:
         return None
@@ -148,7 +147,7 @@ def validate_collation_or_none(value: Collation | Document | None) -> DocumentDi
 
 
 def _checked(name: str, value: T, kind: type) -> T:
-    # bool is a kind of int, but strength=True would be a slip.
+    # bool is a subclass of int, but strength=True would be a mistake.
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"collation {name} must be of type {kind.__name__}, not {short(value)}")
     return value

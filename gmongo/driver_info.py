@@ -1,4 +1,4 @@
-"""How a library built on the driver names itself to the server."""
+"""Metadata of a library that wraps the driver."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class _Fields(NamedTuple):
 
 
 class DriverInfo(_Fields):
-    """What a library adds to the driver's own name, version and platform in the handshake::
+    """Name, version and platform of a wrapping library, which the driver appends to its own in the handshake::
 
         MongoClient(driver=DriverInfo("OurMapper", "1.2"))
 
     Specification: MongoDB Handshake, "Supporting Wrapping Libraries".
 
-    :param name: the library's name, such as ``"OurMapper"``; None adds none, here and below; it must be given.
-    :param version: its version.
-    :param platform: what it runs on.
-    :raises TypeError: one of them is neither a string nor None.
-    :raises ValueError: one contains ``|``, which separates the entries in the handshake.
+    :param name: the library's name, such as ``"OurMapper"``, or None.
+    :param version: the library's version; None by default.
+    :param platform: the library's platform; None by default.
+    :raises TypeError: a parameter is neither a string nor None.
+    :raises ValueError: a parameter contains ``|``, which separates the entries in the handshake.
     """
 
     __slots__ = ()

@@ -1,5 +1,5 @@
-"""Options of client-side encryption: of clients that encrypt by themselves, of single fields, and of connections to
-key management services.
+"""Options of client-side encryption: automatic encryption, encryption of single fields, and connections to key
+management services.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _IDLE_OPTION = "--idleShutdownTimeoutSecs"
 
 
 class AutoEncryptionOpts:
-    """How a client encrypts what it sends, and decrypts what it receives, by itself::
+    """Options of automatic encryption and decryption in a client::
 
         client = MongoClient(auto_encryption_opts=AutoEncryptionOpts({"local": {"key": key}}, "vault.keys"))
 
@@ -49,39 +49,38 @@ class AutoEncryptionOpts:
     :param kms_providers: the key management services with their credentials, by name: ``aws`` (``accessKeyId``,
         ``secretAccessKey``, ``sessionToken``), ``azure`` (``tenantId``, ``clientId``, ``clientSecret``,
         ``identityPlatformEndpoint``), ``gcp`` (``email``, ``privateKey``, ``endpoint``), ``kmip`` (``endpoint``), and
-        ``local`` (``key``, which is 96 bytes, or these in base64). Several of a kind differ by a suffix, as in
-        ``"aws:payroll"``. An empty mapping for ``aws``, ``azure`` or ``gcp`` has the credentials fetched when they are
-        needed, from the environment or the metadata service of the cloud.
-    :param key_vault_namespace: ``"database.collection"``, where the data keys are kept.
-    :param key_vault_client: of the deployment where that is; by default it is the client's own.
+        ``local`` (``key``, which is 96 bytes, or their base64). A suffix distinguishes several providers of a type, as
+        in ``"aws:payroll"``. For an empty mapping of ``aws``, ``azure`` or ``gcp``, the client fetches the credentials
+        on demand, from the environment or the cloud's metadata service.
+    :param key_vault_namespace: the namespace of the key vault, as ``"database.collection"``.
+    :param key_vault_client: the client of the key vault's deployment; None (the default) uses the client's deployment.
     :param schema_map: JSON schemas of collections by namespace, with the fields to encrypt. Supplying a schema_map
         provides more security than relying on JSON Schemas obtained from the server. It protects against a malicious
         server advertising a false JSON Schema, which could trick the client into sending unencrypted data that should
         be encrypted. Schemas supplied in the schema_map only apply to configuring automatic encryption for client side
         encryption. Other validation rules in the JSON schema will not be enforced by the driver and will result in an
         error.
-    :param bypass_auto_encryption: decrypt only. False by default.
-    :param mongocryptd_uri: of the process that analyses commands; ``"mongodb://localhost:27020"`` by default.
-    :param mongocryptd_bypass_spawn: do not start that process when it cannot be reached. False by default.
-    :param mongocryptd_spawn_path: how it is started; ``"mongocryptd"`` by default, which is looked for in ``PATH``.
-    :param mongocryptd_spawn_args: its arguments; ``["--idleShutdownTimeoutSecs=60"]`` by default, which is added to
-        others, too.
-    :param kms_tls_options: for each KMS provider, options of TLS as a client has them, such as ``tlsCAFile`` and
+    :param bypass_auto_encryption: True only decrypts. False by default.
+    :param mongocryptd_uri: the URI of mongocryptd, which analyses commands; ``"mongodb://localhost:27020"`` by default.
+    :param mongocryptd_bypass_spawn: True never starts mongocryptd. False (the default) starts it if it is unreachable.
+    :param mongocryptd_spawn_path: the path of mongocryptd; ``"mongocryptd"`` (the default) is searched in ``PATH``.
+    :param mongocryptd_spawn_args: the arguments of mongocryptd; ``["--idleShutdownTimeoutSecs=60"]`` by default, which
+        the driver also adds to other arguments.
+    :param kms_tls_options: TLS options for each KMS provider, with the client's names, such as ``tlsCAFile`` and
         ``tlsCertificateKeyFile``.
-    :param crypt_shared_lib_path: of the crypt_shared library, which analyses commands inside the process; by default
-        it is looked for where the system looks for libraries. All clients in the same process should use the same
+    :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands in the process; None
+        (the default) searches the system's library path. All clients in the same process should use the same
         setting, as it is an error to load more than one crypt_shared library simultaneously in a process.
-    :param crypt_shared_lib_required: refuse to work without that library, rather than use mongocryptd. False by
-        default.
-    :param bypass_query_analysis: do not have commands analysed: for explicit encryption of fields that can be queried,
+    :param crypt_shared_lib_required: True requires this library and never uses mongocryptd. False by default.
+    :param bypass_query_analysis: True disables the analysis of commands, for explicit encryption of queryable fields
         with automatic decryption. False by default.
     :param encrypted_fields_map: the encrypted fields of collections (Queryable Encryption), by namespace. Supplying an
         encrypted_fields_map provides more security than relying on an encryptedFields obtained from the server. It
         protects against a malicious server advertising a false encryptedFields.
-    :param key_expiration_ms: how long a data key is kept in memory, in milliseconds; 0 is for ever, None is a minute.
-    :param kms_connect_callback: makes the connections to key management services, for proxies: given a
-        :class:`KMSConnectContext`, it returns a connected socket, on which gmongo begins TLS.
-    :raises ConfigurationError: pymongocrypt is not installed, or an option is out of its range.
+    :param key_expiration_ms: how long a data key stays in the cache, in milliseconds; 0 is for ever, None is 60,000 ms.
+    :param kms_connect_callback: a function that connects to key management services, for proxies. It takes a
+        :class:`KMSConnectContext` and returns a connected socket, on which gmongo starts TLS.
+    :raises ConfigurationError: pymongocrypt is not installed, or an option is out of range.
     :raises TypeError: an option has the wrong type.
 
     Source: Client Side Encryption, "AutoEncryptionOpts".
@@ -141,7 +140,7 @@ class AutoEncryptionOpts:
         )
 
     @property
-    def _kms_providers(self) -> Document:  # by which libraries make a ClientEncryption of these options
+    def _kms_providers(self) -> Document:  # libraries create a ClientEncryption from it
         return self._settings.kms_providers
 
 
@@ -177,14 +176,14 @@ def _check_number(option: str, value: object) -> None:
 
 
 class RangeOpts:
-    """How a field is encrypted with the algorithm "Range". They must be those of the collection's encryptedFields.
+    """Options of the algorithm "Range". They must equal the options in the collection's encryptedFields.
 
-    :param sparsity: how many levels of the index are left out; None leaves it to libmongocrypt.
-    :param trim_factor: how many levels at the top are left out; None leaves it to libmongocrypt.
-    :param min: the lowest value, of the field's type; required if `precision` is given.
-    :param max: the highest value, of the field's type; required if `precision` is given.
-    :param precision: how many digits after the decimal point count; for ``double`` and ``decimal128`` only.
-    :raises TypeError: a number is none.
+    :param sparsity: the sparsity of the index; None uses libmongocrypt's default.
+    :param trim_factor: the number of omitted top levels of the index; None uses libmongocrypt's default.
+    :param min: the minimum value, of the field's type; required with `precision`.
+    :param max: the maximum value, of the field's type; required with `precision`.
+    :param precision: the number of significant decimal places, for ``double`` and ``decimal128`` only.
+    :raises TypeError: a number is not an integer.
 
     Source: Client Side Encryption, "EncryptOpts".
     """
@@ -207,7 +206,7 @@ class RangeOpts:
 
     @property
     def document(self) -> DocumentDict:
-        """The options as libmongocrypt takes them."""
+        """The options in libmongocrypt's form."""
         named = {
             "sparsity": None if self.sparsity is None else Int64(self.sparsity),
             "trimFactor": self.trim_factor,
@@ -219,42 +218,42 @@ class RangeOpts:
 
 
 class SubstringOpts(TypedDict):
-    """How a text can be searched for any part of it."""
+    """Options of substring queries on a string."""
 
     strMaxLength: int
-    """The longest text."""
+    """The maximum length of the string."""
     strMinQueryLength: int
-    """The shortest part that is searched for."""
+    """The minimum length of the queried substring."""
     strMaxQueryLength: int
-    """The longest part that is searched for."""
+    """The maximum length of the queried substring."""
 
 
 class PrefixOpts(TypedDict):
-    """How a text can be searched for its beginning."""
+    """Options of prefix queries on a string."""
 
     strMinQueryLength: int
-    """The shortest beginning that is searched for."""
+    """The minimum length of the queried prefix."""
     strMaxQueryLength: int
-    """The longest beginning that is searched for."""
+    """The maximum length of the queried prefix."""
 
 
 class SuffixOpts(TypedDict):
-    """How a text can be searched for its end."""
+    """Options of suffix queries on a string."""
 
     strMinQueryLength: int
-    """The shortest end that is searched for."""
+    """The minimum length of the queried suffix."""
     strMaxQueryLength: int
-    """The longest end that is searched for."""
+    """The maximum length of the queried suffix."""
 
 
 class StringOpts:
-    """How a text is encrypted with the algorithm "String". They must be those of the collection's encryptedFields.
+    """Options of the algorithm "String". They must equal the options in the collection's encryptedFields.
 
-    :param substring: for searches for any part.
-    :param prefix: for searches for the beginning.
-    :param suffix: for searches for the end.
-    :param case_sensitive: whether upper and lower case differ.
-    :param diacritic_sensitive: whether letters with and without accents differ.
+    :param substring: the options of substring queries; None by default.
+    :param prefix: the options of prefix queries; None by default.
+    :param suffix: the options of suffix queries; None by default.
+    :param case_sensitive: True distinguishes upper and lower case.
+    :param diacritic_sensitive: True distinguishes letters with and without diacritics.
     """
 
     def __init__(
@@ -273,7 +272,7 @@ class StringOpts:
 
     @property
     def document(self) -> DocumentDict:
-        """The options as libmongocrypt takes them."""
+        """The options in libmongocrypt's form."""
         named = {
             "substring": self.substring,
             "prefix": self.prefix,

@@ -1,7 +1,7 @@
-"""Listeners that write every event to the log, at level INFO, and at WARNING what an operator should see.
+"""Listeners that log every event at level INFO, and important events at level WARNING.
 
-They are ready to use, ``MongoClient(event_listeners=[CommandLogger()])``, and show how a listener is written.
-The logger is called ``gmongo.event_loggers``.
+They are ready for use, ``MongoClient(event_listeners=[CommandLogger()])``, and serve as examples of listeners.
+The name of the logger is ``gmongo.event_loggers``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class CommandLogger(monitoring.CommandListener):
-    """Logs the commands."""
+    """Listener that logs commands."""
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         _log.info(
@@ -46,7 +46,7 @@ class CommandLogger(monitoring.CommandListener):
 
 
 class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
-    """Logs the pools and their connections."""
+    """Listener that logs connection pools and their connections."""
 
     def pool_created(self, event: monitoring.PoolCreatedEvent) -> None:
         _log.info("[pool %s] pool created", event.address)
@@ -83,7 +83,7 @@ class ConnectionPoolLogger(monitoring.ConnectionPoolListener):
 
 
 class HeartbeatLogger(monitoring.ServerHeartbeatListener):
-    """Logs the checks that monitors make."""
+    """Listener that logs heartbeats."""
 
     def started(self, event: monitoring.ServerHeartbeatStartedEvent) -> None:
         _log.info("Heartbeat to server %s started", event.connection_id)
@@ -98,7 +98,7 @@ class HeartbeatLogger(monitoring.ServerHeartbeatListener):
 
 
 class ServerLogger(monitoring.ServerListener):
-    """Logs the servers of the topology. A change is logged only if the server's kind changes."""
+    """Listener that logs the servers of the topology, and changes of server types."""
 
     def opened(self, event: monitoring.ServerOpeningEvent) -> None:
         _log.info("Server %s added to topology %s", event.server_address, event.topology_id)
@@ -118,7 +118,7 @@ class ServerLogger(monitoring.ServerListener):
 
 
 class TopologyLogger(monitoring.TopologyListener):
-    """Logs the topology as a whole, with a warning while no server takes reads or writes."""
+    """Listener that logs the topology, with a warning if no server is readable or writable."""
 
     def opened(self, event: monitoring.TopologyOpenedEvent) -> None:
         _log.info("Topology %s opened", event.topology_id)

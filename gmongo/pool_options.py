@@ -1,4 +1,4 @@
-"""The pool's options as an application sees them: ``client.options.pool_options``."""
+"""Public options of connection pools: ``client.options.pool_options``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ __all__ = ["PoolOptions"]
 
 
 class PoolOptions(NamedTuple):
-    """The options of each connection pool. Times are in seconds, and None is without limit.
+    """Options of each connection pool. Times are in seconds, and None means no limit.
 
-    :param max_pool_size: the most connections to one server at a time; 0 is without limit, too. 100 by default.
-    :param min_pool_size: how many connections a pool keeps at least; 0 by default.
-    :param max_idle_time_seconds: how long a connection may be unused.
-    :param max_connecting: the most connections that are established at a time; 2 by default.
-    :param wait_queue_timeout: how long an operation may wait for a connection.
-    :param connect_timeout: how long connecting and the handshake may take together; 20 by default.
-    :param socket_timeout: how long a request and its reply may take.
-    :param tls_allow_invalid_hostnames: whether a server's certificate may be for another host.
+    :param max_pool_size: the maximum number of connections to one server; 0 also means no limit. 100 by default.
+    :param min_pool_size: the minimum number of open connections; 0 by default.
+    :param max_idle_time_seconds: the maximum idle time of a connection.
+    :param max_connecting: the maximum number of connections being established concurrently; 2 by default.
+    :param wait_queue_timeout: the time limit of the wait queue.
+    :param connect_timeout: the time limit of connecting with the handshake; 20 by default.
+    :param socket_timeout: the time limit of a request with its reply.
+    :param tls_allow_invalid_hostnames: True allows a server certificate for another host.
     :param appname: the application's name, which the server logs.
-    :param driver: the library on top of this one, if it has named itself.
-    :param server_api: the Stable API, if one was declared.
-    :param load_balanced: whether the client connects to a load balancer; None if that was not said.
-    :param metadata: what connections say of the client in their handshake.
-    :param non_default_options: what was given, by the names of the specification; times in milliseconds.
+    :param driver: the wrapping library, or None.
+    :param server_api: the declared Stable API, or None.
+    :param load_balanced: True if the host is a load balancer; None if not specified.
+    :param metadata: the client metadata of the handshake.
+    :param non_default_options: the specified options, by the names of the specification; times in milliseconds.
     """
 
     max_pool_size: int | None
@@ -47,5 +47,5 @@ class PoolOptions(NamedTuple):
 
     @property
     def pause_enabled(self) -> bool:
-        """Whether the pool waits for its server to be found: always."""
+        """True: the pool is paused until its server is available."""
         return True

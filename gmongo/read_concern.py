@@ -1,4 +1,4 @@
-"""Read concern: how durable and how isolated the data that a read returns has to be."""
+"""Read concern: the consistency and isolation of reads."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
 
 
 class ReadConcern:
-    """The isolation that reads ask of the server::
+    """Isolation level of reads::
 
         orders.with_options(read_concern=ReadConcern("majority")).find_one(1)
 
     Specification: Read and Write Concern, "Read Concern".
 
     :param level: ``"local"``, ``"available"``, ``"majority"``, ``"linearizable"``, ``"snapshot"`` (MongoDB 5.0, outside
-        of transactions) or a level that only the server knows; None leaves the choice to the server.
+        of transactions) or another level that the server supports; None uses the server's default.
     :raises TypeError: `level` is neither a string nor None.
     """
 
@@ -29,17 +29,17 @@ class ReadConcern:
 
     @property
     def level(self) -> str | None:
-        """The level, or None for the default of the server."""
+        """The level, or None for the server's default."""
         return self.__level
 
     @property
     def ok_for_legacy(self) -> bool:
-        """Whether a server that knows no read concern behaves as this one asks."""
+        """True if a server without read concerns has this behaviour."""
         return self.__level is None or self.__level == "local"
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``readConcern``; empty for the default of the server."""
+        """The document sent as ``readConcern``; empty for the server's default."""
         return {"level": self.__level} if self.__level else {}
 
     def __eq__(self, other: object) -> bool:
@@ -54,4 +54,4 @@ class ReadConcern:
 
 
 DEFAULT_READ_CONCERN = ReadConcern()
-"""The read concern of a client that asks for none."""
+"""The default read concern of a client."""

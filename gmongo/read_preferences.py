@@ -1,4 +1,4 @@
-"""Read preferences: which members of a deployment may serve a read."""
+"""Read preferences: the members of a deployment that may serve a read."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def _checked_hedge(hedge: object) -> Document | None:
 
 
 class _ReadPreference:
-    """What the five modes have in common.
+    """Base class of the five modes.
 
     :param mode: 0 for primary to 4 for nearest.
     :param tag_sets: tag sets in the order of preference; ``{}`` matches any member.
-    :param max_staleness: how far behind the primary a secondary may be, in seconds; -1 is without limit.
-    :param hedge: settings of hedged reads on a sharded cluster; deprecated by the server.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds; -1 means no limit.
+    :param hedge: options of hedged reads on a sharded cluster; deprecated by the server.
     """
 
     __slots__ = ("__document", "__hedge", "__max_staleness", "__tag_sets", "_mode")
@@ -104,7 +104,7 @@ class _ReadPreference:
 
     @property
     def mongos_mode(self) -> str:
-        """The mode as it is spelled on the wire, such as ``"secondaryPreferred"``."""
+        """The name of the mode on the wire, such as ``"secondaryPreferred"``."""
         return _MONGOS_MODES[self._mode]
 
     @property
@@ -114,22 +114,22 @@ class _ReadPreference:
 
     @property
     def tag_sets(self) -> _TagSets:
-        """The tag sets in the order of preference; ``[{}]`` when none were given."""
+        """The tag sets in the order of preference; ``[{}]`` by default."""
         return list(self.__tag_sets) if self.__tag_sets else [{}]
 
     @property
     def max_staleness(self) -> int:
-        """How far behind the primary a secondary may be, in seconds; -1 is without limit."""
+        """The maximum replication lag of a secondary, in seconds; -1 means no limit."""
         return self.__max_staleness
 
     @property
     def hedge(self) -> Document | None:
-        """The settings of hedged reads, or None."""
+        """The options of hedged reads, or None."""
         return self.__hedge
 
     @property
     def min_wire_version(self) -> int:
-        """The oldest wire protocol version that can honour this read preference."""
+        """The minimum wire version that supports this read preference."""
         return 0 if self.__max_staleness == _NO_MAX_STALENESS else wire_versions.MAX_STALENESS
 
     def __eq__(self, other: object) -> bool:
@@ -151,7 +151,7 @@ class _ReadPreference:
 
 
 class Primary(_ReadPreference):
-    """Only the primary serves reads. It takes neither tags nor a maximum staleness.
+    """Read preference for the primary only, without tags or a maximum staleness.
 
     Specification: Server Selection, "Read Preference".
     """
@@ -166,15 +166,15 @@ class Primary(_ReadPreference):
 
 
 class PrimaryPreferred(_ReadPreference):
-    """The primary serves reads; a secondary does while there is no primary.
+    """Read preference for the primary, or for a secondary if the primary is unavailable.
 
     Specification: Server Selection, "Read Preference"; Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
-        any.
-    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
-        without limit.
-    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
+        default) matches any member.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
+        no limit.
+    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -188,15 +188,15 @@ class PrimaryPreferred(_ReadPreference):
 
 
 class Secondary(_ReadPreference):
-    """Only secondaries serve reads.
+    """Read preference for secondaries only.
 
     Specification: Server Selection, "Read Preference"; Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
-        any.
-    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
-        without limit.
-    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
+        default) matches any member.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
+        no limit.
+    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -210,15 +210,15 @@ class Secondary(_ReadPreference):
 
 
 class SecondaryPreferred(_ReadPreference):
-    """Secondaries serve reads; the primary does while no secondary fits.
+    """Read preference for secondaries, or for the primary if no secondary is suitable.
 
     Specification: Server Selection, "Read Preference"; Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
-        any.
-    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
-        without limit.
-    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
+        default) matches any member.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
+        no limit.
+    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -232,15 +232,15 @@ class SecondaryPreferred(_ReadPreference):
 
 
 class Nearest(_ReadPreference):
-    """Any member within the latency window (``localThresholdMS``) serves reads.
+    """Read preference for any member within the latency window (``localThresholdMS``).
 
     Specification: Server Selection, "Read Preference"; Max Staleness.
 
-    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None is
-        any.
-    :param max_staleness: how far behind the primary a secondary may be, in seconds (at least 90); -1 (the default) is
-        without limit.
-    :param hedge: settings of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None sends none.
+    :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
+        default) matches any member.
+    :param max_staleness: the maximum replication lag of a secondary, in seconds (at least 90); -1 (the default) means
+        no limit.
+    :param hedge: options of hedged reads on a sharded cluster (MongoDB 4.4; deprecated since 8.0); None by default.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `tag_sets` is empty, or `max_staleness` is neither -1 nor positive.
     """
@@ -254,7 +254,7 @@ class Nearest(_ReadPreference):
 
 
 class ReadPreference:
-    """The five read preferences in their plain form, without tags or staleness."""
+    """The five read preferences without tags or a maximum staleness."""
 
     PRIMARY = Primary()
     PRIMARY_PREFERRED = PrimaryPreferred()
@@ -270,13 +270,13 @@ _TUNABLE: dict[int, _Tunable] = {1: PrimaryPreferred, 2: Secondary, 3: Secondary
 def make_read_preference(
     mode: int, tag_sets: _TagSets | None, max_staleness: int = _NO_MAX_STALENESS
 ) -> _ReadPreference:
-    """Build a read preference from its parts.
+    """Return a read preference with the given mode and options.
 
     :param mode: 0 for primary to 4 for nearest, see :func:`read_pref_mode_from_name`.
     :param tag_sets: tag sets in the order of preference, or None.
-    :param max_staleness: in seconds; -1 (the default) is without limit.
-    :raises ConfigurationError: tags or a maximum staleness are given with the mode primary.
-    :raises IndexError: there is no such mode.
+    :param max_staleness: the maximum replication lag in seconds; -1 (the default) means no limit.
+    :raises ConfigurationError: the mode primary has tags or a maximum staleness.
+    :raises IndexError: the mode does not exist.
     """
     if mode == 0:
         if tag_sets not in (None, [{}]):
@@ -290,11 +290,11 @@ def make_read_preference(
 
 
 def read_pref_mode_from_name(name: str) -> int:
-    """The number of a mode, for :func:`make_read_preference`.
+    """Return the number of a mode, for :func:`make_read_preference`.
 
-    :param name: as it is spelled on the wire, such as ``"primaryPreferred"``.
+    :param name: the name on the wire, such as ``"primaryPreferred"``.
     :returns: 0 for primary to 4 for nearest.
-    :raises ValueError: there is no such mode.
+    :raises ValueError: the mode does not exist.
     """
     if name not in _MONGOS_MODES:
         raise ValueError(f"a read preference mode is one of {', '.join(_MONGOS_MODES)}, not {short(name)}")

@@ -1,4 +1,4 @@
-"""What writes return."""
+"""Results of writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Result:
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the server confirmed the write. If not (``w=0``), nothing is known of what it did."""
+        """True if the server acknowledged the write. After an unacknowledged write (``w=0``) its effect is unknown."""
         return self._acknowledged
 
     def _unknown(self, name: str) -> InvalidOperation:
@@ -36,12 +36,12 @@ class _Result:
 
 
 class InsertOneResult(_Result):
-    """The result of ``insert_one``.
+    """Result of ``insert_one``.
 
     Specification: CRUD API, "Write Results".
 
     :param inserted_id: the ``_id`` of the document.
-    :param acknowledged: whether the server confirmed the write.
+    :param acknowledged: True if the server acknowledged the write.
     """
 
     __slots__ = ("_inserted_id",)
@@ -52,7 +52,7 @@ class InsertOneResult(_Result):
 
     @property
     def inserted_id(self) -> Value:
-        """The ``_id`` of the document; None for a raw document that has none."""
+        """The ``_id`` of the document; None for a raw document without ``_id``."""
         return self._inserted_id
 
     def __repr__(self) -> str:
@@ -60,12 +60,12 @@ class InsertOneResult(_Result):
 
 
 class InsertManyResult(_Result):
-    """The result of ``insert_many``.
+    """Result of ``insert_many``.
 
     Specification: CRUD API, "Write Results".
 
-    :param inserted_ids: the ``_id`` of each document, in their order.
-    :param acknowledged: whether the server confirmed the writes.
+    :param inserted_ids: the ``_id`` of each document, in the order of the documents.
+    :param acknowledged: True if the server acknowledged the writes.
     """
 
     __slots__ = ("_inserted_ids",)
@@ -84,13 +84,13 @@ class InsertManyResult(_Result):
 
 
 class UpdateResult(_Result):
-    """The result of ``update_one``, ``update_many`` and ``replace_one``.
+    """Result of ``update_one``, ``update_many`` and ``replace_one``.
 
     Specification: CRUD API, "Write Results".
 
-    :param raw_result: the reply; its ``upserted`` is the bare ``_id`` (in a client's bulk, ``{"_id": ...}``).
-    :param acknowledged: whether the server confirmed the write.
-    :param in_client_bulk: whether the reply is one of those of :meth:`MongoClient.bulk_write
+    :param raw_result: the reply, with the plain ``_id`` in ``upserted`` (in a client bulk write, ``{"_id": ...}``).
+    :param acknowledged: True if the server acknowledged the write.
+    :param in_client_bulk: True for a result of :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>`; False by default.
     """
 
@@ -103,24 +103,24 @@ class UpdateResult(_Result):
 
     @property
     def raw_result(self) -> Document | None:
-        """The reply of the server; None if the write was not acknowledged."""
+        """The server's reply; None if the write was not acknowledged."""
         return self._raw_result
 
     @property
     def matched_count(self) -> int:
-        """How many documents matched; an upserted one is counted in a client's bulk only.
+        """The number of matched documents; includes an upserted document only in a client bulk write.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
         if not self._acknowledged:
             raise self._unknown("matched_count")
-        # In the reply to `update` an upsert counts in `n`, though nothing matched.
+        # The reply to `update` includes an upsert in `n`, although no document matched.
         reply = self._reply
         return 0 if not self._in_client_bulk and reply.get("upserted") is not None else reply.get("n", 0)
 
     @property
     def modified_count(self) -> int:
-        """How many documents were changed, and not equal before.
+        """The number of documents that the write changed.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -131,7 +131,7 @@ class UpdateResult(_Result):
 
     @property
     def upserted_id(self) -> Value:
-        """The ``_id`` of the document that was inserted because nothing matched; None if there is none.
+        """The ``_id`` of the upserted document, or None.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -142,7 +142,7 @@ class UpdateResult(_Result):
 
     @property
     def did_upsert(self) -> bool:
-        """Whether a document was inserted because nothing matched, be its ``_id`` None or not.
+        """True if the write inserted a document, also with an ``_id`` of None.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -159,12 +159,12 @@ class UpdateResult(_Result):
 
 
 class DeleteResult(_Result):
-    """The result of ``delete_one`` and ``delete_many``.
+    """Result of ``delete_one`` and ``delete_many``.
 
     Specification: CRUD API, "Write Results".
 
-    :param raw_result: the reply of the server.
-    :param acknowledged: whether the server confirmed the write.
+    :param raw_result: the server's reply.
+    :param acknowledged: True if the server acknowledged the write.
     """
 
     __slots__ = ("_raw_result",)
@@ -175,12 +175,12 @@ class DeleteResult(_Result):
 
     @property
     def raw_result(self) -> Document:
-        """The reply of the server."""
+        """The server's reply."""
         return self._raw_result
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted.
+        """The number of deleted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -202,12 +202,12 @@ class _BulkResult(_Result):
 
     @property
     def bulk_api_result(self) -> Document:
-        """The counts and errors of all batches, summed up."""
+        """The total counts and errors of all batches."""
         return self._bulk_api_result
 
     @property
     def inserted_count(self) -> int:
-        """How many documents were inserted.
+        """The number of inserted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -215,7 +215,7 @@ class _BulkResult(_Result):
 
     @property
     def matched_count(self) -> int:
-        """How many documents matched an update.
+        """The number of documents that matched an update.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -223,7 +223,7 @@ class _BulkResult(_Result):
 
     @property
     def modified_count(self) -> int:
-        """How many documents were changed.
+        """The number of documents that an update changed.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -231,7 +231,7 @@ class _BulkResult(_Result):
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted.
+        """The number of deleted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -239,7 +239,7 @@ class _BulkResult(_Result):
 
     @property
     def upserted_count(self) -> int:
-        """How many documents were inserted because nothing matched an update.
+        """The number of upserted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -253,19 +253,19 @@ class _BulkResult(_Result):
 
 
 class BulkWriteResult(_BulkResult):
-    """The result of :meth:`Collection.bulk_write <gmongo.collection.Collection.bulk_write>`.
+    """Result of :meth:`Collection.bulk_write <gmongo.collection.Collection.bulk_write>`.
 
     Specification: CRUD API, "Write Results".
 
-    :param bulk_api_result: the counts and errors of all batches, summed up.
-    :param acknowledged: whether the server confirmed the writes.
+    :param bulk_api_result: the total counts and errors of all batches.
+    :param acknowledged: True if the server acknowledged the writes.
     """
 
     __slots__ = ()
 
     @property
     def upserted_ids(self) -> dict[int, Value]:
-        """The ``_id`` of each document inserted because nothing matched, by the index of the operation.
+        """The ``_id`` of each upserted document, by the index of the operation.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -278,13 +278,13 @@ class BulkWriteResult(_BulkResult):
 
 
 class ClientBulkWriteResult(_BulkResult):
-    """The result of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>`.
+    """Result of :meth:`MongoClient.bulk_write <gmongo.mongo_client.MongoClient.bulk_write>`.
 
     Specification: Bulk Write, "Result".
 
     :param bulk_api_result: the counts, errors and results of all batches.
-    :param acknowledged: whether the server confirmed the writes.
-    :param has_verbose_results: whether there are results of single operations.
+    :param acknowledged: True if the server acknowledged the writes.
+    :param has_verbose_results: True if there are results of individual operations.
     """
 
     __slots__ = ("_has_verbose_results",)
@@ -295,7 +295,7 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def deleted_count(self) -> int:
-        """How many documents were deleted.
+        """The number of deleted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """
@@ -303,30 +303,30 @@ class ClientBulkWriteResult(_BulkResult):
 
     @property
     def has_verbose_results(self) -> bool:
-        """Whether there are results of single operations."""
+        """True if there are results of individual operations."""
         return self._has_verbose_results
 
     @property
     def insert_results(self) -> Mapping[int, InsertOneResult]:
-        """The result of each insert that was done, by the index of the operation.
+        """The result of each successful insert, by the index of the operation.
 
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
         """
         return self._verbose("insert_results", "insertResults")
 
     @property
     def update_results(self) -> Mapping[int, UpdateResult]:
-        """The result of each update and replacement that was done, by the index of the operation.
+        """The result of each successful update and replacement, by the index of the operation.
 
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
         """
         return self._verbose("update_results", "updateResults")
 
     @property
     def delete_results(self) -> Mapping[int, DeleteResult]:
-        """The result of each delete that was done, by the index of the operation.
+        """The result of each successful delete, by the index of the operation.
 
-        :raises InvalidOperation: the writes were not acknowledged, or ``verbose_results=True`` was not asked for.
+        :raises InvalidOperation: the writes were not acknowledged, or had no ``verbose_results=True``.
         """
         return self._verbose("delete_results", "deleteResults")
 
@@ -334,7 +334,7 @@ class ClientBulkWriteResult(_BulkResult):
         if not self._acknowledged:
             raise self._unknown(name)
         if not self._has_verbose_results:
-            raise InvalidOperation(f"{name} is not known, because verbose_results=True was not asked for")
+            raise InvalidOperation(f"{name} is not known, because verbose_results was not True")
         results: Mapping[int, Value] = self._bulk_api_result.get(field, {})
         return results
 

@@ -1,4 +1,4 @@
-"""The Stable API: a promise of the server that commands keep behaving as they do."""
+"""Stable API: versions of the server's commands with guaranteed behaviour."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _VERSIONS = (ServerApiVersion.V1,)
 
 
 class ServerApi:
-    """Asks the server to hold to a version of the Stable API (MongoDB 5.0)::
+    """Declaration of a Stable API version (MongoDB 5.0)::
 
         MongoClient(server_api=ServerApi("1", strict=True))
 
-    It cannot be changed once made. What is left at None is not sent. ``python -m gmongo.stable_api`` shows what of a
-    program is outside of the version.
+    The object is immutable. A flag of None is not sent. ``python -m gmongo.stable_api`` shows the parts of a program
+    outside of the version.
 
     Specification: Stable API.
 
     :param version: a value of :class:`ServerApiVersion`.
-    :param strict: whether the server refuses commands that are not part of the version; None is its default, which is
+    :param strict: True lets the server reject commands outside the version; None uses the server's default, which is
         False.
-    :param deprecation_errors: whether the server refuses what is deprecated in the version; None is its default, which
-        is False.
-    :raises ValueError: there is no such version.
+    :param deprecation_errors: True lets the server reject deprecated features of the version; None uses the server's
+        default, which is False.
+    :raises ValueError: the version does not exist.
     :raises TypeError: a flag is neither True, False nor None.
     """
 
@@ -52,12 +52,12 @@ class ServerApi:
 
     @property
     def strict(self) -> bool | None:
-        """Whether the server refuses commands outside the version; None leaves it to the server."""
+        """True if the server rejects commands outside the version; None uses the server's default."""
         return self._strict
 
     @property
     def deprecation_errors(self) -> bool | None:
-        """Whether the server refuses what is deprecated; None leaves it to the server."""
+        """True if the server rejects deprecated features; None uses the server's default."""
         return self._deprecation_errors
 
     def __repr__(self) -> str:

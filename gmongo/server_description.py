@@ -1,4 +1,4 @@
-"""What the client knows of one server."""
+"""Descriptions of servers, as the client sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds of servers."""
+"""Server types."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ __all__ = ["SERVER_TYPE", "ServerType"]
 
 
 class ServerType(NamedTuple):
-    """The kinds of servers, each with its number; :data:`SERVER_TYPE` is the only instance.
+    """Server types with their numbers; :data:`SERVER_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "ServerType".
 
     :param Unknown: not checked yet, or its last check failed.
-    :param Mongos: a router of a sharded cluster.
-    :param RSPrimary: the member of a replica set that takes writes.
-    :param RSSecondary: a member that replicates.
-    :param RSArbiter: a member without data.
-    :param RSOther: a member in another state, such as startup or recovering, or a hidden one.
-    :param RSGhost: a member that has no configuration yet.
-    :param Standalone: a server that replicates with no other.
-    :param LoadBalancer: whatever stands behind a load balancer.
+    :param Mongos: a mongos of a sharded cluster.
+    :param RSPrimary: the primary of a replica set.
+    :param RSSecondary: a secondary of a replica set.
+    :param RSArbiter: an arbiter of a replica set, without data.
+    :param RSOther: a hidden member, or a member in another state such as startup or recovering.
+    :param RSGhost: a member without a replica set configuration.
+    :param Standalone: a server outside of any replica set.
+    :param LoadBalancer: a server behind a load balancer.
     """
 
     Unknown: int
@@ -34,12 +34,12 @@ class ServerType(NamedTuple):
     LoadBalancer: int
 
     def name_of(self, value: int) -> str:
-        """The name of a kind, such as ``"RSPrimary"``.
+        """Return the name of a server type, such as ``"RSPrimary"``.
 
-        :param value: its number.
+        :param value: the number.
         """
         return self._fields[value]
 
 
 SERVER_TYPE = ServerType(*range(9))
-"""The kinds of servers by name: ``SERVER_TYPE.RSPrimary``."""
+"""The server types by name: ``SERVER_TYPE.RSPrimary``."""

@@ -1,4 +1,4 @@
-"""What the client knows of the deployment as a whole."""
+"""Descriptions of topologies, as the client sees them."""
 
 from __future__ import annotations
 

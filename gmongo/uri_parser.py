@@ -1,4 +1,4 @@
-"""Parsing of connection strings, ``mongodb://`` and ``mongodb+srv://``."""
+"""Parser of connection strings, ``mongodb://`` and ``mongodb+srv://``."""
 
 from __future__ import annotations
 
@@ -39,29 +39,28 @@ def parse_uri(
     srv_allowed_hosts_suffix: str | None = None,
     srv_host_validator: Callable[[str], object] | None = None,
 ) -> DocumentDict:
-    """Parse a connection string. For ``mongodb+srv`` this asks DNS for the hosts and for more options.
+    """Parse a connection string. For ``mongodb+srv``, query DNS for the hosts and further options.
 
     :param uri: the connection string.
-    :param default_port: the port of a host that has none.
-    :param validate: convert the values of options and refuse unknown options and contradictions; otherwise
-        values stay strings.
-    :param warn: warn about options that are refused and leave them out, instead of raising.
-    :param normalize: replace aliases of options by the names they stand for.
-    :param connect_timeout: the limit of a DNS question, in seconds; by default connectTimeoutMS of the URI,
-        or 20.
-    :param srv_service_name: the service to ask DNS for; overrides srvServiceName.
-    :param srv_max_hosts: how many hosts to take at most, chosen at random; 0 is without limit; overrides
+    :param default_port: the port of a host without a port.
+    :param validate: True converts option values and rejects unknown and contradictory options; False keeps strings.
+    :param warn: True warns about invalid options and omits them, instead of raising.
+    :param normalize: True replaces option aliases by their canonical names.
+    :param connect_timeout: the time limit of a DNS query, in seconds; None uses connectTimeoutMS of the URI, or
+        20 seconds.
+    :param srv_service_name: the SRV service name; overrides srvServiceName.
+    :param srv_max_hosts: the maximum number of randomly selected hosts; 0 means no limit; overrides
         srvMaxHosts.
-    :param srv_allowed_hosts_suffix: the domain that hosts from DNS have to lie in; overrides
+    :param srv_allowed_hosts_suffix: the required domain of hosts from DNS; overrides
         srvAllowedHostsSuffix.
-    :param srv_host_validator: called with the name of each host from DNS, accepts it by returning true.
+    :param srv_host_validator: a function that takes the name of a host from DNS, and returns True to accept it.
     :returns: ``nodelist`` (pairs of host and port; the port of a Unix domain socket is None), ``username``,
-        ``password``, ``database``, ``collection``, ``options`` (by the names of the specification, in any case;
+        ``password``, ``database``, ``collection``, ``options`` (case-insensitive, by the names of the specification;
         times are in seconds, except localThresholdMS) and ``fqdn`` (the host of a ``mongodb+srv`` URI).
-    :raises gmongo.errors.InvalidURI: if the URI is malformed. No message shows a username or password.
-    :raises gmongo.errors.ConfigurationError: for unknown options (unless `warn`), for options that contradict
-        each other, and if DNS has no suitable hosts.
-    :raises ValueError: (a ConfigurationError as well) for bad ports and for values that options do not accept
+    :raises gmongo.errors.InvalidURI: the URI is malformed. No message shows a username or password.
+    :raises gmongo.errors.ConfigurationError: an option is unknown (unless `warn`), options contradict each other, or
+        DNS has no suitable hosts.
+    :raises ValueError: (a ConfigurationError as well) a port is invalid, or an option does not accept a value
         (unless `warn`).
     """
     parsed = read_uri(
@@ -82,13 +81,13 @@ def parse_uri(
 
 
 def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Address]:
-    """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``, as it is in a URI.
+    """Split a list of hosts in the form of a URI, such as ``"a.example.com,b.example.com:27018"``.
 
-    :param hosts: with commas between them; percent-encoded where that is needed.
-    :param default_port: the port of a host that has none.
+    :param hosts: a comma-separated list, percent-encoded where necessary.
+    :param default_port: the port of a host without a port.
     :returns: pairs of host and port; the port of a Unix domain socket is None.
-    :raises gmongo.errors.ConfigurationError: if a host is empty.
-    :raises ValueError: (a ConfigurationError as well) if a host or a port is malformed.
+    :raises gmongo.errors.ConfigurationError: a host is empty.
+    :raises ValueError: (a ConfigurationError as well) a host or a port is malformed.
     """
     return split_encoded_hosts(hosts, default_port)
 
@@ -96,15 +95,15 @@ def split_hosts(hosts: str, default_port: int | None = DEFAULT_PORT) -> list[Add
 def split_options(opts: str, validate: bool = True, warn: bool = False, normalize: bool = True) -> DocumentDict:
     """Parse the options part of a connection string.
 
-    :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;`` throughout.
-    :param validate: convert the values and refuse unknown options; otherwise values stay strings.
-    :param warn: warn about what is refused and leave it out, instead of raising.
-    :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
-    :returns: the options by the names of the specification; any case finds them. Times are in seconds, except
+    :param opts: the part after the question mark; all separators are ``&``, or all are ``;``.
+    :param validate: True converts values and rejects unknown options; False keeps strings.
+    :param warn: True warns about invalid options and omits them, instead of raising.
+    :param normalize: True replaces aliases by their canonical names, such as ``ssl`` by ``tls``.
+    :returns: the options by the names of the specification, case-insensitive. Times are in seconds, except
         ``localThresholdMS``.
-    :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
-    :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
+    :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
+    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
     """
     return _AnyCase(query.split_options(opts, validate, warn, normalize))
 
@@ -112,19 +111,19 @@ def split_options(opts: str, validate: bool = True, warn: bool = False, normaliz
 def validate_options(opts: Document, warn: bool = False) -> DocumentDict:
     """Check options and convert their values.
 
-    :param opts: the options by name, in any case; values may be strings, as in a URI.
-    :param warn: warn about what is refused and leave it out, instead of raising.
-    :returns: the options by their names in lower case. Times are in seconds, except ``localThresholdMS``.
-    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
-    :raises ValueError: (a ConfigurationError as well) for a value that an option does not accept, unless `warn`.
+    :param opts: the options by case-insensitive name; values may be strings, as in a URI.
+    :param warn: True warns about invalid options and omits them, instead of raising.
+    :returns: the options by lower-case name. Times are in seconds, except ``localThresholdMS``.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
+    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
     """
     return dict(query.validated(opts, warn))
 
 
 class _AnyCase(DocumentDict):
-    """Options by the names of the specification, which are found in any case.
+    """Case-insensitive mapping of options by the names of the specification.
 
-    :param options: by name; an alias that was left as it is stays as it is.
+    :param options: the options by name; an unresolved alias keeps its name.
     """
 
     def __init__(self, options: Document) -> None:

@@ -1,4 +1,4 @@
-"""Write concern: which acknowledgement a write waits for."""
+"""Write concern: the acknowledgement that a write waits for."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]
 
 
 class WriteConcern:
-    """The acknowledgement that writes ask of the server::
+    """Acknowledgement that writes wait for::
 
         orders.with_options(write_concern=WriteConcern("majority", wtimeout=5000))
 
     Specification: Read and Write Concern, "Write Concern".
 
-    :param w: how many members have to acknowledge a write (0 asks for no acknowledgement at all), or a name such as
-        ``"majority"`` or one from the configuration of the replica set. None is the server's default.
-    :param wtimeout: how long the server waits for that, in milliseconds; 0 and None are without limit. The write stays
-        done when it is over, and :class:`~gmongo.errors.WTimeoutError` is raised.
-    :param j: whether the write has to be in the journal before it is acknowledged; None is the server's default.
-    :param fsync: whether the server flushes its files before it acknowledges; deprecated, use `j`.
+    :param w: the number of members that must acknowledge a write (0 means unacknowledged writes), or a name such as
+        ``"majority"`` or a name in the replica set configuration. None uses the server's default.
+    :param wtimeout: the server's time limit for the acknowledgement, in milliseconds; 0 and None mean no limit. After
+        the limit the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
+    :param j: True requires that the write is in the journal; None uses the server's default.
+    :param fsync: True requires that the server flushes its files; deprecated, use `j`.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `w` or `wtimeout` is negative.
     :raises ConfigurationError: ``w=0`` with ``j=True``, or `j` and `fsync` both true.
@@ -35,7 +35,7 @@ class WriteConcern:
         if j and fsync:
             raise ConfigurationError("j=True and fsync=True cannot be used together")
         if w == 0 and j:
-            raise ConfigurationError("w=0 asks for no acknowledgement, which j=True contradicts")
+            raise ConfigurationError("w=0 and j=True contradict each other: w=0 means no acknowledgement")
         given = {
             "wtimeout": _checked_count("wtimeout", wtimeout, "an integer"),
             "j": _checked_flag("j", j),
@@ -47,17 +47,17 @@ class WriteConcern:
 
     @property
     def is_server_default(self) -> bool:
-        """Whether nothing was asked for, so that the default of the server applies."""
+        """True if all fields are absent, so that the server's default applies."""
         return not self.__document
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``writeConcern``; empty for the default of the server."""
+        """The document sent as ``writeConcern``; empty for the server's default."""
         return self.__document.copy()
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the server answers a write at all; False only for ``w=0``."""
+        """True if the server replies to writes; False only for ``w=0``."""
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:
@@ -89,4 +89,4 @@ def _checked_flag(name: str, value: object) -> bool | None:
 
 
 DEFAULT_WRITE_CONCERN = WriteConcern()
-"""The write concern of a client that asks for none."""
+"""The default write concern of a client."""
