@@ -8,10 +8,10 @@ from gmongo import _clock
 from gmongo._documents import Value
 from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.engines.reaper import CursorReaper, Dropped
-from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.errors import PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, state_of
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
@@ -123,9 +123,9 @@ class Lease:
             if self._left_open and self._epoch == self._executor.epoch:
                 operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
-        except OperationFailure:
-            pass  # the server has replied, and closes the cursor after ten minutes without use
         except PyMongoError:
+            if session is not None and self.pin is None:  # `killSessions` ends the cursor when the session ends
+                state_of(session).server_session.interrupted(self.address)
             self.drop()
         except BaseException:
             self.drop()
@@ -154,7 +154,8 @@ class Lease:
         ahead, self.ahead = self.ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # else it is the parent's
-            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead))
+            kept = None if session is None or implicit is not None else state_of(session)
+            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, kept))
 
     def __del__(self) -> None:
         # A finaliser may find the lease half made.

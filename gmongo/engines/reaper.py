@@ -12,8 +12,9 @@ from gevent import spawn
 
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.engines.read_ahead import ReadAhead
-from gmongo.errors import OperationFailure, PyMongoError
+from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
+from gmongo.execution.session_state import SessionState
 from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
@@ -29,6 +30,14 @@ class Dropped(NamedTuple):
     session: ImplicitSession | None
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
+    kept_session: ImplicitSession | SessionState | None = None
+    """Session of the cursor that its owner continues to use."""
+
+    def mark_session(self) -> None:
+        """Note that the cursor may be open, so that `killSessions` ends the cursor when its session ends."""
+        session = self.session or self.kept_session
+        if session is not None and self.pin is None and not session.has_ended:
+            session.server_session.interrupted(self.address)
 
     def release(self) -> None:
         """Give back what the cursor held."""
@@ -145,12 +154,9 @@ class CursorReaper:
             if cursor_ids := [each.cursor_id for each in group if each.cursor_id]:
                 operation = KillCursors(context_of(first.namespace), cursor_ids, first.address, first.pin)
                 self._executor.run(operation, first.session)
-        except OperationFailure:
-            pass  # the server has replied, and closes the cursors after ten minutes without use
         except (PyMongoError, BSONError):
             for dropped in group:
-                if dropped.session is not None and dropped.pin is None:  # `killSessions` ends the cursor later
-                    dropped.session.server_session.interrupted(first.address)
+                dropped.mark_session()
         finally:
             for dropped in group:
                 dropped.release()

@@ -78,7 +78,7 @@ class Attempt:
         operation = self.operation
         pin, transaction = None, None
         if self.session is not None or operation.address is not None:
-            pin, transaction = self._go_on()
+            pin, transaction = self._continuation()
             if pin is not None:
                 topology.ensure_open()
                 return self._run_pinned(pin, executor)
@@ -98,7 +98,7 @@ class Attempt:
             if operation.retryable and executor.policy.retry_writes and server.supports_retryable_writes:
                 self.is_retryable_write = True
             elif self.retry is not None:
-                self._refuse_second_write(self.retry)
+                self._refuse_write_retry(self.retry)
         if account is not None:
             account.selected(server.address, topology)
         connection = server.pool.check_out(limit)
@@ -121,13 +121,13 @@ class Attempt:
                 result = operation.pinned(result, pin)
         except BaseException as error:
             self.hello = connection.hello
-            self._give_back(server.pool, connection, pin is not None, error)
+            self._check_in(server.pool, connection, pin is not None, error)
             raise
         try:
             if pin is None and account is None:
                 server.pool.check_in(connection)
             else:
-                self._give_back(server.pool, connection, pin is not None)
+                self._check_in(server.pool, connection, pin is not None)
         except BaseException:  # thrown into an observer: the result does not reach the caller
             executor.reap(operation, result)
             raise

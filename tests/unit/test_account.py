@@ -321,7 +321,7 @@ def test_how_long_a_connection_was_in_use(account: Account, clock: Clock, pinned
     attempt = Attempt(Mock(account=account, is_write=True), None)
     used, pool = Mock(checked_out_at=clock.now, address=ADDRESS), Mock()
     clock.now += 7
-    attempt._give_back(pool, used, pinned)
+    attempt._check_in(pool, used, pinned)
     assert pool.check_in.called is not pinned
     told = [call.args for call in account.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
     assert told == ([] if pinned else [(account, ADDRESS, 7.0)])
