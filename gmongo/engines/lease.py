@@ -8,7 +8,7 @@ from gmongo import _clock
 from gmongo._documents import Value
 from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.engines.reaper import CursorReaper, Dropped
-from gmongo.errors import PyMongoError
+from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, state_of
@@ -123,10 +123,11 @@ class Lease:
             if self._left_open and self._epoch == self._executor.epoch:
                 operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
-        except PyMongoError:
+        except PyMongoError as error:
             if session is not None and self.pin is None:  # `killSessions` ends the cursor when the session ends
                 state_of(session).server_session.interrupted(self.address)
-            self.drop()
+            if error.timeout or not (self.pin or isinstance(error, OperationFailure)):
+                self.drop()
         except BaseException:
             self.drop()
             raise

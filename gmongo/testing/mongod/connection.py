@@ -20,7 +20,7 @@ from gmongo.wire.race import Race
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport
 
-_TIMEOUT = 10.0  # seconds
+_TIMEOUT = 60.0  # seconds
 
 
 class CommandFailedError(RuntimeError):
@@ -48,7 +48,7 @@ def run_command(
     :param command: the command document.
     :param credentials: the name and the password of a user of ``admin``, for SCRAM-SHA-256; by default none.
     :param ca_file: the path of the certificate authority, for a server with TLS; by default without TLS.
-    :param timeout: seconds for the connection and the command; 10 by default.
+    :param timeout: seconds for the connection and the command; 60 by default.
     :raises CommandFailedError: the server is not reachable, did not answer in time, or answered with an error.
     """
     opened: list[Transport | Race] = []
