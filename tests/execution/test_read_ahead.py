@@ -372,6 +372,21 @@ def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedSe
     assert len(client._executor.sessions) == 2
 
 
+def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_answers(
+    server: ScriptedServer, connect: Any, go: Any
+) -> None:
+    client = connect(server)
+    server.fail("getMore", held(Event()))
+    server.fail("killCursors", held(Event()))
+    greenlet = go(lambda: list(client.db.c.find().read_ahead()))
+    server.wait_for("getMore")
+    gevent.sleep(0.01)
+    greenlet.kill()
+    eventually(lambda: not client._reaper.reading)
+    server.wait_for("killCursors")
+    assert client.pool_stats()[0]["in_use"] == 1
+
+
 def test_closing_the_client_ends_what_is_on_its_way(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))

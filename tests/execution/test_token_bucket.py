@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo import MongoClient
-from gmongo.errors import ConfigurationError, OperationFailure
+from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
 from gmongo.execution.overload import TokenBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import bucket, error, fail, in_turn, rejected, set_tokens
@@ -90,6 +90,19 @@ def test_a_retry_that_fails_otherwise_brings_the_token_back(
     with pytest.raises(OperationFailure, match="scripted 2"):
         scripted.db.c.insert_one({})
     assert bucket(scripted) == 10
+
+
+@pytest.mark.requirement("BP-12", "BP-53")
+def test_a_first_try_that_fails_brings_nothing(client: Client) -> None:
+    client.db.c.insert_one({"_id": 1})
+    client.db.c.create_index("x", unique=True)
+    set_tokens(client, 10)
+    with pytest.raises(OperationFailure):
+        client.db.command("nothing")
+    assert bucket(client) == 10
+    with pytest.raises(DuplicateKeyError):
+        client.db.c.insert_one({"_id": 1})
+    assert bucket(client) == 10
 
 
 @pytest.mark.requirement("BP-08")

@@ -154,6 +154,15 @@ def test_an_idle_cursor_is_left_alone(deployment: Any, connect: Any) -> None:
     assert set(connections(deployment, "getMore")) == set(where)
 
 
+@pytest.mark.requirement("LB-51")
+def test_next_during_next_waits_for_the_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+    block(deployment, "getMore")
+    first = go(next, cursor)
+    assert next(cursor) == {"_id": 3}
+    assert first.get(timeout=5) == {"_id": 2}
+    assert [document["_id"] for document in cursor] == list(range(4, 10))
+
+
 # Concurrent use
 
 

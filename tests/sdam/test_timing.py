@@ -127,7 +127,7 @@ def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServe
     polled.wait_for("hello", 2)
 
 
-@pytest.mark.requirement("SM-119")
+@pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
 def test_requested_checks_start_at_least_half_a_second_apart(connect: Any, polled: ScriptedServer) -> None:
     clock = Clock()
     client = connect(polled, event_listeners=[clock])
