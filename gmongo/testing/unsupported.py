@@ -29,11 +29,11 @@ EXPRESSIONS: Mapping[str, str] = {
     **_of(
         MONGOD,
         """$accumulator $acos $acosh $asin $asinh $atan $atan2 $atanh $binarySize $bitAnd $bitNot $bitOr $bitXor
-        $bsonSize $cos $cosh $createObjectId $currentDate $dateAdd $dateDiff $dateSubtract $dateToParts
+        $bsonSize $cos $cosh $createObjectId $currentDate $dateDiff $dateToParts
         $degreesToRadians $encStrContains $encStrEndsWith $encStrNormalizedEq $encStrStartsWith $firstN $function $lastN
-        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $setField $sin $sinh
+        $maxN $median $minN $percentile $radiansToDegrees $regexFind $regexFindAll $sin $sinh
         $tan $tanh
-        $toHashedIndexKey $tsIncrement $tsSecond $unsetField""",
+        $toHashedIndexKey $tsIncrement $tsSecond""",
     ),
     **_of(ATLAS, "$similarityCosine $similarityDotProduct $similarityEuclidean"),
 }
@@ -48,7 +48,6 @@ _OTHERS = (
     "$meta",
     "$text in a pipeline",
     "a change of a capped collection",
-    "a change of the uniqueness of an index",
     "a collation of another language",
     "a collection of the server",
     "a date beyond the years 1 to 9999",

@@ -51,7 +51,7 @@ class Command:
 def _aggregate(context: Context) -> Document:
     if context.body.get("explain"):
         body = {name: value for name, value in context.body.items() if name not in ("explain", "cursor")}
-        return explained(context, body)
+        return explained(context, body, "queryPlanner")
     return aggregate(context)
 
 

@@ -64,7 +64,7 @@ class Context:
             if self.request.name == "aggregate":
                 raise failed_to_parse(message) if is_number(name) else type_mismatch(message)
             raise invalid_namespace(message) if self.request.name in _OTHER_NAMES else bad_value(message)
-        if (self.request.name, name) != ("drop", VIEWS):
+        if name != VIEWS or self.request.name not in _OF_VIEWS:
             check_name(self.database, name, self.request.name in _WRITES)
         return name
 
@@ -133,6 +133,7 @@ class Context:
 
 # The variables that every expression can use.
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
+_OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 # Commands with another error for a name that is no string.
 _OTHER_NAMES = frozenset({"collStats", "count", "distinct", "validate"})

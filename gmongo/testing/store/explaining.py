@@ -31,10 +31,10 @@ def explain(context: Context) -> Document:
                             "'object'")  # fmt: skip
     if not command:
         raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
-    return explained(context, command)
+    return explained(context, command, verbosity)
 
 
-def explained(context: Context, command: Document) -> Document:
+def explained(context: Context, command: Document, verbosity: str) -> Document:
     """Return the scan of a ``find`` or ``aggregate``: its stages, its index, and no filters, bounds or counters.
 
     :raises CommandError: if the command is malformed, or another command.
@@ -50,12 +50,12 @@ def explained(context: Context, command: Document) -> Document:
     inner = replace(context, request=request)
     query: Any = command.get("filter") or {}
     if name == "find":
-        found(inner, inner.collection())  # an error of the command is an error of its explanation
+        returned = len(found(inner, inner.collection())[0])
     else:
         pipeline = command["pipeline"]
         if pipeline and {"$changeStream", "$out", "$merge"} & {*pipeline[0], *pipeline[-1]}:
             raise not_supported("explain of another command", next(iter(pipeline[-1])))
-        results(inner, pipeline)
+        returned = len(results(inner, pipeline))
         query = pipeline[0].get("$match", {}) if pipeline else {}
     planner = {
         "namespace": f"{inner.database}.{inner.collection_name if command[name] != 1 else '$cmd.aggregate'}",
@@ -64,8 +64,10 @@ def explained(context: Context, command: Document) -> Document:
     }
     major, minor = context.state.version
     server = {"host": context.request.member.rpartition(":")[0], "version": f"{major}.{minor}.0"}
-    shown = {**command, "$db": context.database}
-    return {"explainVersion": "1", "queryPlanner": planner, "command": shown, "serverInfo": server}
+    reply: Document = {"explainVersion": "1", "queryPlanner": planner}
+    if verbosity != "queryPlanner":
+        reply["executionStats"] = {"executionSuccess": True, "nReturned": returned}
+    return {**reply, "command": {**command, "$db": context.database}, "serverInfo": server}
 
 
 def _scan(context: Context, query: Document) -> Document:

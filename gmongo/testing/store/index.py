@@ -43,7 +43,7 @@ class Index:
     @property
     def unique(self) -> bool:
         """Whether no two documents may have the same values."""
-        return self.is_identity or bool(self.options.get("unique"))
+        return self.is_identity or bool(self.options.get("unique") or self.options.get("prepareUnique"))
 
     @property
     def is_identity(self) -> bool:

@@ -45,7 +45,7 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
 # They are kept only if they are true.
-_FLAGS = frozenset({"hidden", "unique"})
+_FLAGS = frozenset({"hidden", "prepareUnique", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
 # What a partial index may know of a field; `$in` since 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
@@ -193,8 +193,8 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
     _check_version(spec)
     if "weights" in spec and plugin != "text":
         raise cannot_create("the field 'weights' can only be specified with text indexes")
-    if spec.get("prepareUnique"):
-        raise not_supported("a change of the uniqueness of an index")
+    if spec.get("unique") and spec.get("prepareUnique"):
+        raise cannot_create("cannot create an index with the 'unique' option and the 'prepareUnique' option")
     _check_not_clustered(spec)
     if "storageEngine" in spec and (not isinstance(spec["storageEngine"], dict) or not spec["storageEngine"]):
         raise cannot_create('"storageEngine" options must be a document with valid options')

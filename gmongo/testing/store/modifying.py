@@ -14,6 +14,7 @@ from gmongo.testing.store.errors import bad_value, index_not_found, invalid_opti
 from gmongo.testing.store.fields import FIELDS
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.indexes import indexes_of
+from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import is_number, long_of, type_name
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
@@ -31,19 +32,21 @@ def collection_modify(context: Context) -> Document:
     collection = context.existing_collection()
     wanted = {name: value for name, value in context.body.items() if name in FIELDS["collMod"] and value is not None}
     del wanted["collMod"]
-    index = wanted.pop("index", None)
+    index, only_asked = wanted.pop("index", None), wanted.pop("dryRun", False)
     refused = {"cappedSize", "cappedMax"} & set(wanted)
     if refused:
         raise not_supported("a change of a capped collection", refused.pop())
-    if "dryRun" in wanted or (isinstance(index, dict) and {"unique", "prepareUnique"} & set(index)):
-        raise not_supported("a change of the uniqueness of an index")
     check_contents(wanted)
+    if only_asked:
+        return _asked(context, collection, index, wanted)
     options = _changed_options(collection, wanted, index is not None)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
-    reply = _modify_index(collection, index) if index is not None else {}
+    reply = _modify_index(collection, index, context.pace, alone=not wanted) if index is not None else {}
     kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
     collection.options = kept
+    if collection.is_view:
+        context.state.list_view(collection)
     context.state.tick()
     extra = {"operationDescription": dict(wanted) if index is None else {"index": index}}
     context.state.publish("modify", collection.database, collection.name, uuid=collection.uuid, extra=extra)
@@ -84,7 +87,19 @@ def _expiry(collection: Collection, seconds: Any) -> Any:
     return long_of(seconds)
 
 
-def _modify_index(collection: Collection, spec: Any) -> Document:
+def _asked(context: Context, collection: Collection, index: Any, others: Document) -> Document:
+    """With ``dryRun``: only whether an index can become unique."""
+    if index is None or not index.get("unique"):
+        raise invalid_options("dry run mode requires an index modification with unique: true.")
+    _check_change(index)
+    found = _index_of(collection, index)
+    if others or set(index) & (set(_CHANGES) - {"unique"}):
+        raise invalid_options("unique: true cannot be combined with any other modification in dry run mode.")
+    _check_values_unique(collection, found, context.pace)
+    return {}
+
+
+def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool) -> Document:
     _check_change(spec)
     index = _index_of(collection, spec)
     reply: Document = {}
@@ -95,15 +110,34 @@ def _modify_index(collection: Collection, spec: Any) -> Document:
         if "expireAfterSeconds" in index.options:
             reply["expireAfterSeconds_old"] = Int64(index.options["expireAfterSeconds"])
         reply["expireAfterSeconds_new"] = Int64(changed["expireAfterSeconds"])
+    if spec.get("unique") and not index.options.get("unique"):
+        if not index.options.get("prepareUnique"):
+            raise invalid_options("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
+        _check_values_unique(collection, index, pace)
+        changed.update(unique=True, prepareUnique=False)
+        reply["unique_new"] = True
     if "hidden" in spec:
         if index.is_identity:
             raise bad_value("can't hide _id index")
         changed["hidden"] = bool(spec["hidden"])
         if bool(index.options.get("hidden")) != changed["hidden"]:
             reply["hidden_old"], reply["hidden_new"] = not changed["hidden"], changed["hidden"]
+    if "prepareUnique" in spec:
+        changed.update(_prepared(collection, index, spec, reply, alone))
     options = {**index.options, **changed}
-    index.options = {name: value for name, value in options.items() if name != "hidden" or value}
+    index.options = {name: value for name, value in options.items() if name not in ("hidden", "prepareUnique") or value}
     return {name: value for name, value in reply.items() if value is not None}
+
+
+def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
+    """``prepareUnique``, which a unique index does not need."""
+    before, wanted = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
+    if before == wanted or (index.unique and not before):
+        return {}
+    if not alone or set(spec) & (set(_CHANGES) - {"prepareUnique"}):
+        raise invalid_options("prepareUnique cannot be combined with any other modification.")
+    reply["prepareUnique_old"], reply["prepareUnique_new"] = before, wanted
+    return {"prepareUnique": wanted}
 
 
 def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
@@ -136,6 +170,8 @@ def _check_change(spec: Any) -> None:
         raise invalid_options("Must specify either index name or key pattern, and not both.")
     if not set(spec) & set(_CHANGES):
         raise invalid_options("no expireAfterSeconds, hidden, unique, or prepareUnique field")
+    if not spec.get("unique", True):
+        raise bad_value("Cannot make index non-unique")
 
 
 def _index_of(collection: Collection, spec: Document) -> Index:
@@ -144,3 +180,19 @@ def _index_of(collection: Collection, spec: Document) -> Index:
     if not found:
         raise index_not_found(f"cannot find index {wanted} for ns {collection.namespace}")
     return found[0]
+
+
+def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
+    """Check that the values are unique; the error lists the documents that share one."""
+    holders: dict[Any, list[Any]] = {}
+    for record in pace.through(list(collection.records.values())):
+        for entry, _ in index.entries(record.document):
+            holders.setdefault(entry, []).append(record.document["_id"])
+    violations = [{"ids": ids} for ids in pace.through(holders.values()) if len(ids) > 1]
+    if violations:
+        raise CommandError(
+            359,
+            "CannotConvertIndexToUnique",
+            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.",
+            violations=violations,
+        )

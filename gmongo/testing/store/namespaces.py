@@ -12,6 +12,9 @@ def drop_collection(state: State, collection: Collection) -> None:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
     del state.catalog[collection.database, collection.name]
+    views = state.catalog.get((collection.database, VIEWS))
+    if collection.is_view and views is not None:
+        views.remove(views.key(collection.namespace), state.tick())
     state.cursors.kill_of_collection(collection.namespace)
     state.tick()
     if not collection.is_view and collection.name != VIEWS:

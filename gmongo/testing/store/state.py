@@ -12,7 +12,7 @@ from gevent.event import Event as Signal
 
 from gmongo.testing import clock
 from gmongo.testing.store.cursors import Cursors
-from gmongo.testing.store.data import Collection, Document
+from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.oplog import Event, Oplog, Position
 from gmongo.testing.store.sessions import Sessions
@@ -105,12 +105,21 @@ class State:
         """The collections and views of a database, by name."""
         return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
 
+    def list_view(self, view: Collection) -> None:
+        """Enter a view, as it is now, into the collection that lists the views."""
+        views = self.catalog[view.database, VIEWS]
+        options = {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
+        document = {"_id": view.namespace, **options}
+        views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
+
     def create(self, database: str, name: str, options: Document) -> Collection:
         """Make a collection, which is not there yet."""
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS) not in self.catalog:
             self.add(Collection(database, VIEWS, {}, created=self.tick()))
+        if collection.is_view:
+            self.list_view(collection)
         self.publish(
             "create",
             database,

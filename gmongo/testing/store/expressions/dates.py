@@ -37,6 +37,7 @@ from gmongo.testing.store.values import MISSING, date_of, is_number, is_whole, m
 
 _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
+_ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
 _TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
 # What bins of several units are counted from: a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
@@ -99,10 +100,48 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
 # Counting
 
 
+def _whole_amount(name: str, amount: Any) -> int:
+    if not is_number(amount) or not is_whole(amount):
+        raise location(5166405, f"{name} expects integer amount of time units")
+    return whole(amount)
+
+
+def _adding(name: str, sign: int) -> Make:
+    def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
+        if _any_nothing(startDate, unit, amount, timezone):
+            return None
+        if not isinstance(unit, str):
+            raise location(5166404, f"{name} expects string defining the time unit")
+        wanted, zone = unit_of(unit, name), zone_of(timezone)
+        return later(_date(name, startDate, 5166403), wanted, sign * _whole_amount(name, amount), zone)
+
+    return of_fields(_ADD, run)
+
+
 def _date(name: str, value: Any, code: int) -> Any:
     if type_name(value) not in ("date", "timestamp", "objectId"):
         raise location(code, f"{name} requires a date, but got {type_name(value)}")
     return to_date(value)
+
+
+def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
+    """The date so many units later; a day ends at the same time on the clocks of the zone."""
+    if unit in FIXED:
+        found = milliseconds(date) + amount * FIXED[unit]
+        if not -(2**63) <= found < 2**63:
+            raise location(5166406, "the resulting date is out of range")
+        return date_of(found)
+    shown = local(date, zone).replace(tzinfo=None)
+    try:
+        if unit in DAYS:
+            moved = shown + amount * DAYS[unit] * DAY
+        else:
+            moved = datetime.datetime.combine(
+                at_month(month_number(shown) + amount * MONTHS[unit], shown.day), shown.time()
+            )
+    except OverflowError:
+        raise location(5166406, "the resulting date is out of range") from None
+    return from_local(moved, zone)
 
 
 def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
@@ -138,6 +177,8 @@ def _beginning(date: Any, unit: str, size: int, zone: datetime.tzinfo, first_wee
 
 
 OPERATORS: Mapping[str, Make] = {
+    "$dateAdd": _adding("$dateAdd", 1),
+    "$dateSubtract": _adding("$dateSubtract", -1),
     "$dateToString": _to_text,
     "$dateTrunc": of_fields(_TRUNC, _truncated),
     "$dayOfMonth": _part(lambda date: date.day),

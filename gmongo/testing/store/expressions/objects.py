@@ -13,10 +13,13 @@ from gmongo.testing.store.expressions.compiling import (
     Scope,
     Variables,
     compile_expression,
+    folded,
 )
 from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_values
 from gmongo.testing.store.values import MISSING, is_number, type_name
 
+_SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
+_UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
 _GET = Fields({"field": 3041702}, ("input",), 3041701, 3041701)
 
 
@@ -115,6 +118,29 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     return run
 
 
+def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
+    fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
+    field = _name(fields["field"], scope, 4161107)
+    literal = isinstance(fields["field"], dict) and set(fields["field"]) <= {"$const", "$literal"}
+    if not isinstance(field, Constant) or (isinstance(fields["field"], dict) and not literal):
+        raise location(4161106, f"{name} requires 'field' to evaluate to a constant")
+    if "\0" in field.value:
+        raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
+    source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
+
+    def run(variables: Variables) -> Any:
+        document, value = source(variables), new(variables)
+        if _is_nothing(document):
+            return None
+        if not isinstance(document, dict):
+            raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
+        if value is MISSING:
+            return {one: part for one, part in document.items() if one != field.value}
+        return {**document, field.value: value}
+
+    return folded(run, [source, new])
+
+
 # Types and sizes
 
 
@@ -132,5 +158,7 @@ OPERATORS: Mapping[str, Make] = {
     "$isNumber": of_values(_is_number, 1),
     "$mergeObjects": of_values(_merged, 0, None),
     "$objectToArray": of_values(null_of_null(_object_to_array), 1),
+    "$setField": _set_field,
     "$type": of_values(_type, 1),
+    "$unsetField": _set_field,
 }
