@@ -6,7 +6,7 @@ from typing import Any
 
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
-from gmongo.testing.store.errors import failed_to_parse
+from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.values import Key
 from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
@@ -36,6 +36,8 @@ def _check(body: Document) -> None:
                 raise failed_to_parse(f"Cannot specify both {name}=true and remove=true")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
+    if body.get("new") and any(name.endswith(".$") for name in body.get("fields") or {}):
+        raise bad_value("cannot use a positional projection and return the new document")
     if not isinstance(body.get("hint", ""), (str, dict)):
         raise failed_to_parse("Hint must be a string or an object")
 

@@ -254,6 +254,12 @@ def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipe
     return run
 
 
+def _has_null(document: Document, path: str) -> bool:
+    """Whether a null is there, and not only nothing."""
+    found = values_at(document, split(path))
+    return any(value is None or (isinstance(value, list) and None in value) for value in found)
+
+
 def _reached(
     start: Any, find: Finder, allowed: Callable[[Document], bool], spec: Mapping[str, Any], around: Surroundings
 ) -> list[Document]:
@@ -271,7 +277,7 @@ def _reached(
             asked.add(key)
             for _, one in _matching(find(value), target, value, around):
                 identity = key_of(one["_id"])
-                if identity in seen or not allowed(one):
+                if identity in seen or not allowed(one) or (value is None and not _has_null(one, target)):
                     continue
                 seen.add(identity)
                 found.append(one if depth_parts is None else with_value(one, depth_parts, Int64(depth)))
