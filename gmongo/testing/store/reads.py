@@ -154,8 +154,9 @@ def count(context: Context) -> Document:
     body, collection = context.body, context.collection()
     batch_size(body.get("skip"), "skip")
     found = matching(context, collection, body.get("query") or {}, context.collation(collection))
-    skip, limit = int(body.get("skip") or 0), abs(int(body.get("limit") or 0))
-    reply: Document = {"n": sum(1 for _ in islice(found, skip, skip + limit if limit else None))}
+    skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
+    most = min(skip + limit, sys.maxsize) if limit else None
+    reply: Document = {"n": sum(1 for _ in islice(found, skip, most))}
     return _answer_of_view(reply) if collection is not None and collection.is_view else reply
 
 

@@ -64,3 +64,18 @@ def test_any_command_has_a_reply(seed):
             reply = client.run(command)
             assert reply["ok"] or (reply["code"] and reply["codeName"] and reply["errmsg"])
             deployment.set_fail_point("failCommand", "off")
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ({"createUser": {}, "pwd": "x", "roles": []}, 14),
+        ({"updateUser": {}, "pwd": "y"}, 14),
+        ({"dropUser": {}}, 14),
+        ({"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": b"n,,n=u,r=abc", "options": 1}, 14),
+        ({"count": "c", "skip": 1e20}, None),
+    ],
+)
+def test_command_with_a_value_of_a_wrong_type_is_no_internal_error(command, code):
+    with Deployment.replica_set(members=1) as deployment, WireClient(deployment.members[0].address) as client:
+        assert client.run(command, "admin").get("code") == code

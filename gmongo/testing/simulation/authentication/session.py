@@ -101,7 +101,10 @@ class Authentication:
 
 
 def _scram(users: Users, database: str, body: Mapping[str, Any]) -> Conversation:
-    short = bool((body.get("options") or {}).get("skipEmptyExchange"))
+    options = body.get("options") or {}
+    if not isinstance(options, Mapping):
+        raise error(14, f"BSON field 'saslStart.options' is {options!r}, which is not an object")
+    short = bool(options.get("skipEmptyExchange"))
     return ScramConversation(cast(Hash, body["mechanism"]), lambda name: users.find(database, name), short)
 
 

@@ -17,7 +17,7 @@ def _create_user(call: Call) -> dict[str, Any]:
         raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
     if "roles" not in body:
         raise error(40414, '"createUser" command requires a "roles" array')
-    user = User(body[call.name], database, body.get("pwd"), _roles(call), custom=body.get("customData"))
+    user = User(_name(call), database, body.get("pwd"), _roles(call), custom=body.get("customData"))
     if "mechanisms" in body:
         user.mechanisms = tuple(_array(call, "mechanisms"))
     call.cluster.users.add(user)
@@ -29,7 +29,7 @@ def _update_user(call: Call) -> dict[str, Any]:
     body, users = call.body, call.cluster.users
     for name in {"roles", "mechanisms"} & set(body):
         _array(call, name)
-    old = users.get(call.request.database, body[call.name])
+    old = users.get(call.request.database, _name(call))
     users.replace(
         User(
             old.name,
@@ -45,7 +45,7 @@ def _update_user(call: Call) -> dict[str, Any]:
 
 def _drop_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    call.cluster.users.remove(call.request.database, call.body[call.name])
+    call.cluster.users.remove(call.request.database, _name(call))
     return {}
 
 
@@ -71,6 +71,13 @@ def _find(call: Call, wanted: Any) -> User | None:
     if isinstance(wanted, Mapping):
         return call.cluster.users.find(str(wanted.get("db")), str(wanted.get("user")))
     return call.cluster.users.find(call.request.database, str(wanted))
+
+
+def _name(call: Call) -> str:
+    name = call.body[call.name]
+    if not isinstance(name, str):
+        raise error(14, f"BSON field '{call.name}' is {name!r}, which is not a string")
+    return name
 
 
 def _roles(call: Call) -> list[Any]:
