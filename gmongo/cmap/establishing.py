@@ -24,7 +24,8 @@ class PoolOwner(Protocol):
     def establishment_failed(self, connection: Connection, error: Exception) -> None:
         """Handle an error of connecting, handshake or authentication, before the connection is closed (CMAP-A13).
 
-        The pool does not report a timeout of the application or a kill, because the server did not cause them."""
+        The pool does not report a timeout of the application or a kill, because the server did not cause them.
+        """
 
 
 class Establisher:

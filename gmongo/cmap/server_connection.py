@@ -240,7 +240,8 @@ class ServerConnection:
     def next_reply(self, timeout: float | None, decode: Callable[[Buffer], Decoded]) -> Decoded:
         """Return the next reply of a stream. Another reply follows while `mid_message` is true.
 
-        Raises the same exceptions as :meth:`exchange`."""
+        Raises the same exceptions as :meth:`exchange`.
+        """
         transport = self._open_transport()
         try:
             with interrupt_after(timeout, self.timeout_error(timeout), self._ref):

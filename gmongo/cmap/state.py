@@ -308,7 +308,8 @@ class StateMachine:
     def drained(self, connection: Connection) -> None:
         """End the wait for a late reply: make the connection available, or drop it if the reply did not come.
 
-        Does nothing if a clear, a close or a fork has already ended the wait."""
+        Does nothing if a clear, a close or a fork has already ended the wait.
+        """
         if connection in self.draining:
             self.draining.remove(connection)
             self._release(connection)
@@ -414,7 +415,8 @@ class StateMachine:
     def is_short(self) -> bool:
         """Return True if the background should establish a connection now.
 
-        It establishes one at a time, to leave ``maxConnecting`` slots for operations."""
+        It establishes one at a time, to leave ``maxConnecting`` slots for operations.
+        """
         return (
             self.state is PoolState.READY
             and self._may_populate
