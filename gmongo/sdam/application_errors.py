@@ -1,6 +1,6 @@
-"""What an application's error on a connection means for its server (SDAM specification, "Error handling").
+"""Effect of application errors on server descriptions and pools (SDAM specification, "Error handling").
 
-The rules are pure functions; :func:`handle_error` has the topology apply them.
+The rules are pure functions. :func:`handle_error` applies them to the topology.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gmongo.wire.transport import without_frames
 
 
 class ErrorAction(Enum):
-    """What is done with the server."""
+    """Action on the server after an error."""
 
     NOTHING = "nothing"
     UNKNOWN = "mark Unknown and check again at once"
@@ -43,21 +43,21 @@ class ErrorAction(Enum):
 
 
 def error_action(error: BaseException, during_handshake: bool, max_wire_version: int) -> ErrorAction:
-    """What an application's error on a connection means for the server.
+    """Return the action on the server after an error on a connection.
 
-    :param during_handshake: whether the connection was still being established.
-    :param max_wire_version: of the server; 0 if it has not said hello.
+    :param during_handshake: True if the connection was not established yet.
+    :param max_wire_version: wire version of the server; 0 before the hello.
     """
     if isinstance(error, PoolClearedError):
         return ErrorAction.NOTHING
     if during_handshake:
         if isinstance(error, PyMongoError) and error.has_error_label(OVERLOADED):
-            return ErrorAction.NOTHING  # a server that is busy is there; to take its pool away would add to its load
-        if is_network_error(error):  # a streaming monitor would else go on waiting for news of its own
+            return ErrorAction.NOTHING  # a busy server is reachable, and a pool clear would add load
+        if is_network_error(error):  # otherwise a streaming monitor would continue its wait
             return ErrorAction.UNKNOWN_CLEAR_AND_CANCEL
         of_server = isinstance(error, (ConnectionFailure, OperationFailure, ProtocolError, BSONError))
         return ErrorAction.UNKNOWN_AND_CLEAR if of_server else ErrorAction.NOTHING
-    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE  # the write itself was done
+    changed = isinstance(error, WriteConcernError) and error.code in codes.STATE_CHANGE  # but the write succeeded
     if changed or isinstance(error, NotPrimaryError):
         disconnects = max_wire_version < wire_versions.CONNECTIONS_SURVIVE_STEP_DOWN
         clears = disconnects or getattr(error, "code", None) in codes.SHUTDOWN
@@ -68,7 +68,7 @@ def error_action(error: BaseException, during_handshake: bool, max_wire_version:
 
 
 def is_state_change(reply: Document) -> bool:
-    """Whether a reply, or a write concern error inside one, says that the server is not primary or recovering."""
+    """Return True if a reply or a write concern error reports that the server is not primary or is recovering."""
     code = reply.get("code")
     if code is not None:
         return code in codes.STATE_CHANGE
@@ -77,20 +77,20 @@ def is_state_change(reply: Document) -> bool:
 
 
 class Target(Protocol):
-    """What errors take effect on: the topology."""
+    """Part of a topology that errors change."""
 
     settings: TopologySettings
     description: TopologyDescription
     servers: dict[Address, Server]
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None) -> None:
-        """Let one server's new description take effect, and clear its pool if there is an error to do it for."""
+        """Apply a new server description, and clear the pool of the server if `clear_for` is given."""
 
 
 def handle_error(topology: Target, connection: Connection, error: BaseException, during_handshake: bool) -> None:
-    """Apply what an application's error on a connection says of the server, unless it is stale. Does not switch.
+    """Apply an error on a connection to the topology, unless the error is stale. Does not switch greenlets.
 
-    :param during_handshake: whether the connection was still being established.
+    :param during_handshake: True if the connection was not established yet.
     """
     server = topology.servers.get(connection.address)
     if server is None:
@@ -107,7 +107,7 @@ def handle_error(topology: Target, connection: Connection, error: BaseException,
 
 
 def _is_stale_error(current: ServerDescription, server: Server, connection: Connection, error: BaseException) -> bool:
-    """Whether the pool was cleared, or the server's state learnt anew, since the error came about."""
+    """Return True if the pool was cleared, or a newer topology version was seen, since the error occurred."""
     if connection.generation < server.pool.generations.of(connection.service_id):
         return True
     return is_stale(current.topology_version, topology_version_of(error), equal_is_stale=True)
@@ -121,7 +121,7 @@ def _mark_unknown(
     action: ErrorAction,
     during_handshake: bool,
 ) -> None:
-    cause = without_frames(error)  # it is kept for as long as the server is Unknown
+    cause = without_frames(error)  # the description keeps it while the server is Unknown
     topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()
@@ -130,8 +130,8 @@ def _mark_unknown(
 
 
 def _clear_service(server: Server, connection: Connection, error: BaseException, action: ErrorAction) -> None:
-    """Behind a load balancer, only the pool's connections to one service are cleared."""
-    if connection.service_id is None:  # the hello has not named it
+    """Clear the pool only for the service of the connection, behind a load balancer."""
+    if connection.service_id is None:  # the error came before the hello
         return
     if action in (ErrorAction.UNKNOWN_AND_CLEAR, ErrorAction.UNKNOWN_CLEAR_AND_CANCEL):
         server.pool.clear(without_frames(error), connection.service_id)

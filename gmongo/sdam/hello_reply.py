@@ -1,4 +1,4 @@
-"""The reply to a check, as listeners of heartbeats get it."""
+"""Reply to a heartbeat, for heartbeat listeners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.wire.address import Address
 
 
 def _described(name: str) -> Any:
-    """A property with the value of the :class:`ServerDescription` that follows from the reply."""
+    """Return a property with the value of the :class:`ServerDescription` of the reply."""
 
     def value(reply: DocumentDict) -> object:
         return getattr(ServerDescription(("", None), reply), name)
@@ -22,7 +22,7 @@ def _described(name: str) -> Any:
 
 
 def _field(name: str, doc: str, default: object = None) -> Any:
-    """A property with a field of the reply."""
+    """Return a property with a field of the reply."""
 
     def value(reply: DocumentDict) -> object:
         return reply.get(name, default)
@@ -31,10 +31,10 @@ def _field(name: str, doc: str, default: object = None) -> Any:
 
 
 class HelloReply(DocumentDict):
-    """The reply to a hello: a document, with the attributes that PyMongo's ``Hello`` has.
+    """Reply to a hello: a document with the attributes of PyMongo's ``Hello``.
 
     :param document: the reply; the new document is a shallow copy.
-    :param awaitable: whether the server answered only when something changed.
+    :param awaitable: True for the reply to an awaitable hello, which the server sends after a change.
     """
 
     def __init__(self, document: Document, awaitable: bool = False) -> None:
@@ -43,7 +43,7 @@ class HelloReply(DocumentDict):
 
     @property
     def document(self) -> DocumentDict:
-        """The reply as a plain document, a shallow copy."""
+        """Shallow copy of the reply as a plain document."""
         return dict(self)
 
     server_type: int = _described("server_type")
@@ -64,15 +64,15 @@ class HelloReply(DocumentDict):
     logical_session_timeout_minutes: int | None = _described("logical_session_timeout_minutes")
     cluster_time: Document | None = _described("cluster_time")
     topology_version: Document | None = _described("topology_version")
-    compressors: list[str] | None = _field("compression", "The compressors that both sides have.")
-    sasl_supported_mechs: list[str] = _field("saslSupportedMechs", "The authentication mechanisms of the user.", [])
-    speculative_authenticate: Document | None = _field("speculativeAuthenticate", "The first step of authentication.")
-    service_id: ObjectId | None = _field("serviceId", "The service behind a load balancer.")
-    hello_ok: bool = _field("helloOk", "True if the server knows the command ``hello``.", False)
-    connection_id: int | None = _field("connectionId", "The number of the connection on the server.")
+    compressors: list[str] | None = _field("compression", "Compressors that client and server support.")
+    sasl_supported_mechs: list[str] = _field("saslSupportedMechs", "Authentication mechanisms of the user.", [])
+    speculative_authenticate: Document | None = _field("speculativeAuthenticate", "First step of the authentication.")
+    service_id: ObjectId | None = _field("serviceId", "ID of the service behind a load balancer.")
+    hello_ok: bool = _field("helloOk", "True if the server supports the ``hello`` command.", False)
+    connection_id: int | None = _field("connectionId", "ID of the connection on the server.")
 
     @property
     def last_write_date(self) -> datetime | None:
-        """When the member last applied a write."""
+        """Time of the last write that the member applied."""
         date: datetime | None = self.get("lastWrite", {}).get("lastWriteDate")
         return date

@@ -1,4 +1,4 @@
-"""What has happened to the servers of late, for people: failed checks, elections, servers that came and went."""
+"""Recent SDAM events of each server, for statistics: failed checks, elections, joined and left servers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _KEPT = 100
 
 
 class Happening(NamedTuple):
-    """Something that has happened to a server.
+    """SDAM event of a server; equal consecutive events of a server are merged.
 
-    :param moment: on the clock of :mod:`gmongo._clock`.
-    :param kind: what it was.
-    :param address: of the server.
-    :param error: why, if there is a reason.
-    :param times: how often, since something else happened to the server; `moment` is that of the last time.
-    :param first: the moment of the first time.
+    :param moment: time of the last merged event, on the clock of :mod:`gmongo._clock`.
+    :param kind: kind of the event.
+    :param address: address of the server.
+    :param error: cause, or None.
+    :param times: number of merged events.
+    :param first: time of the first merged event.
     """
 
     moment: float
@@ -34,7 +34,7 @@ class Happening(NamedTuple):
 
 
 class History:
-    """The last hundred happenings of one topology."""
+    """Last hundred SDAM events of one topology."""
 
     __slots__ = ("happenings",)
 
@@ -42,20 +42,20 @@ class History:
         self.happenings: deque[Happening] = deque(maxlen=_KEPT)
 
     def check_failed(self, description: ServerDescription) -> None:
-        """A monitor's check has found the server unusable."""
+        """Note a failed check of a monitor."""
         self._add("check failed", description.address, description.error)
 
     def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
-        """Note what distinguishes the servers of two descriptions of the topology. Does not switch."""
+        """Note the differences between the servers of two topology descriptions. Does not switch greenlets."""
         for address in new.keys() - old.keys():
             self._add("joined", address)
         for address in old.keys() - new.keys():
             self._add("left", address)
-        for address, now in new.items():
-            was = old.get(address)
-            kind = None if was is None else _change(was, now)
+        for address, after in new.items():
+            before = old.get(address)
+            kind = None if before is None else _change(before, after)
             if kind is not None:
-                self._add(kind, address, now.error)
+                self._add(kind, address, after.error)
 
     def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
         times, happenings = 1, self.happenings
@@ -70,12 +70,12 @@ class History:
         happenings.append(Happening(moment, kind, address, error, times, first))
 
 
-def _change(was: ServerDescription, now: ServerDescription) -> str | None:
-    if was.server_type == now.server_type:
-        is_primary = now.server_type == SERVER_TYPE.RSPrimary
-        return "elected again" if is_primary and was.election_id != now.election_id else None
-    if now.server_type == SERVER_TYPE.RSPrimary:
-        return "elected primary" if was.is_server_type_known else "found: primary"
-    if was.server_type == SERVER_TYPE.RSPrimary:
-        return "primary lost" if now.is_server_type_known else "primary became unknown"
-    return f"became {now.server_type_name}" if was.is_server_type_known else f"found: {now.server_type_name}"
+def _change(old: ServerDescription, new: ServerDescription) -> str | None:
+    if old.server_type == new.server_type:
+        is_primary = new.server_type == SERVER_TYPE.RSPrimary
+        return "elected again" if is_primary and old.election_id != new.election_id else None
+    if new.server_type == SERVER_TYPE.RSPrimary:
+        return "elected primary" if old.is_server_type_known else "found: primary"
+    if old.server_type == SERVER_TYPE.RSPrimary:
+        return "primary lost" if new.is_server_type_known else "primary became unknown"
+    return f"became {new.server_type_name}" if old.is_server_type_known else f"found: {new.server_type_name}"

@@ -1,7 +1,7 @@
-"""The greenlet that watches one server (Server Monitoring specification).
+"""Monitor greenlet of one server (Server Monitoring specification).
 
-It polls an old server, and lets a newer one stream: an awaitable hello is answered when something changes, and further
-replies follow by themselves. Between checks it sleeps on a wakeup, and in a check on its socket; nothing is polled.
+It polls old servers, and uses the streaming protocol with newer ones: the server replies to an awaitable hello after a
+change, and then sends further replies. Between checks, the greenlet sleeps on a wakeup.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from gmongo.wire.transport import without_frames
 
 
 class MonitorOwner(Protocol):
-    """What the checks are reported to: the topology."""
+    """Part of a topology that receives the results of checks."""
 
     def server_checked(self, description: ServerDescription) -> None:
-        """A check has ended, well or not."""
+        """Apply the result of a check."""
 
 
 class CheckCancelled(AutoReconnect):
-    """A check was cancelled, because the client closed or an operation found the server gone."""
+    """Error of a check that a client close or a network error of an operation cancelled."""
 
 
 def streaming_wanted(mode: str, variables: Mapping[str, str]) -> bool:
-    """Whether to use the streaming protocol where the server offers it (``serverMonitoringMode``).
+    """Return True if ``serverMonitoringMode`` allows the streaming protocol.
 
-    `auto` streams, but not in a serverless function, which is frozen between its calls.
+    The mode `auto` does not allow it in a serverless function, which is frozen between its calls.
     """
     return mode == "stream" or (mode == "auto" and faas_name(variables) is None)
 
 
 class Monitor:
-    """Watches one server.
+    """Monitor of one server.
 
-    :param address: of the server.
-    :param settings: of the client.
-    :param events: the publisher.
-    :param owner: gets the results of the checks; held weakly, and the monitor stops when it is gone.
+    :param address: address of the server.
+    :param settings: topology settings of the client.
+    :param events: publisher of events.
+    :param owner: receives the results of the checks; referenced weakly. The monitor stops after its deletion.
     """
 
     def __init__(
@@ -75,39 +75,39 @@ class Monitor:
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
-        self._may_retry_from = 0.0  # from when on the loss of a known server is answered at once
-        self._last_id = 0  # of its connections, which are numbered from 1 on
-        self._hello_command: str  # of the present connection
+        self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
+        self._last_id = 0  # ID of the last connection; the first is 1
+        self._hello_command: str  # of the current connection
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
-        # What the last check has found. The topology may hold the server for Unknown all the same, as an old primary or
-        # a member of another set: the next hello says what the server has announced, or it would answer at once.
+        # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).
+        # The next awaitable hello must still send its topology version, or the server would reply at once.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # when one began that has no end event yet, if awaited
+        self._heartbeat: tuple[float, bool] | None = None  # start, awaited; None after its end event
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Begin to check."""
+        """Start the greenlet."""
         self._background.start()
 
     def request_check(self) -> None:
-        """Check as soon as the minimum pause allows. Ignored while a check is in progress."""
+        """Request a check after the minimum pause. Has no effect while a check is in progress."""
         self._wakeup.set()
 
     @property
     def progress(self) -> str | None:
-        """The stage that the connection of the check in progress has reached; None if there is none."""
+        """Stage of the connection that is being established, or None."""
         progress = None if self._connection is None else self._connection.progress
         return None if progress is None else f"{address_text(self.address)}: {progress}"
 
     def cancel_check(self) -> None:
-        """End the check in progress, if there is one, and close the connection. Does not switch."""
+        """Cancel the check in progress, if there is one, and close the connection. Does not switch greenlets."""
         connection = self._connection
         if connection is None:
             return
-        # In a check the connection is the greenlet's: what is thrown there closes it, and says how the check has ended.
-        # Between checks nothing runs on it that could be interrupted.
+        # During a check, the greenlet owns the connection: the interruption ends the check, and the greenlet then
+        # closes the connection. Between checks, no greenlet uses the connection.
         if self._checking:
             connection.interrupt(self._cancelled())
         else:
@@ -115,7 +115,7 @@ class Monitor:
             connection.close()
 
     def stop(self) -> None:
-        """End the greenlet. Does not switch."""
+        """Stop the greenlet. Does not switch greenlets."""
         self._stopped = True
         self.cancel_check()
         if self._rtt_monitor is not None:
@@ -123,7 +123,7 @@ class Monitor:
         self._wakeup.set()
 
     def close(self) -> None:
-        """End the greenlet, and note the end of its check: that event comes before the one of the server's closing."""
+        """Stop the greenlet, and publish the end of its heartbeat before the server-closed event."""
         connection = self._connection
         self.stop()
         self._announce_failed(connection, self._cancelled())
@@ -132,7 +132,7 @@ class Monitor:
         return CheckCancelled(f"check of {address_text(self.address)} cancelled")
 
     def mark_forked(self, error: BaseException) -> None:
-        """In a forked child: never touch the parent's socket again."""
+        """Prevent a forked child from using the inherited socket."""
         self._stopped = True
         if self._connection is not None:
             self._connection.mark_forked(error)
@@ -140,8 +140,8 @@ class Monitor:
             self._rtt_monitor.mark_forked(error)
 
     def _owner_gone(self, _reference: object) -> None:
-        # The garbage is collected in any thread, and in the middle of any run without a switch: only a callback of the
-        # loop finds the state whole.
+        # Garbage collection may run in any thread and inside a critical section.
+        # A callback of the event loop runs in the right thread, outside of critical sections.
         self._loop.run_callback_threadsafe(self.stop)
 
     # The greenlet
@@ -150,12 +150,12 @@ class Monitor:
         work = LongWork()
         while not self._stopped:
             if self._check_and_report():
-                work.checkpoint()  # many hellos may have come in one piece
+                work.checkpoint()  # many hello replies may have arrived at once
             else:
                 self._pause()
 
     def _check_and_report(self) -> bool:
-        """Check once; whether the next check follows without a pause."""
+        """Check once; return True if the next check follows without a pause."""
         self._checking = True
         previous = self._outcome
         try:
@@ -165,35 +165,34 @@ class Monitor:
         if description is None:
             return False
         self._outcome = description
-        # A request made during the check is met by it (SM-25). One that listeners make while the check is reported is
-        # not: so it is cleared before that.
+        # Ignore requests that came during the check (SM-25), but not requests of listeners during the report.
         self._wakeup.clear()
         self._report(description)
-        return self._goes_on_at_once(previous, description)
+        return self._continues_at_once(previous, description)
 
     def _report(self, description: ServerDescription) -> None:
         owner = self._owner()
         if owner is not None and not self._stopped:
             owner.server_checked(description)
 
-    def _goes_on_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
-        """Whether the next check follows without a pause (SM-111); after a loss, once in the minimum between checks."""
+    def _continues_at_once(self, previous: ServerDescription, description: ServerDescription) -> bool:
+        """Return True if the next check follows without a pause (SM-111)."""
         if description.is_server_type_known:
             return self._is_awaited(self._connection, description)
         error = description.error
         if not previous.is_server_type_known or error is None or not is_network_error(error):
             return False
         now = _clock.monotonic()
-        if now < self._may_retry_from:  # it accepts connections and closes them at once: do not spin
+        if now < self._may_retry_from:  # avoid a busy loop if the server closes connections at once
             return False
         self._may_retry_from = now + MIN_HEARTBEAT_FREQUENCY
         return True
 
     def _pause(self) -> None:
-        """Sleep until the next check is due or asked for, but never less than the minimum (SM-119)."""
+        """Sleep until the next check is due or requested, but at least for the minimum pause (SM-119)."""
         earliest = _clock.monotonic() + MIN_HEARTBEAT_FREQUENCY
-        # `stop` may have come after the reply of this check, while listeners ran. It has set the wakeup, and the end of
-        # the check has cleared it: the sleep would last its whole time.
+        # `stop` may have run during the listeners of this check, and the end of the check then cleared its wakeup.
+        # So the sleep would last the whole interval.
         if not self._stopped:
             self._wakeup.sleep(self._settings.heartbeat_frequency)
         while not self._stopped and _clock.monotonic() < earliest:
@@ -202,18 +201,18 @@ class Monitor:
     # One check
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
-        """Check once; None if the check was cancelled."""
+        """Check once; return None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()
-        # Set before listeners are told of the start: if they close the client, `close` notes the end of this check.
+        # Set before the started event: if a listener closes the client, `close` publishes the end of this heartbeat.
         self._heartbeat = started, awaited
         try:
             self._publish(self._events.heartbeat_started, self.address, connection, awaited)
-            hello = self._ask(connection, previous, awaited)
+            hello = self._request_hello(connection, previous, awaited)
         except (PyMongoError, BSONError) as error:
             return self._failed(error)
-        except BaseException:  # a kill or a time-out tells nothing of the server, but the connection is unusable
+        except BaseException:  # a kill or a timeout: the server is not the cause, but the connection is unusable
             self._disconnect(AutoReconnect(f"check of {address_text(self.address)} was interrupted"))
             raise
         if not awaited:
@@ -233,26 +232,26 @@ class Monitor:
         return unknown(self.address, without_frames(error))
 
     def _disconnect(self, error: Exception) -> None:
-        # The next check has to make a connection, also if what follows is interrupted in a listener.
+        # Reset first: the next check must open a connection even if a listener is interrupted.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
         self._announce_failed(connection, error)
 
     def _announce_failed(self, connection: ServerConnection | None, error: Exception) -> None:
-        # Taken before it is published: the greenlet and `close` both come here, and a start has one end.
+        # Reset before the event, because the greenlet and `close` both run this, and each heartbeat has one end event.
         heartbeat, self._heartbeat = self._heartbeat, None
         if heartbeat is not None:
             started, awaited = heartbeat
             duration = _clock.monotonic() - started
             self._publish(self._events.heartbeat_failed, self.address, connection, duration, error, awaited)
 
-    def _publish(self, publish: Callable[..., None], *what: object) -> None:
-        """Deliver an event of this greenlet's, without waiting for the listeners of others."""
-        self._events.delivery.note(publish, *what)
+    def _publish(self, publish: Callable[..., None], *arguments: object) -> None:
+        """Deliver an event of this greenlet, without a wait for listeners of other greenlets."""
+        self._events.delivery.note(publish, *arguments)
         self._events.delivery.deliver(wait=False)
 
-    def _ask(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:
+    def _request_hello(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
             return self._received(establish(connection, self._settings.connection, ref=False))
         if awaited:
@@ -261,7 +260,7 @@ class Monitor:
         return self._received(hello)
 
     def _new_connection(self) -> ServerConnection:
-        """A connection that has no socket yet: making one is a part of the check."""
+        """Return a connection without a socket, because opening the socket is part of the check."""
         self._hello_command = first_hello(self._settings.connection)
         self._connection = ServerConnection(self.address, ref=False, monitors=True)
         self._last_id += 1
@@ -269,12 +268,12 @@ class Monitor:
         return self._connection
 
     def _is_awaited(self, connection: ServerConnection | None, previous: ServerDescription) -> bool:
-        """Whether the next hello is one that the server sends when it has news: it may have announced it already."""
+        """Return True if the next hello is awaitable, or the server already streams replies."""
         streams = connection is not None and connection.mid_message
         return streams or (self._may_stream and previous.topology_version is not None)
 
     def _await_change(self, connection: ServerConnection, previous: ServerDescription) -> Hello:
-        """The next reply of the stream that is under way, or of one that this begins."""
+        """Return the next reply of the current stream, or begin a stream."""
         command = self._plain_command()
         command["topologyVersion"] = previous.topology_version
         command["maxAwaitTimeMS"] = bson.Int64(int(self._settings.heartbeat_frequency * 1000))
@@ -300,14 +299,14 @@ class Monitor:
 
     @property
     def _await_timeout(self) -> float | None:
-        """An awaited reply may take as long as the server waits on top of the usual limit (SM-69)."""
+        """Timeout of an awaited reply: the connect timeout plus the wait of the server (SM-69)."""
         limit = self._connect_timeout
         return None if limit is None else limit + self._settings.heartbeat_frequency
 
     def _start_measuring(self, hello: Hello) -> None:
-        """A server that streams is measured on a connection of its own (SM-70, SM-71)."""
+        """Start the RTT monitor of a streaming server, which uses another connection (SM-70, SM-71)."""
         if self._rtt_monitor is None and self._may_stream and "topologyVersion" in hello.reply:
             self._rtt_monitor = RttMonitor(self.address, self._settings, self._rtt)
-            # `stop` may have come while listeners were told of this check, and has found nothing to stop.
+            # `stop` may have run during the listeners of this check, before the RTT monitor existed.
             if not self._stopped:
                 self._rtt_monitor.start()

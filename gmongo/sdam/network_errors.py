@@ -1,4 +1,4 @@
-"""Which errors mean that a connection failed, rather than that the server replied. Pure functions."""
+"""Classification of network errors. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gmongo.errors import (
 
 
 def is_network_error(error: BaseException) -> bool:
-    """Whether the connection failed, by a time-out or otherwise."""
+    """Return True for a network error, including a network timeout."""
     return isinstance(error, AutoReconnect) and not isinstance(
         error, (NotPrimaryError, PoolClearedError, ServerSelectionTimeoutError)
     )
 
 
 def is_network_timeout(error: BaseException) -> bool:
-    """Whether the connection failed by a time-out."""
+    """Return True for a network timeout."""
     return isinstance(error, NetworkTimeout)

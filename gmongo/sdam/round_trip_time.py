@@ -9,7 +9,7 @@ _SAMPLES_KEPT = 10
 
 
 class RoundTripTime:
-    """The samples of one server, in seconds."""
+    """Round trip times of one server in seconds."""
 
     __slots__ = ("_average", "_recent")
 
@@ -18,7 +18,7 @@ class RoundTripTime:
         self._recent: deque[float] = deque(maxlen=_SAMPLES_KEPT)
 
     def add_sample(self, seconds: float) -> None:
-        """Take a new measurement in."""
+        """Add a sample."""
         seconds = max(seconds, 0.0)
         self._recent.append(seconds)
         if self._average is None:
@@ -28,15 +28,15 @@ class RoundTripTime:
 
     @property
     def average(self) -> float | None:
-        """The exponentially weighted moving average; None without samples."""
+        """Exponentially weighted moving average; None without samples."""
         return self._average
 
     @property
     def minimum(self) -> float:
-        """The smallest of the last ten samples; 0 with fewer than two."""
+        """Minimum of the last ten samples; 0 with fewer than two samples."""
         return min(self._recent) if len(self._recent) >= 2 else 0.0
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Remove all samples."""
         self._average = None
         self._recent.clear()

@@ -1,6 +1,6 @@
-"""The greenlet that measures the round trip time of a server which streams (SM-122 to SM-127).
+"""RTT monitor: the greenlet that measures the round trip time of a streaming server (SM-122 to SM-127).
 
-It says nothing of the server: no event, no error and no reply of it reaches the topology.
+It publishes no events, and its errors and replies do not change the topology.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gmongo.wire.address import Address
 
 
 class RttMonitor:
-    """Measures one server every ``heartbeatFrequencyMS``.
+    """Measures the round trip time of one server every ``heartbeatFrequencyMS``.
 
-    :param samples: takes the measurements; it belongs to the monitor, which alone may reset it.
+    :param samples: receives the samples. Only its owner, the monitor, resets it.
     """
 
     def __init__(self, address: Address, settings: TopologySettings, samples: RoundTripTime) -> None:
@@ -30,22 +30,22 @@ class RttMonitor:
         self._samples = samples
         self._wakeup = Wakeup()
         self._stopped = False
-        self._hello_command: str  # of the present connection
+        self._hello_command: str  # of the current connection
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start the greenlet."""
         self._background.start()
 
     def stop(self) -> None:
-        """End the greenlet. Does not switch."""
+        """Stop the greenlet. Does not switch greenlets."""
         self._stopped = True
         if self._connection is not None:
             self._connection.interrupt(AutoReconnect("measurement cancelled"))
         self._wakeup.set()
 
     def mark_forked(self, error: BaseException) -> None:
-        """In a forked child: never touch the parent's socket again."""
+        """Prevent a forked child from using the inherited socket."""
         self._stopped = True
         if self._connection is not None:
             self._connection.mark_forked(error)
@@ -54,7 +54,7 @@ class RttMonitor:
         while not self._stopped:
             try:
                 hello = self._measure()
-            except (PyMongoError, BSONError):  # whatever it is, the monitor will find it out
+            except (PyMongoError, BSONError):  # the monitor will detect the error itself
                 self._disconnect()
             else:
                 self._samples.add_sample(hello.duration)

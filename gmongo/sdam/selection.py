@@ -1,4 +1,4 @@
-"""Which servers suit an operation (Server Selection specification). Pure functions over descriptions."""
+"""Suitable servers of an operation (Server Selection specification). Pure functions of descriptions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _PRIMARY, _PRIMARY_PREFERRED, _SECONDARY, _SECONDARY_PREFERRED, _NEAREST = range(5)
 
-# A primary writes a no-op at least this often, so a member may seem this much staler than it is.
+# Seconds between the no-op writes of an idle primary (idleWritePeriodMS of the specification).
 _IDLE_WRITE_PERIOD = 10.0
 _SMALLEST_MAX_STALENESS = 90
 
 
 class WritableServer:
-    """The selector of writes."""
+    """Selector of writes."""
 
     mode = _mode = _PRIMARY
-    document: Document = {}  # a write is sent with no $readPreference
+    document: Document = {}  # writes have no $readPreference
     tag_sets: Sequence[Document] = ({},)
     max_staleness = -1
 
@@ -37,19 +37,19 @@ class WritableServer:
 WRITABLE = WritableServer()
 
 Selector: TypeAlias = _ReadPreference | WritableServer
-"""Which servers suit: those of a read preference, or ``WRITABLE``."""
+"""Server selector: a read preference, or ``WRITABLE``."""
 
 _Staleness: TypeAlias = "Callable[[ServerDescription, float], float]"
 
 
 class Candidates(Protocol):
-    """The part of a topology description that server selection uses."""
+    """Part of a topology description that server selection uses."""
 
     topology_type: int  # one of TOPOLOGY_TYPE
 
     @property
     def known_servers(self) -> list[ServerDescription]:
-        """The servers whose last check succeeded."""
+        """Servers whose last check succeeded."""
 
     @property
     def heartbeat_frequency(self) -> float:
@@ -59,17 +59,17 @@ class Candidates(Protocol):
 def suitable_servers(
     topology: Candidates, selector: Selector, deprioritized: frozenset[Address]
 ) -> list[ServerDescription]:
-    """The servers that suit `selector`, without the deprioritised ones if others are left.
+    """Return the suitable servers, without deprioritized servers if other servers are suitable.
 
-    :raises ConfigurationError: the selector's max staleness is too small for this client.
+    :raises ConfigurationError: ``maxStalenessSeconds`` is too small for this client.
     """
     _check_max_staleness(topology, selector)
     known = topology.known_servers
     if deprioritized:
         others = [server for server in known if server.address not in deprioritized]
-        found = _suitable_among(topology, selector, others)
-        if found:
-            return found
+        suitable = _suitable_among(topology, selector, others)
+        if suitable:
+            return suitable
     return _suitable_among(topology, selector, known)
 
 
@@ -79,7 +79,7 @@ def _suitable_among(
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # one that has not told its set yet may be there, too, until its next check
+    if kind == TOPOLOGY_TYPE.Sharded:  # maybe also members whose set name is still unknown
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _suitable_members(topology, selector, servers)
@@ -107,20 +107,20 @@ def _matching(topology: Candidates, selector: Selector, servers: list[ServerDesc
 
 
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
-    """The servers that match the first tag set which any of them matches."""
+    """Return the servers that match the first tag set with a match."""
     for tag_set in tag_sets:
-        found = [server for server in servers if _has_tags(server.tags, tag_set)]
-        if found:
-            return found
+        matching = [server for server in servers if _has_tags(server.tags, tag_set)]
+        if matching:
+            return matching
     return []
 
 
-def _has_tags(tags: Document, wanted: Document) -> bool:
-    return all(tags.get(name) == value for name, value in wanted.items())
+def _has_tags(tags: Document, tag_set: Document) -> bool:
+    return all(tags.get(name) == value for name, value in tag_set.items())
 
 
 def fresh_enough(topology: Candidates, max_staleness: int, servers: list[ServerDescription]) -> list[ServerDescription]:
-    """The servers whose estimated staleness is at most `max_staleness` seconds; -1 is any."""
+    """Return the servers whose estimated staleness is at most `max_staleness` seconds; -1 means no limit."""
     if max_staleness == -1:
         return servers
     staleness = _staleness_with_primary(topology) or _staleness_without_primary(topology)
@@ -180,7 +180,7 @@ def _check_max_staleness(topology: Candidates, selector: Selector) -> None:
 
 
 def in_latency_window(servers: list[ServerDescription], local_threshold: float) -> list[ServerDescription]:
-    """The servers no more than `local_threshold` seconds slower than the fastest."""
+    """Return the servers at most `local_threshold` seconds slower than the fastest server."""
     if not servers:
         return servers
     fastest = min(server.round_trip_time or 0.0 for server in servers)

@@ -1,4 +1,4 @@
-"""One server of the topology: its pool and its monitor."""
+"""Server of a topology, with its pool and its monitor."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gmongo.wire.address import Address
 
 
 class Server:
-    """One server of the topology.
+    """Server of a topology.
 
-    :param monitor: None behind a load balancer, which is not monitored.
+    :param monitor: monitor; None behind a load balancer.
 
-    `supports_retryable_writes` is that of its description, which the topology keeps up to date.
+    The topology copies `supports_retryable_writes` from the server description after each change.
     """
 
     __slots__ = ("address", "monitor", "pool", "supports_retryable_writes")
@@ -24,17 +24,17 @@ class Server:
         self.supports_retryable_writes = monitor is None
 
     def request_check(self) -> None:
-        """Have the server checked soon."""
+        """Request a check by the monitor."""
         if self.monitor is not None:
             self.monitor.request_check()
 
     def end_checks(self) -> None:
-        """Stop watching the server. Does not switch; the event of a check in progress is noted."""
+        """Close the monitor, which notes the end of its heartbeat. Does not switch greenlets."""
         if self.monitor is not None:
             self.monitor.close()
 
     def close(self) -> None:
-        """Stop watching the server and close its pool."""
+        """Close the monitor and the pool."""
         self.end_checks()
         self.pool.close()
 

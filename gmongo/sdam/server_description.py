@@ -1,4 +1,4 @@
-"""What the client knows of one server, from its last hello or error. Immutable."""
+"""Server description: the state of one server after its last hello or error. Immutable."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gmongo.wire.address import Address, parse_address
 
 _WRITABLE = frozenset({SERVER_TYPE.RSPrimary, SERVER_TYPE.Standalone, SERVER_TYPE.Mongos, SERVER_TYPE.LoadBalancer})
 _READABLE = _WRITABLE | {SERVER_TYPE.RSSecondary}
-# Servers that know writes by transaction numbers, if they have sessions.
-_NUMBERED = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
+# Servers with sessions of these types support retryable writes.
+_RETRYABLE = frozenset({SERVER_TYPE.Mongos, SERVER_TYPE.RSPrimary})
 _EPOCH = datetime(1970, 1, 1)
 _NO_HOSTS: frozenset[Address] = frozenset()
 _NO_TAGS: Document = {}
 
 
 def server_type_of(hello: Document) -> int:
-    """The kind of server that sent this reply."""
+    """Return the type of the server that sent a hello reply."""
     if not hello.get("ok"):
         return SERVER_TYPE.Unknown
     if hello.get("isreplicaset"):
@@ -51,33 +51,33 @@ def _member_type_of(hello: Document) -> int:
 
 
 def _addresses(hello: Document) -> Iterator[Address]:
-    """All members that a reply names."""
+    """Yield all members in a hello reply."""
     for field in ("hosts", "passives", "arbiters"):
         yield from map(parse_address, hello.get(field, ()))
 
 
 def read_only(name: str, doc: str) -> Any:
-    """A property that shows an attribute, without a call of Python's: a description is asked often.
+    """Return a fast read-only property of an attribute, without a Python function.
 
-    :param name: of the attribute.
-    :param doc: its documentation.
+    :param name: attribute name.
+    :param doc: documentation of the property.
     """
     return property(attrgetter(name), doc=doc)
 
 
 class ServerDescription:
-    """What the client knows of one server.
+    """State of one server, as the client last saw it.
 
     Specification: Server Discovery and Monitoring, "ServerDescription".
 
-    :param address: of the server, as host and port.
-    :param hello: the reply to its last hello; None makes the server Unknown.
-    :param round_trip_time: average, in seconds.
-    :param error: why the server is Unknown.
-    :param min_round_trip_time: the smallest of the last ten samples, in seconds.
-    :param server_type: overrides the type that follows from `hello`.
-    :param topology_version: overrides that of `hello`.
-    :param last_update_time: when it was checked, on the clock of :mod:`gmongo._clock`; None is now.
+    :param address: address of the server: host and port.
+    :param hello: reply to the last hello; None makes the server Unknown.
+    :param round_trip_time: average round trip time in seconds.
+    :param error: error that made the server Unknown.
+    :param min_round_trip_time: minimum of the last ten round trip times in seconds.
+    :param server_type: overrides the type from `hello`.
+    :param topology_version: overrides the topology version from `hello`.
+    :param last_update_time: time of the check on the clock of :mod:`gmongo._clock`; None means now.
     """
 
     __slots__ = (
@@ -150,55 +150,53 @@ class ServerDescription:
         self._logical_session_timeout_minutes = get("logicalSessionTimeoutMinutes")
         self._cluster_time = get("$clusterTime")
         has_sessions = self._logical_session_timeout_minutes is not None
-        self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _NUMBERED)
+        self._retryable_writes_supported = kind == SERVER_TYPE.LoadBalancer or (has_sessions and kind in _RETRYABLE)
 
     address: Address = read_only("_address", "Host and port.")
     server_type: int = read_only("_server_type", "One of :data:`~gmongo.server_type.SERVER_TYPE`.")
-    all_hosts: frozenset[Address] = read_only(
-        "_all_hosts", "All members this server knows: hosts, passives and arbiters."
-    )
-    tags: Document = read_only("_tags", "The member's tags.")
-    replica_set_name: str | None = read_only("_replica_set_name", "The name of its replica set.")
-    primary: Address | None = read_only("_primary", "Which member the server takes for the primary.")
-    me: Address | None = read_only("_me", "The server's own idea of its address.")
-    set_version: int | None = read_only("_set_version", "The version of the replica set's configuration.")
-    election_id: ObjectId | None = read_only("_election_id", "Which election made this server primary.")
-    max_bson_size: int = read_only("_max_bson_size", "The largest document in bytes.")
-    max_message_size: int = read_only("_max_message_size", "The largest message in bytes.")
-    max_write_batch_size: int = read_only("_max_write_batch_size", "The most writes in one command.")
-    min_wire_version: int = read_only("_min_wire_version", "The oldest wire protocol version the server speaks.")
-    max_wire_version: int = read_only("_max_wire_version", "The newest wire protocol version the server speaks.")
+    all_hosts: frozenset[Address] = read_only("_all_hosts", "All members in its hello: hosts, passives and arbiters.")
+    tags: Document = read_only("_tags", "Tags of the member.")
+    replica_set_name: str | None = read_only("_replica_set_name", "Name of its replica set.")
+    primary: Address | None = read_only("_primary", "Address of the primary according to this server.")
+    me: Address | None = read_only("_me", "Address of the server in its replica set configuration.")
+    set_version: int | None = read_only("_set_version", "Version of the replica set configuration.")
+    election_id: ObjectId | None = read_only("_election_id", "ID of the election that made this server primary.")
+    max_bson_size: int = read_only("_max_bson_size", "Greatest size of a document in bytes.")
+    max_message_size: int = read_only("_max_message_size", "Greatest size of a message in bytes.")
+    max_write_batch_size: int = read_only("_max_write_batch_size", "Greatest number of writes in one command.")
+    min_wire_version: int = read_only("_min_wire_version", "Lowest wire version that the server supports.")
+    max_wire_version: int = read_only("_max_wire_version", "Highest wire version that the server supports.")
     logical_session_timeout_minutes: int | None = read_only(
         "_logical_session_timeout_minutes",
-        "After how long the server forgets an unused session; None without sessions.",
+        "Minutes after which the server deletes an unused session; None without sessions.",
     )
-    cluster_time: Document | None = read_only("_cluster_time", "The cluster time of the reply.")
+    cluster_time: Document | None = read_only("_cluster_time", "Cluster time of the reply.")
     last_update_time: float = read_only(
-        "_last_update_time", "When the server was last checked, on the clock of :mod:`gmongo._clock`."
+        "_last_update_time", "Time of the last check, on the clock of :mod:`gmongo._clock`."
     )
-    round_trip_time: float | None = read_only("_round_trip_time", "The average, in seconds.")
+    round_trip_time: float | None = read_only("_round_trip_time", "Average round trip time in seconds.")
     min_round_trip_time: float = read_only(
-        "_min_round_trip_time", "The smallest of the last ten, in seconds; 0 with fewer than two."
+        "_min_round_trip_time", "Minimum of the last ten round trip times in seconds; 0 with fewer than two."
     )
     topology_version: Document | None = read_only(
-        "_topology_version", "Orders the replies of one server process: a newer one has a larger counter."
+        "_topology_version", "Topology version, whose counter orders the replies of one server process."
     )
-    error: BaseException | None = read_only("_error", "Why the server is Unknown.")
-    is_server_type_known: bool = read_only("_is_server_type_known", "Whether the last check succeeded.")
-    is_writable: bool = read_only("_is_writable", "Whether writes may go there.")
-    retryable_writes_supported: bool = read_only("_retryable_writes_supported", "Whether writes may be retried on it.")
-    is_readable: bool = read_only("_is_readable", "Whether reads may go there.")
+    error: BaseException | None = read_only("_error", "Error that made the server Unknown.")
+    is_server_type_known: bool = read_only("_is_server_type_known", "True if the last check succeeded.")
+    is_writable: bool = read_only("_is_writable", "True if the server accepts writes.")
+    retryable_writes_supported: bool = read_only("_retryable_writes_supported", "True if writes may be retried.")
+    is_readable: bool = read_only("_is_readable", "True if the server accepts reads.")
 
     def to_unknown(self, error: BaseException | None = None) -> ServerDescription:
-        """The description of the same server after an error.
+        """Return the description of the same server as Unknown.
 
-        :param error: which one; None is none.
+        :param error: error that made the server Unknown, or None.
         """
         return unknown(self._address, error)
 
     @property
     def server_type_name(self) -> str:
-        """The type by name, such as ``"RSPrimary"``."""
+        """Name of the server type, such as ``"RSPrimary"``."""
         return SERVER_TYPE._fields[self._server_type]
 
     @property
@@ -208,7 +206,7 @@ class ServerDescription:
 
     @property
     def last_write_date(self) -> float | None:
-        """When the member last applied a write, in seconds since 1970."""
+        """Time of the last write that the member applied, in seconds since 1970."""
         date: datetime | None = self._hello.get("lastWrite", {}).get("lastWriteDate")
         if date is None:
             return None
@@ -218,16 +216,16 @@ class ServerDescription:
 
     @property
     def mongos(self) -> bool:
-        """Whether it is a mongos."""
+        """True if the server is a mongos."""
         return self._server_type == SERVER_TYPE.Mongos
 
     @property
     def retryable_reads_supported(self) -> bool:
-        """Whether reads may be retried on it."""
+        """True if the server supports retryable reads."""
         return self.max_wire_version >= wire_versions.RETRYABLE_READS or self._server_type == SERVER_TYPE.LoadBalancer
 
     def _identity(self) -> tuple[object, ...]:
-        """What makes two descriptions equal; times do not."""
+        """Return the values that equal descriptions share. Times do not count."""
         return (
             self._address,
             self._server_type,
@@ -262,12 +260,12 @@ class ServerDescription:
 
 
 def unknown(address: Address, error: BaseException | None) -> ServerDescription:
-    """The description of a server after an error, which may tell its topology version; None is none."""
+    """Return the description of an Unknown server. Its topology version comes from the error, if it has one."""
     return ServerDescription(address, error=error, topology_version=topology_version_of(error))
 
 
 def topology_version_of(error: BaseException | None) -> Document | None:
-    """The topology version of the reply that an error was made of; None if there is none."""
+    """Return the topology version of the reply that caused an error, or None."""
     if isinstance(error, WriteConcernError):
         return error._topology_version
     details = getattr(error, "details", None)

@@ -1,4 +1,4 @@
-"""The options of a topology."""
+"""Options of a topology."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ SRV_RESCAN_INTERVAL = 60.0  # seconds
 
 
 class SrvRecords(Protocol):
-    """The records of a ``mongodb+srv`` name."""
+    """SRV records of a ``mongodb+srv`` name."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """The hosts that DNS names now and that are allowed, and how many seconds the answer may be kept.
+        """Query the hosts in allowed domains; return them and the time to live of the records in seconds.
 
-        :raises ConfigurationError: DNS failed, or names no such host.
+        :raises ConfigurationError: the query failed, or returned no allowed host.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class TopologySettings:
-    """The client's settings for discovery, monitoring and selection. Times are in seconds, None is without limit.
+    """Settings of discovery, monitoring and server selection. Times are in seconds; None means no limit.
 
-    :param seeds: where to begin.
-    :param listeners: of all kinds.
-    :param server_selector: narrows the suitable servers further.
+    :param seeds: seed addresses.
+    :param listeners: event listeners of all kinds.
+    :param server_selector: custom selector of the application, which filters the suitable servers.
     :param monitoring_mode: ``auto``, ``poll`` or ``stream``.
-    :param srv: where the seeds are from, if that is DNS.
+    :param srv: SRV records of the seeds, or None.
     :param resolve: makes the settings with the seeds and options from DNS; None if the seeds are known.
-    :param srv_max_hosts: the most hosts taken from there; 0 is without limit.
-    :param connection_made: is called for each connection that was established, with the address and the seconds.
-    :param silent: whether nothing is logged, nor shown of the client.
-    :param srv_rescan_interval: DNS is asked again no more often than this.
+    :param srv_max_hosts: greatest number of hosts from SRV records; 0 means no limit.
+    :param connection_made: called for each new connection with its address and duration in seconds.
+    :param silent: True to log nothing and to hide the client from statistics.
+    :param srv_rescan_interval: minimum interval between SRV queries.
     """
 
     seeds: tuple[Address, ...]

@@ -1,5 +1,5 @@
-"""The greenlet that queries DNS: for the seeds, if the client was made without them, and then again and again for the
-hosts of a sharded cluster (Polling SRV Records for mongos Discovery).
+"""SRV monitor: the greenlet that queries DNS for the seeds, and then regularly for the hosts of a sharded cluster
+(Polling SRV Records for mongos Discovery).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ POLLED = (TOPOLOGY_TYPE.Unknown, TOPOLOGY_TYPE.Sharded)
 
 
 class SrvOwner(Protocol):
-    """What the hosts are reported to: the topology."""
+    """Part of a topology that receives the results of DNS queries."""
 
     def seeds_found(self, settings: TopologySettings) -> None:
-        """DNS named the seeds."""
+        """Start the topology with the seeds from DNS."""
 
     def seeds_not_found(self, error: Exception) -> None:
-        """The query for the seeds failed."""
+        """Handle a failed query for the seeds."""
 
     def is_polled(self) -> bool:
-        """Whether DNS still says of which hosts the topology consists."""
+        """Return True if the hosts of the topology still come from DNS."""
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """DNS named these hosts."""
+        """Apply the hosts from DNS."""
 
 
 class SrvMonitor:
-    """Asks DNS every `rescan_interval` of its settings, or as rarely as the records' time to live allows.
+    """Queries DNS every `srv_rescan_interval`, or at the time to live of the records if it is longer.
 
     If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
 
-    :param settings: of the client, with ``srv``.
-    :param owner: gets the hosts; held weakly, and the monitor stops when it is gone.
+    :param settings: topology settings of the client, with ``srv``.
+    :param owner: receives the hosts; referenced weakly. The monitor stops after its deletion.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:
@@ -58,15 +58,15 @@ class SrvMonitor:
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:
-        """Begin to query DNS: at once if the seeds are missing, after an interval if they are known."""
+        """Start the greenlet. It queries DNS at once if the seeds are missing, or else after an interval."""
         self._background.start()
 
     def stop(self) -> None:
-        """End the greenlet. Does not switch."""
+        """Stop the greenlet. Does not switch greenlets."""
         self._background.stop()
 
     def _owner_gone(self, _reference: object) -> None:
-        # The garbage is collected in any thread; a greenlet is killed in its own.
+        # Garbage collection may run in any thread, but a greenlet must be killed in its own thread.
         self._loop.run_callback_threadsafe(self.stop)
 
     def _run(self) -> None:
@@ -80,7 +80,7 @@ class SrvMonitor:
 
     def _find_seeds(self, resolve: Callable[[TopologySettings], TopologySettings]) -> None:
         try:
-            found = resolve(self._settings)
+            settings = resolve(self._settings)
         except Exception as error:
             owner = self._owner()
             if owner is not None:
@@ -88,25 +88,25 @@ class SrvMonitor:
             return
         owner = self._owner()
         if owner is not None:
-            owner.seeds_found(found)
-        self._settings = found
+            owner.seeds_found(settings)
+        self._settings = settings
 
     def _is_wanted(self) -> bool:
         owner = self._owner()
         return owner is not None and owner.is_polled()
 
     def _rescan(self) -> float:
-        """Ask once; seconds until the next time."""
+        """Query DNS once, and return the seconds until the next query."""
         try:
             hosts, ttl = self._records.verified_hosts()
         except ConfigurationError as error:
             safely(
                 _log.warning,
-                "the SRV records could not be read again, so the hosts stay as they are: %s",
+                "SRV polling failed, and the hosts stay unchanged: %s",
                 printable(str(error)),
             )
             return self._settings.heartbeat_frequency
-        # Asked again: while DNS was asked, the client may have been dropped or closed, or have found a replica set.
+        # During the query, the client may have been deleted or closed, or may have found a replica set.
         owner = self._owner()
         if owner is not None and owner.is_polled():
             owner.srv_hosts_found(hosts)

@@ -1,9 +1,9 @@
-"""The topology of one client: its description and its servers, their beginning and end, and how changes are applied.
+"""Topology of one client: its description, its servers and its changes.
 
-The description is replaced, never changed. Replacing it, creating and dropping servers, and turning pools ready happen
-in one run without a switch, a ``with self._delivery``, in which what happens is noted for listeners; pools note in the
-same place, so that the events of both come in order. It is delivered after that. Which server an operation gets is
-decided in `server_selector`, what an operation's error means for a server in `application_errors`.
+A change replaces the immutable description. In a ``with self._delivery`` block, without a greenlet switch, the topology
+replaces the description, creates and drops servers, and marks pools ready. The topology and its pools note events in
+this block, which keeps their order, and deliver them after it. `server_selector` selects servers, and
+`application_errors` handles errors of operations.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from gmongo.sdam.transitions import is_stale, updated, with_srv_hosts
 from gmongo.server_type import SERVER_TYPE
 from gmongo.wire.address import Address, address_text
 
-_GRACE = 10.0  # seconds after a close for operations in progress
+_GRACE = 10.0  # seconds for operations in progress after a close
 
 
 class _PoolOwner:
-    """What pools hold of the topology: a weak reference, so that a dropped client is collected at once."""
+    """Owner of pools with a weak reference to the topology, so that a deleted client is freed at once."""
 
     __slots__ = ("_topology",)
 
@@ -64,24 +64,24 @@ class _PoolOwner:
 
 
 class Topology:
-    """The servers of one client. Its greenlets start with the first use, in the thread of that use.
+    """Topology of one client. Its greenlets start at the first use, in the thread of that use.
 
-    :param settings: of the client.
+    :param settings: topology settings of the client.
     """
 
     def __init__(self, settings: TopologySettings) -> None:
         self.settings = settings
         self.description = initial_description(settings)
         self.history = History()
-        self.cluster_time: Document | None = None  # the newest seen
+        self.cluster_time: Document | None = None  # the newest from any reply
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Whose greenlets use it; None before the first use, after a fork and after the last use.
+        # Hub of the greenlets that use the client; None before the first use, after a fork and after a close.
         self.hub: Hub | None = None
-        self.epoch = 0  # how many forks lie behind
+        self.epoch = 0  # number of forks
         self._opened = False
         self._closed = False
         register_after_fork(self)
@@ -92,7 +92,7 @@ class Topology:
     # Opening and closing
 
     def open(self) -> None:
-        """Start the monitors, if that has not been done yet. Without seeds, they start when DNS has named the seeds.
+        """Start the monitors on first use. If DNS must return the seeds, the monitors start later.
 
         :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
@@ -102,8 +102,8 @@ class Topology:
         if self.hub is hub:
             return
         self.check_thread()
-        # Critical section: from here to the end of the block. A greenlet that finds the hub set takes the client as
-        # open, and waits for monitors that are there.
+        # Critical section: from here to the end of the block. When another greenlet sees the hub, the monitors must
+        # exist, because it may wait for them.
         self.hub = hub
         with self._delivery:
             if self._opened:
@@ -114,9 +114,9 @@ class Topology:
         self._delivery.deliver()
 
     def check_thread(self) -> None:
-        """Refuse use by another native thread than that of the first use.
+        """Check that the current thread is the thread of the first use.
 
-        :raises InvalidOperation: it is another one.
+        :raises InvalidOperation: it is another native thread.
         """
         if self.hub is not None and self.hub is not get_hub():
             raise InvalidOperation(
@@ -132,11 +132,11 @@ class Topology:
         note(events.topology_changed, self._nothing_known(), self.description)
         for address in self.settings.seeds:
             note(events.server_opened, address)
-        self._take_load_balancer_as_known()
+        self._mark_load_balancer_known()
         self._update_servers(self.description.server_descriptions())
 
-    def _take_load_balancer_as_known(self) -> None:
-        """A load balancer has no monitor that would find out what it is."""
+    def _mark_load_balancer_known(self) -> None:
+        """Set the type of a load balancer, which has no monitor."""
         if self.settings.load_balanced:
             for address in self.settings.seeds:
                 self.apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
@@ -145,7 +145,7 @@ class Topology:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _begin_again_in_child(self) -> None:
-        """After a fork: new monitors, and pools that have forgotten what belongs to the parent."""
+        """Create new monitors and reset the pools on first use in a forked child."""
         self.description = self.description.reset()
         self.selector.forget()
         servers, self.servers = self.servers, {}
@@ -154,10 +154,10 @@ class Topology:
             if server.monitor is not None:
                 server.monitor.stop()
             self.servers[server.address] = self._monitored(server.address, server.pool)
-        self._take_load_balancer_as_known()
+        self._mark_load_balancer_known()
 
     def _watch_srv(self) -> None:
-        if self._srv_monitor is not None:  # the parent's, in a forked child
+        if self._srv_monitor is not None:  # of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
         if self.settings.srv is not None and self.is_polled():
@@ -168,11 +168,11 @@ class Topology:
         self._srv_monitor.start()
 
     def close(self) -> None:
-        """Stop all greenlets and close all pools. Waits for nothing but listeners. Operations in progress have 10 s."""
+        """Stop all greenlets and close all pools. Operations in progress may continue for 10 seconds."""
         if self._closed:
             return
-        # Critical section: from here to the end of the block. Checks and errors of servers that are not part of the
-        # topology have no effect, and without a hub the next use of the client goes to `open`, which refuses it.
+        # Critical section: from here to the end of the block. Later checks and errors have no effect without servers.
+        # Without a hub, the next use of the client calls `open`, which refuses it.
         self._closed = True
         self.hub = None
         note, events = self._delivery.note, self._events
@@ -191,19 +191,19 @@ class Topology:
                 note(events.topology_closed)
         pools = [server.pool for server in servers if server.pool.machine.in_use]
         if pools:
-            # No monitor watches these connections any more. The loop keeps the timer, which does not keep it running.
+            # No monitor interrupts these connections any more. The timer does not keep the event loop alive.
             get_hub().loop.timer(_GRACE, ref=False).start(_interrupt, pools)
         self._delivery.deliver()
 
     @property
     def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
+        """True after :meth:`close`."""
         return self._closed
 
     def mark_forked(self) -> None:
-        """In a forked child, before anything runs: mark everything that belongs to the parent. No I/O, no switch."""
-        # Greenlets that the child has copied go on, each where its parent's was: with the epoch an operation finds out
-        # that it is a copy, and without a hub the next one makes monitors and pools anew.
+        """Mark the resources of the parent process in a forked child before any greenlet runs. Does no I/O."""
+        # Copied greenlets continue in the child. An operation detects by the epoch that it is a copy. Without a hub,
+        # the next operation creates new monitors and resets the pools.
         self.hub = None
         self._delivery.reset_after_fork()
         self.epoch += 1
@@ -213,70 +213,69 @@ class Topology:
             if server.monitor is not None:
                 server.monitor.mark_forked(error)
 
-    # Selecting
-
+    # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """A server for what is no operation; the further parameters are those of :meth:`ServerSelector.select`.
+        """Select a server without an operation. The other parameters are those of :meth:`ServerSelector.select`.
 
-        :param name: of what asks for it, for logs.
+        :param name: name of the action, for logs.
         """
         return self.selector.select(self, selector, Named(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
-        """Refuse use after the client was closed, and by another native thread.
+        """Check that the client is open and belongs to this thread, and start the monitors on first use.
 
-        :raises InvalidOperation: it is one of these.
+        :raises InvalidOperation: the client is closed, or belongs to another thread.
         """
         if self.hub is not get_hub():
             self.open()
 
     def server_at(self, address: Address, deadline: float | None, wait: bool) -> Server:
-        """The server at `address`, for the further commands of a cursor or of a transaction.
+        """Return the server at `address`, for the next command of a cursor or a transaction.
 
-        :param deadline: on the clock of ``gmongo._clock``, beside ``serverSelectionTimeoutMS``.
-        :param wait: until the server is known again, if its last check failed.
-        :raises AutoReconnect: it is no longer part of the topology.
-        :raises ServerSelectionTimeoutError: it was not known in time.
+        :param deadline: deadline on the clock of ``gmongo._clock``, in addition to ``serverSelectionTimeoutMS``.
+        :param wait: True to wait until an Unknown server is known again.
+        :raises AutoReconnect: the server is no longer part of the topology.
+        :raises ServerSelectionTimeoutError: the server was still Unknown after the timeout.
         """
         self.ensure_open()
         return self.selector.server_at(self, address, deadline, wait)
 
     def pools(self) -> list[Pool]:
-        """The pools of all servers."""
+        """Return the pools of all servers."""
         return [server.pool for server in list(self.servers.values())]
 
     def request_checks(self) -> None:
-        """Have all servers checked soon, or the DNS query for the seeds made, if it is not in progress."""
+        """Request a check of all servers, or start the DNS query for the seeds if it is not in progress."""
         if self.settings.resolve is not None and self._srv_monitor is None and self.hub is not None:
             self._start_srv_monitor()
         for server in self.servers.values():
             server.request_check()
 
-    # Applying what was found out
+    # Changes
 
     def server_checked(self, description: ServerDescription) -> None:
-        """Apply a monitor's check: change the description, and make the pool ready or clear it."""
+        """Apply a check of a monitor: change the description, and mark the pool ready or clear it."""
         error = description.error
         if error is not None:
             self.history.check_failed(description)
-        # Critical section: the server is unknown and its pool cleared in one step. With a switch between them, an
-        # operation that had selected the server would still check out a connection of before.
+        # Critical section: mark the server Unknown and clear its pool in one step. With a switch between them, an
+        # operation that had selected the server could check out an old connection.
         with self._delivery:
             self.apply(description, error, interrupt=error is not None and is_network_timeout(error))
-        self._delivery.deliver(wait=False)  # a monitor does not wait for listeners to the events of others
+        self._delivery.deliver(wait=False)  # a monitor does not wait for listeners of other greenlets
 
     def is_polled(self) -> bool:
-        """Whether SRV records say of which hosts the topology consists: not for replica sets and load balancers."""
-        # It is not in use in a forked child that leaves the client alone.
+        """Return True if the hosts come from SRV records: not for replica sets and load balancers."""
+        # False in a forked child that has not used the client.
         in_use = self.hub is not None and self._opened
         return in_use and not self.settings.load_balanced and self.description.topology_type in POLLED
 
     def seeds_found(self, settings: TopologySettings) -> None:
-        """Begin with the seeds that DNS has named.
+        """Start the topology with the seeds from DNS.
 
-        :param settings: with these seeds.
+        :param settings: topology settings with these seeds.
         """
-        if self.hub is None or self._opened:  # closed, forked, or found by a query that was repeated
+        if self.hub is None or self._opened:  # closed, forked, or already started by another query
             return
         self.settings, self.description = settings, initial_description(settings)
         with self._delivery:
@@ -285,27 +284,27 @@ class Topology:
         self._delivery.deliver(wait=False)
 
     def seeds_not_found(self, error: Exception) -> None:
-        """End all operations that wait for the seeds. The next operation has DNS queried again.
+        """Fail all operations that wait for the seeds. The next operation starts another query.
 
-        :param error: of the query.
+        :param error: error of the query.
         """
         self._srv_monitor = None
-        self.selector.fail(lambda: _again(error))
+        self.selector.fail(lambda: _copied(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
-        """Take over the hosts that the SRV records name now."""
+        """Apply the hosts from a new SRV query."""
         with self._delivery:
             self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _chance.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:
-        """Apply what the handshake of an application's connection says of the server (SM-30)."""
+        """Apply the hello of a new pool connection to the server description (SM-30)."""
         current = self.description.get(connection.address)
         server = self.servers.get(connection.address)
         if current is None or server is None or self.settings.load_balanced:
             return
         if connection.generation != server.pool.generation:
-            return  # it says how the server was before the error that cleared the pool
+            return  # the hello is older than the error that cleared the pool
         rtt, smallest = current.round_trip_time, current.min_round_trip_time
         if rtt is None:
             rtt = connection.hello.duration
@@ -314,24 +313,24 @@ class Topology:
         self._delivery.deliver()
 
     def handle_error(self, connection: Connection, error: BaseException, during_handshake: bool = False) -> None:
-        """Apply what an application's error on a connection says of the server, unless it is stale."""
-        # Critical section: whether the error is stale, and its effect. With a switch between them, it could undo what a
-        # newer check has found.
+        """Apply an error on a connection to the topology, unless the error is stale."""
+        # Critical section: the staleness check and the effect of the error. With a switch between them, an old error
+        # could replace the result of a newer check.
         with self._delivery:
             application_errors.handle_error(self, connection, error, during_handshake)
         self._delivery.deliver_after(error)
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Remember the newest cluster time seen, for all later commands. It has been checked."""
+        """Store a cluster time if it is newer, for later commands. The caller has checked it."""
         known = self.cluster_time
         if known is None or cluster_time["clusterTime"] > known["clusterTime"]:
             self.cluster_time = cluster_time
 
     def apply(self, new: ServerDescription, clear_for: BaseException | None = None, interrupt: bool = False) -> None:
-        """Let one server's new description take effect. Does not switch.
+        """Apply a new server description. Does not switch greenlets.
 
-        :param clear_for: the error because of which its pool is cleared, too.
-        :param interrupt: whether the clear interrupts connections in use.
+        :param clear_for: error that also clears the pool of the server, or None.
+        :param interrupt: True if the clear interrupts connections in use.
         """
         previous = self.description.get(new.address)
         if previous is None or is_stale(previous.topology_version, new.topology_version, equal_is_stale=False):
@@ -339,10 +338,10 @@ class Topology:
         after = updated(self.description, new)
         current = after.get(new.address)
         self._replace(after, (previous, current or new))
-        if current is None:  # what it says of itself has removed it
+        if current is None:  # its own hello removed it
             return
         server = self.servers[new.address]
-        # The application sends no operation to an arbiter or a member without configuration, except directly.
+        # Operations run on arbiters and uninitiated members only over direct connections.
         if current.is_readable or (current.is_server_type_known and after.topology_type == TOPOLOGY_TYPE.Single):
             server.pool.ready()
         if clear_for is not None:
@@ -351,17 +350,16 @@ class Topology:
     def _replace(
         self, after: TopologyDescription, changed: tuple[ServerDescription, ServerDescription] | None = None
     ) -> None:
-        """Put a description in the place of the present one. Does not switch; events are noted in the order that the
-        specification demands, and those of checks and pools where they belong between them.
+        """Replace the description, and note events in the order of the specification. Does not switch greenlets.
 
-        :param changed: the server's description that is the reason, before and after.
+        :param changed: old and new description of the server that caused the change.
         """
         note, events = self._delivery.note, self._events
         before, self.description = self.description, after
         old, new = before.server_descriptions(), after.server_descriptions()
         dropped = [self.servers.pop(address) for address in list(self.servers) if address not in new]
-        # The heartbeats of a server lie between its opening and its closing: its check ends before the one is noted,
-        # its monitor is made after the other.
+        # All heartbeats of a server lie between its opened and closed events. So checks end before the closed event,
+        # and monitors start after the opened event.
         for server in dropped:
             server.end_checks()
         is_changed = changed is not None and changed[0] != changed[1]
@@ -379,23 +377,23 @@ class Topology:
         self._update_servers(new)
         for server in dropped:
             server.pool.close()
-        # Last: a waiter looks among the servers that are there now, when the loop lets it go on.
+        # Last, because a waiter selects among the new servers when it runs.
         self.selector.forget()
         self.selector.wake(after)
 
     def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:
-        """Create servers for new addresses, and pass each what its description says it can do."""
+        """Create servers for new addresses, and update the attributes of all servers."""
         for address, description in descriptions.items():
             if address not in self.servers:
                 self.servers[address] = self._monitored(address, self._make_pool(address))
             self.servers[address].supports_retryable_writes = description.retryable_writes_supported
 
     def _make_pool(self, address: Address) -> Pool:
-        chosen = self.settings
+        settings = self.settings
         events = PoolEvents(
-            address, chosen.listeners.pool, self._delivery, chosen.connection_made, silent=chosen.silent
+            address, settings.listeners.pool, self._delivery, settings.connection_made, silent=settings.silent
         )
-        return Pool(address, chosen.pool, chosen.connection, events, _PoolOwner(self))
+        return Pool(address, settings.pool, settings.connection, events, _PoolOwner(self))
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         if self.settings.load_balanced:
@@ -406,19 +404,19 @@ class Topology:
 
 
 def forked() -> AutoReconnect:
-    """What ends the operation of a greenlet that is a forked child's copy of one of its parent's."""
+    """Return the error for greenlets of a forked child that use resources of the parent process."""
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
 
 
-def _again(error: Exception) -> Exception:
-    """The same error for one more greenlet: raising an error changes the error."""
-    again = copy(error)
-    again.__cause__ = error.__cause__
-    return again
+def _copied(error: Exception) -> Exception:
+    """Copy an error for another greenlet, because raising an error changes it."""
+    duplicate = copy(error)
+    duplicate.__cause__ = error.__cause__
+    return duplicate
 
 
 def _interrupt(pools: list[Pool]) -> None:
-    """End the operations that a closed client has in progress."""
+    """Interrupt the operations in progress of a closed client."""
     for pool in pools:
         where = address_text(pool.address)
         pool.interrupt(AutoReconnect(f"{where}: the operation was in progress {_GRACE:g} s after MongoClient.close()"))

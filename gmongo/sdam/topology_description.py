@@ -1,4 +1,4 @@
-"""What the client knows of the deployment as a whole. Immutable."""
+"""Topology description: the state of the whole deployment. Immutable."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gmongo.wire.address import Address
 
 
 class TopologyDescription:
-    """What the client knows of the deployment.
+    """State of the deployment, as the client last saw it.
 
     :param topology_type: one of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.
-    :param server_descriptions: by address.
-    :param replica_set_name: the name asked for, or found.
-    :param max_set_version: the newest seen of a primary.
-    :param max_election_id: the newest seen of a primary.
-    :param topology_settings: of the client.
+    :param server_descriptions: server descriptions by address.
+    :param replica_set_name: replica set name from the options or from a server.
+    :param max_set_version: highest set version of a primary.
+    :param max_election_id: highest election ID of a primary.
+    :param topology_settings: topology settings of the client.
 
-    `sessions_usable` is for how long a session may be used again after its last use, in seconds: a minute less than the
-    servers keep it; infinite if no server says.
+    `sessions_usable` is the time in seconds in which an idle session may be used again. It is one minute less than the
+    session timeout of the servers, and infinite if no server reports one.
     """
 
     __slots__ = (
@@ -64,42 +64,42 @@ class TopologyDescription:
         self.sessions_usable = inf if timeout is None else (timeout - 1) * 60.0
 
     topology_type: int = read_only("_topology_type", "One of :data:`~gmongo.topology_description.TOPOLOGY_TYPE`.")
-    replica_set_name: str | None = read_only("_replica_set_name", "The name of the replica set.")
-    max_set_version: int | None = read_only("_max_set_version", "The newest set version seen of a primary.")
-    max_election_id: ObjectId | None = read_only("_max_election_id", "The newest election ID seen of a primary.")
-    settings: TopologySettings = read_only("_settings", "Of the client.")
+    replica_set_name: str | None = read_only("_replica_set_name", "Name of the replica set.")
+    max_set_version: int | None = read_only("_max_set_version", "Highest set version of a primary.")
+    max_election_id: ObjectId | None = read_only("_max_election_id", "Highest election ID of a primary.")
+    settings: TopologySettings = read_only("_settings", "Topology settings of the client.")
     logical_session_timeout_minutes: int | None = read_only(
         "_logical_session_timeout_minutes",
-        "The least of the data-bearing servers; None if one of them has no sessions.",
+        "Minimum of the data-bearing servers; None if one of them has no sessions.",
     )
 
     def check_compatible(self) -> None:
-        """Refuse servers that speak no common wire version.
+        """Check that gmongo supports the wire versions of all servers.
 
-        :raises ConfigurationError: there is such a server.
+        :raises ConfigurationError: a server is too old or too new.
         """
         if self._incompatible:
             raise ConfigurationError(self._incompatible)
 
     @property
     def compatibility_error(self) -> str | None:
-        """Why the topology cannot be used, or None."""
+        """Description of an unsupported server, or None."""
         return self._incompatible
 
     def server_descriptions(self) -> dict[Address, ServerDescription]:
-        """The servers by address."""
+        """Return the server descriptions by address."""
         return dict(self._servers)
 
     def get(self, address: Address) -> ServerDescription | None:
-        """The description of a server, or None if it is not part of the topology.
+        """Return the description of a server, or None if it is not part of the topology.
 
-        :param address: of the server, as host and port.
+        :param address: address of the server: host and port.
         """
         return self._servers.get(address)
 
     @property
     def topology_type_name(self) -> str:
-        """The type by name, such as ``"Sharded"``."""
+        """Name of the topology type, such as ``"Sharded"``."""
         return TOPOLOGY_TYPE._fields[self._topology_type]
 
     @property
@@ -109,51 +109,51 @@ class TopologyDescription:
 
     @property
     def srv_max_hosts(self) -> int:
-        """The most mongos taken from an SRV record; 0 is without limit."""
+        """Greatest number of hosts from SRV records; 0 means no limit."""
         return self._settings.srv_max_hosts
 
     @property
     def known_servers(self) -> list[ServerDescription]:
-        """The servers whose last check succeeded."""
+        """Servers whose last check succeeded."""
         return [server for server in self._servers.values() if server.is_server_type_known]
 
     @property
     def has_known_servers(self) -> bool:
-        """Whether the last check of any server succeeded."""
+        """True if the last check of any server succeeded."""
         return any(server.is_server_type_known for server in self._servers.values())
 
     @property
     def readable_servers(self) -> list[ServerDescription]:
-        """The servers that take reads."""
+        """Servers that accept reads."""
         return [server for server in self._servers.values() if server.is_readable]
 
     @property
     def candidate_servers(self) -> list[ServerDescription]:
-        """The servers that a selection starts from."""
+        """Candidates of server selection."""
         return self.known_servers
 
     @property
     def common_wire_version(self) -> int | None:
-        """The newest wire version that all known servers speak."""
+        """Highest wire version that all known servers support."""
         return min((server.max_wire_version for server in self.known_servers), default=None)
 
     def has_server(self, address: Address) -> bool:
-        """Whether a server is part of the topology.
+        """Return True if a server is part of the topology.
 
-        :param address: of the server, as host and port.
+        :param address: address of the server: host and port.
         """
         return address in self._servers
 
     def has_readable_server(self, read_preference: Selector | None = None) -> bool:
-        """Whether a server takes reads of a kind.
+        """Return True if a server accepts reads with a read preference.
 
-        :param read_preference: the kind; None is that of the primary.
+        :param read_preference: read preference; None means primary.
         """
         selector = WRITABLE if read_preference is None else read_preference
         return bool(self.apply_selector(selector))
 
     def has_writable_server(self) -> bool:
-        """Whether a server takes writes."""
+        """Return True if a server accepts writes."""
         return bool(self.apply_selector(WRITABLE))
 
     def apply_selector(
@@ -163,12 +163,12 @@ class TopologyDescription:
         custom_selector: Callable[[list[ServerDescription]], Iterable[ServerDescription]] | None = None,
         deprioritized_servers: Iterable[Address] | None = None,
     ) -> list[ServerDescription]:
-        """The servers among which one is chosen for an operation.
+        """Return the servers in the latency window of a selector.
 
         :param selector: a read preference, or :data:`~gmongo.sdam.selection.WRITABLE`.
-        :param address: take this server, if it is known.
-        :param custom_selector: is given the suitable servers and returns some of them.
-        :param deprioritized_servers: addresses to pass over unless nothing else is suitable.
+        :param address: select this server, if it is known.
+        :param custom_selector: receives the suitable servers and returns some of them.
+        :param deprioritized_servers: addresses to select only if no other server is suitable.
         """
         if address is not None:
             server = self._servers.get(address)
@@ -179,13 +179,13 @@ class TopologyDescription:
         return in_latency_window(servers, self._settings.local_threshold)
 
     def reset(self) -> TopologyDescription:
-        """The same topology with every server Unknown."""
+        """Return the same topology with every server Unknown."""
         return self._after_reset({address: ServerDescription(address) for address in self._servers})
 
     def reset_server(self, address: Address) -> TopologyDescription:
-        """The same topology with a server Unknown.
+        """Return the same topology with one server Unknown.
 
-        :param address: of the server, as host and port.
+        :param address: address of the server: host and port.
         """
         return self._after_reset({**self._servers, address: self._servers[address].to_unknown()})
 
@@ -197,9 +197,9 @@ class TopologyDescription:
         return self.replaced(topology_type=kind, server_descriptions=servers)
 
     def replaced(self, **changes: Any) -> TopologyDescription:
-        """A copy with some of the constructor's arguments changed.
+        """Return a copy with other constructor arguments.
 
-        :param changes: the arguments by name.
+        :param changes: changed arguments by name.
         """
         fields = {
             "topology_type": self._topology_type,
@@ -231,7 +231,7 @@ class TopologyDescription:
 
 
 def initial_description(settings: TopologySettings) -> TopologyDescription:
-    """What a new client knows: its seeds, and what its options say of them."""
+    """Return the description of a new client, from its options."""
     if settings.load_balanced:
         kind = TOPOLOGY_TYPE.LoadBalanced
     elif settings.direct_connection:

@@ -1,7 +1,7 @@
-"""How a topology description follows from the one before and a new server description. Pure functions, no I/O.
+"""Transitions of topology descriptions after new server descriptions. Pure functions, no I/O.
 
-The table of the Server Discovery and Monitoring specification ("TopologyType table") in code: one function for each
-kind of topology, and one for each thing that can be learnt of a replica set.
+This is the "TopologyType table" of the Server Discovery and Monitoring specification: one method for each topology
+type, and one for each action on a replica set.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NULL_ID = ObjectId("0" * 24)
 
 
 def is_stale(current: Document | None, new: Document | None, equal_is_stale: bool) -> bool:
-    """Whether the topologyVersion `new` is older than `current`; unknown or of another process is not."""
+    """Return True if topologyVersion `new` is older than `current`. Unknown or foreign versions are never stale."""
     if current is None or new is None or current["processId"] != new["processId"]:
         return False
     if equal_is_stale:
@@ -36,7 +36,7 @@ def is_stale(current: Document | None, new: Document | None, equal_is_stale: boo
 
 
 def updated(topology: TopologyDescription, server: ServerDescription) -> TopologyDescription:
-    """The topology after a check, or an error, of one of its servers."""
+    """Return the topology after a check or an error of one server."""
     return _Update(topology, server).result()
 
 
@@ -46,10 +46,10 @@ def with_srv_hosts(
     max_hosts: int,
     sample: Callable[[list[Address], int], list[Address]],
 ) -> TopologyDescription:
-    """The topology after DNS named `hosts`: those that are still named stay as they are.
+    """Return the topology with the `hosts` from DNS. Servers that are still in `hosts` stay unchanged.
 
-    :param max_hosts: how many hosts there may be; 0 is without limit.
-    :param sample: takes so many of the new ones at random.
+    :param max_hosts: greatest number of hosts; 0 means no limit.
+    :param sample: returns a random sample of the new hosts.
     """
     known = topology.server_descriptions()
     stay = {address: server for address, server in known.items() if address in hosts}
@@ -61,12 +61,12 @@ def with_srv_hosts(
 
 
 def _order(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
-    """What elections are compared by; what is missing is older than any."""
+    """Return the sort key of an election. Missing values sort first."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
 
 class _Update:
-    """One update in the making."""
+    """Update of a topology description by one server description."""
 
     def __init__(self, topology: TopologyDescription, server: ServerDescription) -> None:
         self.topology = topology
@@ -93,27 +93,27 @@ class _Update:
         )
 
     def _check_set_name_of_single(self) -> None:
-        wanted, found = self.set_name, self.server.replica_set_name
-        if wanted is not None and self.server.is_server_type_known and wanted != found:
+        expected, actual = self.set_name, self.server.replica_set_name
+        if expected is not None and self.server.is_server_type_known and expected != actual:
             error = ConfigurationError(
-                f"client is configured for replica set {wanted!r}, but the server is in {found!r}"
+                f"client is configured for replica set {expected!r}, but the server is in {actual!r}"
             )
             self.server = self.server.to_unknown(error)
 
-    # One method for each kind of topology
+    # One method for each topology type
 
     def unknown(self) -> None:
-        found = self.server.server_type
-        if found == SERVER_TYPE.Standalone:
+        server_type = self.server.server_type
+        if server_type == SERVER_TYPE.Standalone:
             if len(self.topology.settings.seeds) == 1:
                 self.kind = TOPOLOGY_TYPE.Single
             else:
                 self._remove()
-        elif found == SERVER_TYPE.Mongos:
+        elif server_type == SERVER_TYPE.Mongos:
             self.kind = TOPOLOGY_TYPE.Sharded
-        elif found == SERVER_TYPE.RSPrimary:
+        elif server_type == SERVER_TYPE.RSPrimary:
             self._from_primary()
-        elif found in _MEMBERS:
+        elif server_type in _MEMBERS:
             self.kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
             self._from_member_without_primary()
 
@@ -122,30 +122,30 @@ class _Update:
             self._remove()
 
     def replica_set_no_primary(self) -> None:
-        found = self.server.server_type
-        if found in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
+        server_type = self.server.server_type
+        if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove()
-        elif found == SERVER_TYPE.RSPrimary:
+        elif server_type == SERVER_TYPE.RSPrimary:
             self._from_primary()
-        elif found in _MEMBERS:
+        elif server_type in _MEMBERS:
             self._from_member_without_primary()
 
     def replica_set_with_primary(self) -> None:
-        found = self.server.server_type
-        if found in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
+        server_type = self.server.server_type
+        if server_type in (SERVER_TYPE.Standalone, SERVER_TYPE.Mongos):
             self._remove()
             self._check_for_primary()
-        elif found == SERVER_TYPE.RSPrimary:
+        elif server_type == SERVER_TYPE.RSPrimary:
             self._from_primary()
-        elif found in _MEMBERS:
+        elif server_type in _MEMBERS:
             self._from_member_with_primary()
         else:
             self._check_for_primary()
 
-    # What can be learnt of a replica set
+    # Actions on a replica set
 
     def _from_primary(self) -> None:
-        """updateRSFromPrimary."""
+        """Apply the action updateRSFromPrimary."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -164,20 +164,20 @@ class _Update:
         self._check_for_primary()
 
     def _is_stale_primary(self) -> bool:
-        """Compare with the newest election seen; remember this one if it is newer."""
-        found_id, found_version = self.server.election_id, self.server.set_version
+        """Compare with the newest election, and store this election if it is newer."""
+        election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
-            if _order(found_id, found_version) < _order(self.election_id, self.set_version):
+            if _order(election_id, set_version) < _order(self.election_id, self.set_version):
                 return True
-            self.election_id, self.set_version = found_id, found_version
+            self.election_id, self.set_version = election_id, set_version
             return False
-        if found_id is not None and found_version is not None:
+        if election_id is not None and set_version is not None:
             newest_known = self.set_version is not None and self.election_id is not None
-            if newest_known and (self.set_version, self.election_id) > (found_version, found_id):
+            if newest_known and (self.set_version, self.election_id) > (set_version, election_id):
                 return True
-            self.election_id = found_id
-        if found_version is not None and (self.set_version is None or found_version > self.set_version):
-            self.set_version = found_version
+            self.election_id = election_id
+        if set_version is not None and (self.set_version is None or set_version > self.set_version):
+            self.set_version = set_version
         return False
 
     def _demote_other_primaries(self) -> None:
@@ -187,7 +187,7 @@ class _Update:
                 self.servers[address] = ServerDescription(address, error=error)
 
     def _from_member_without_primary(self) -> None:
-        """updateRSWithoutPrimary."""
+        """Apply the action updateRSWithoutPrimary."""
         if self.set_name is None:
             self.set_name = self.server.replica_set_name
         elif self.set_name != self.server.replica_set_name:
@@ -198,7 +198,7 @@ class _Update:
             self._remove()
 
     def _from_member_with_primary(self) -> None:
-        """updateRSWithPrimaryFromMember."""
+        """Apply the action updateRSWithPrimaryFromMember."""
         if self.set_name != self.server.replica_set_name or (
             self.server.me is not None and self.server.me != self.server.address
         ):
@@ -206,7 +206,7 @@ class _Update:
         self._check_for_primary()
 
     def _adopt(self, server: ServerDescription) -> None:
-        for address in sorted(server.all_hosts):  # so that events and messages name them in one order, always
+        for address in sorted(server.all_hosts):  # sorted for a fixed order in events and messages
             if address not in self.servers:
                 self.servers[address] = ServerDescription(address)
 

@@ -27,7 +27,7 @@ from gmongo.sdam.rtt_monitor import RttMonitor
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.sdam.server_selector import _complaint
+from gmongo.sdam.server_selector import _reason
 from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, forked
 from gmongo.server_type import SERVER_TYPE
@@ -234,7 +234,7 @@ def test_what_is_missing_is_said_in_words(found: Any, selector: Any, complaint: 
     for host, said in found.items():
         error = said if isinstance(said, Exception) else None
         topology.server_checked(ServerDescription((host, 27017), None if error else said, 0.1, error=error))
-    assert _complaint(topology.description, selector) == complaint
+    assert _reason(topology.description, selector) == complaint
     topology.close()
 
 
@@ -308,7 +308,7 @@ def test_records_are_read_again(caplog: pytest.LogCaptureFixture) -> None:
     assert [monitor._rescan() for _ in range(3)] == [60.0, 90, 7.0]
     assert [call.args for call in owner.srv_hosts_found.call_args_list] == [([A],)] * 2
     (record,) = [each for each in caplog.records if each.name.startswith("gmongo")]
-    assert record.getMessage() == "the SRV records could not be read again, so the hosts stay as they are: no answer"
+    assert record.getMessage() == "SRV polling failed, and the hosts stay unchanged: no answer"
     assert record.levelname == "WARNING"
 
 
@@ -330,7 +330,7 @@ def test_a_child_reads_records_anew() -> None:
 def test_what_is_thrown_into_a_check_comes_out_of_it(monitor: Any, kind: type[BaseException]) -> None:
     """And the next check makes a connection."""
     thrown = kind()
-    monitor._ask = Mock(side_effect=thrown)
+    monitor._request_hello = Mock(side_effect=thrown)
     with pytest.raises(kind) as caught:
         monitor._check(monitor._outcome)
     assert caught.value is thrown and monitor._connection is None and monitor._heartbeat is None
