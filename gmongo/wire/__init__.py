@@ -1,1 +1,1 @@
-"""The lowest floor: messages as bytes, and the sockets that carry them. Knows nothing of commands, pools or servers."""
+"""Lowest layer: message bytes and sockets. It does not depend on commands, pools or servers."""

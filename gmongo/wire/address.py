@@ -1,4 +1,4 @@
-"""Addresses of servers: host and port, or a path and None for a Unix domain socket."""
+"""Server addresses: host and port, or a path and None for a Unix domain socket."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TypeAlias
 Address = tuple[str, int | None]
 
 SocketAddress: TypeAlias = tuple[object, ...] | str
-"""An address as sockets take it: that of an IP socket, or the path of a Unix socket."""
+"""Address for a socket function: tuple of an IP socket, or path of a Unix domain socket."""
 
 _DEFAULT_PORT = 27017
 _LARGEST_PORT = 65535
 
 
 def address_text(address: Address) -> str:
-    """An address as people write it."""
+    """Return an address as text, such as ``host:27017``."""
     host, port = address
     return host if port is None else f"{host}:{port}"
 
 
 def parse_address(text: str) -> Address:
-    """An address as a server's reply has it; host names are compared in lower case.
+    """Parse an address in a server reply. Host names become lower case.
 
-    :raises ValueError: the host is empty or cannot be printed, or the port is not a number from 1 to 65535.
+    :raises ValueError: the host is empty or not printable, or the port is not a number from 1 to 65535.
     """
-    if not text.isprintable():  # no host has such a name, and it would go to terminals
+    if not text.isprintable():  # not a valid host name, and unsafe in terminals
         raise ValueError(f"{text!r} cannot be printed")
     if text.endswith(".sock"):
         return text, None

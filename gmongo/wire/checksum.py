@@ -1,8 +1,7 @@
-"""CRC-32C, the checksum that an OP_MSG may end with (OP_MSG specification, "sections"; RFC 3720, appendix B.4).
+"""CRC-32C, the optional checksum at the end of an OP_MSG (OP_MSG specification, "sections"; RFC 3720, appendix B.4).
 
-Servers send it only to clients that send it, and gmongo does not; so what is here is for the message that has one all
-the same. That is why it is in Python, at some 10 MB in a second, rather than a library that every user would have to
-install.
+MongoDB servers send a checksum only to clients that send one, and gmongo does not. So this code is for other servers.
+It is slow (about 10 MB per second), but needs no library.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from typing import TypeAlias
 from gmongo._background import LongWork
 from gmongo.errors import ProtocolError
 
-# Of Castagnoli, with its bits reversed.
+# Castagnoli polynomial, bits reversed.
 _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# About a millisecond of work; a multiple of the size of two words.
+# Bytes for about 1 ms of work; a multiple of 8 bytes (two words).
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 def crc32c(data: Buffer, value: int = 0) -> int:
-    """The CRC-32C of `data`. Others have their turns while it is computed.
+    """Return the CRC-32C of `data`. Lets other greenlets run during a long calculation.
 
-    :param value: the checksum of what comes before.
+    :param value: checksum of the preceding data.
     """
     view = memoryview(data)
     work = LongWork()
@@ -56,7 +55,7 @@ def _continued(piece: memoryview, value: int) -> int:
 
 @cache
 def _tables() -> Sequence[Sequence[int]]:
-    """The first has the remainder of each byte, each further one that of a byte with one more zero byte behind it."""
+    """Return eight tables. Table n has the remainder of each byte value with n zero bytes after it."""
     first = []
     for byte in range(256):
         for _bit in range(8):
@@ -69,18 +68,18 @@ def _tables() -> Sequence[Sequence[int]]:
 
 
 def with_checksum(message: bytes) -> bytes:
-    """A message whose length and flags take a checksum into account already, with that checksum at its end."""
+    """Append the checksum to a message. Its length and flags must already include the checksum."""
     return message + _CHECKSUM.pack(crc32c(message))
 
 
 def verify(header: Buffer, payload: memoryview) -> None:
-    """Check the checksum at the end of a message.
+    """Verify the checksum at the end of a message.
 
-    :param header: of the message.
-    :param payload: what follows the header.
-    :raises ProtocolError: it is another one than that of the message.
+    :param header: header of the message.
+    :param payload: message after its header.
+    :raises ProtocolError: the checksum is wrong.
     """
-    found = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))
+    actual = crc32c(payload[:-CHECKSUM_SIZE], crc32c(header))
     (stated,) = _CHECKSUM.unpack_from(payload, len(payload) - CHECKSUM_SIZE)
-    if found != stated:
-        raise ProtocolError(f"OP_MSG has the checksum {stated:#010x}, but its bytes have {found:#010x}")
+    if actual != stated:
+        raise ProtocolError(f"OP_MSG has the checksum {stated:#010x}, but its bytes have {actual:#010x}")

@@ -1,4 +1,4 @@
-"""OP_COMPRESSED: messages inside messages. The compressors, and the checks on what a peer claims to have compressed."""
+"""OP_COMPRESSED: compressors, and checks of compressed messages from servers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gevent import get_hub
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import HEADER_SIZE, OP_COMPRESSED, OP_MSG
 
-# Above this size the work is done in a thread, or it would hold the loop.
+# Larger messages (in bytes) are processed in a thread, so that they do not block the event loop.
 _IN_A_THREAD = 128 * 1024
-# Where the name of a command begins: after header, flags, kind of section, length of the document, type of the element.
+# Offset of the command name: after header, flags, section kind, document length and element type.
 _NAME_AT = HEADER_SIZE + 4 + 1 + 4 + 1
 _NEVER_COMPRESSED = frozenset(
     {
@@ -41,15 +41,15 @@ SNAPPY = 1
 ZLIB = 2
 ZSTD = 3
 _IDS = {"snappy": SNAPPY, "zlib": ZLIB, "zstd": ZSTD}
-# Name -> (module, what to install).
+# Name -> (module, package to install).
 _LIBRARIES = {"snappy": ("snappy", "gmongo[snappy]"), "zstd": ("zstandard", "gmongo[zstd]")}
 
 
 class Compressor(NamedTuple):
-    """What the requests of a connection are compressed with.
+    """Compressor of the requests of a connection.
 
-    :param id: its number on the wire.
-    :param compress: the function that does it.
+    :param id: compressor ID in OP_COMPRESSED.
+    :param compress: function that compresses bytes.
     """
 
     id: int
@@ -57,11 +57,11 @@ class Compressor(NamedTuple):
 
 
 class _Mismatch(Exception):
-    """The content is not what its wrapper says."""
+    """Error of compressed content that contradicts its size field."""
 
 
 def what_is_missing(name: str) -> str | None:
-    """What to install for a compressor, or None if it can be used.
+    """Return the package to install for a compressor, or None if the compressor is available.
 
     :param name: ``snappy``, ``zlib`` or ``zstd``.
     """
@@ -76,21 +76,21 @@ def what_is_missing(name: str) -> str | None:
 
 
 def make_compressor(name: str, zlib_level: int) -> Compressor:
-    """The compressor of that name, whose library must be there.
+    """Return a compressor by name. Its library must be installed.
 
-    :param zlib_level: from 0 (none) to 9 (best); -1 is zlib's default.
+    :param zlib_level: from 0 (none) to 9 (best); -1 means the default of zlib.
     """
     if name == "zlib":
         return Compressor(ZLIB, lambda data: zlib.compress(data, zlib_level))
     if name == "snappy":
         return Compressor(SNAPPY, importlib.import_module("snappy").compress)
     zstandard = importlib.import_module("zstandard")
-    # A compressor object is not to be used by two threads at a time, so each message has one of its own.
+    # Compressor objects are not thread-safe, so each message gets a new one.
     return Compressor(ZSTD, lambda data: zstandard.ZstdCompressor().compress(data))
 
 
 def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:
-    """A message wrapped in OP_COMPRESSED; as it is, if it must not be compressed. May switch if it is long."""
+    """Wrap a message in OP_COMPRESSED if its command allows it. May switch greenlets for a long message."""
     first = buffers[0]
     if struct.unpack_from("<i", first, 12)[0] != OP_MSG:
         return buffers  # the legacy hello
@@ -99,7 +99,7 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
         return buffers
     message = b"".join(buffers)
     _length, request_id, response_to, opcode = struct.unpack_from("<iiii", message)
-    payload = _off_the_loop(compressor.compress, message[HEADER_SIZE:], len(message))
+    payload = _without_blocking(compressor.compress, message[HEADER_SIZE:], len(message))
     if isinstance(payload, Exception):
         raise payload
     size = len(message) - HEADER_SIZE
@@ -108,10 +108,10 @@ def compressed(buffers: Sequence[bytes], compressor: Compressor) -> Sequence[byt
 
 
 def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memoryview]:
-    """Opcode and payload of the message inside an OP_COMPRESSED. May switch if it is long.
+    """Return opcode and payload of the message inside an OP_COMPRESSED. May switch greenlets for a long message.
 
-    :param payload: what follows the header.
-    :raises ProtocolError: the compressor is unknown, or the content is damaged or not of the length it is said to have.
+    :param payload: message after its header.
+    :raises ProtocolError: the compressor is unknown, the content is corrupt, or its size is wrong.
     """
     if len(payload) < _WRAPPER.size:
         raise ProtocolError(f"OP_COMPRESSED of {len(payload)} bytes after the header is too short")
@@ -124,25 +124,25 @@ def decompressed(payload: memoryview, max_message_size: int) -> tuple[int, memor
     if decompress is None:
         raise ProtocolError(f"OP_COMPRESSED names the compressor {identifier}, which is unknown")
     content = bytes(payload[_WRAPPER.size :])
-    data = _off_the_loop(decompress, content, size, size)  # what is raised here was thrown in from outside
+    data = _without_blocking(decompress, content, size, size)  # returns errors of `decompress`
     if isinstance(data, ImportError):
         raise ProtocolError(f"OP_COMPRESSED needs a library that is not installed: {data}") from data
-    if isinstance(data, Exception):  # each library has its own
+    if isinstance(data, Exception):  # each library has its own exception class
         raise ProtocolError(f"OP_COMPRESSED cannot be decompressed: {data or type(data).__name__}") from data
     if len(data) != size:
         raise ProtocolError(f"OP_COMPRESSED claims {size} bytes, but contains {len(data)}")
     return opcode, memoryview(data)
 
 
-def _off_the_loop(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
-    """What `work` makes of the data, or what it raises: an exception that comes out of here is not its own."""
+def _without_blocking(work: Callable[..., bytes], data: bytes, size: int, *arguments: int) -> bytes | Exception:
+    """Return the result or the exception of `work`. An exception raised here was thrown into the greenlet."""
     if size < _IN_A_THREAD:
-        return _caught(work, data, *arguments)
-    outcome: bytes | Exception = get_hub().threadpool.apply(_caught, (work, data, *arguments))
+        return _result_or_error(work, data, *arguments)
+    outcome: bytes | Exception = get_hub().threadpool.apply(_result_or_error, (work, data, *arguments))
     return outcome
 
 
-def _caught(work: Callable[..., bytes], *arguments: object) -> bytes | Exception:
+def _result_or_error(work: Callable[..., bytes], *arguments: object) -> bytes | Exception:
     try:
         return work(*arguments)
     except Exception as error:
@@ -161,7 +161,7 @@ def _unsnappy(data: bytes, size: int) -> bytes:
 
 
 def _varint(data: bytes) -> int:
-    """The length that a snappy block begins with, seven bits to a byte."""
+    """Return the length at the start of a snappy block, which has seven bits in each byte."""
     value = 0
     for position, byte in enumerate(data[:_SNAPPY_LONGEST_VARINT]):
         value |= (byte & 0x7F) << (7 * position)
@@ -172,7 +172,7 @@ def _varint(data: bytes) -> int:
 
 def _unzlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
-    inflated = stream.decompress(data, size + 1)  # a limit of 0 would be none
+    inflated = stream.decompress(data, size + 1)  # 0 would mean no limit
     if not stream.eof and len(inflated) <= size:
         raise _Mismatch("it is truncated")
     return inflated
@@ -181,7 +181,7 @@ def _unzlib(data: bytes, size: int) -> bytes:
 def _unzstd(data: bytes, size: int) -> bytes:
     zstandard = importlib.import_module("zstandard")
     announced = zstandard.frame_content_size(data)
-    if announced not in (-1, size):  # -1 is unknown
+    if announced not in (-1, size):  # -1 means unknown
         raise _Mismatch(f"it was announced as {size} bytes, but its frame says {announced}")
     uncompressed: bytes = zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
     return uncompressed
@@ -196,9 +196,9 @@ _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def choose(offered: Sequence[str], accepted: object, zlib_level: int) -> Compressor | None:
-    """The compressor for the requests on a connection: the first of ours that the server's hello names, or None.
+    """Return the first offered compressor that the server supports, or None.
 
-    :param accepted: the field ``compression`` of a hello.
+    :param accepted: field ``compression`` of the hello reply.
     """
     if not offered or not isinstance(accepted, (list, tuple)):
         return None

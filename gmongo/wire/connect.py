@@ -1,4 +1,4 @@
-"""Opening sockets: name resolution, then a non-blocking connection to the first address that accepts it."""
+"""Opening of sockets: name resolution and non-blocking connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
-# Dead peers are found in about 210 seconds: probes start after two idle minutes, nine of them ten seconds apart.
+# Keepalive detects dead peers after about 210 seconds: 120 idle seconds, then 9 probes at intervals of 10 seconds.
 _KEEPALIVE = (("TCP_KEEPIDLE", 120), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 9))
 _getaddrinfo = _socket.getaddrinfo
 AddressInfo: TypeAlias = tuple[int, int, int, str, SocketAddress]
@@ -27,11 +27,11 @@ def connect(
 ) -> Transport:
     """Connect to `address`. The caller limits the time.
 
-    :param attach: receives each object that the caller has to interrupt or close.
-    :param ref: whether waiting on the socket keeps the hub running.
-    :param tls: how to encrypt; None is not at all.
-    :returns: the connected transport, the last object that `attach` received.
-    :raises TransportError: no address could be reached.
+    :param attach: receives each object that the caller must be able to interrupt or close.
+    :param ref: True if waiting on the socket keeps the event loop alive.
+    :param tls: TLS settings; None disables TLS.
+    :returns: the connected transport, which `attach` received last.
+    :raises TransportError: no address accepted the connection.
     """
     endpoints = resolve(address, ref)
     if len(endpoints) > 1:
@@ -53,9 +53,9 @@ def connect(
 
 
 def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transport:
-    """Open a socket that is not connected yet.
+    """Open an unconnected socket.
 
-    :raises TransportError: the process can have no such socket.
+    :raises TransportError: the process cannot open such a socket.
     """
     sock = _open(family)
     return Transport(sock, ref) if tls is None else tls.transport(sock, ref, host)
@@ -64,30 +64,30 @@ def make_transport(family: int, ref: bool, tls: Tls | None, host: str) -> Transp
 def resolve(address: Address, ref: bool) -> list[Endpoint]:
     """Return the addresses of a host, in the order of the resolver.
 
-    `localhost` is IPv4 first: another program may listen on the same port of ::1.
+    `localhost` is IPv4 first, because another program may listen on the same port of ::1.
 
-    :raises TransportError: there is none.
+    :raises TransportError: the name lookup failed or returned no address.
     """
     host, port = address
     if port is None:
         return [(_socket.AF_UNIX, host)]
-    for family in _NUMERIC_FAMILIES:  # an IP literal needs no resolver, which would cost a thread hop
+    for family in _NUMERIC_FAMILIES:  # IP literals need no resolver, which would use a thread
         try:
             _socket.inet_pton(family, host)
         except OSError:
             continue
         return [(family, (host, port))]
     try:
-        host.encode("idna")  # the resolver does this in a thread, where a failure would be printed
+        host.encode("idna")  # an error in the resolver thread would be printed
     except UnicodeError as error:
         raise TransportError(f"{host!r} cannot be a host name: {error}") from error
-    found = _look_up(host, port, ref)
-    if isinstance(found, Exception):
+    results = _look_up(host, port, ref)
+    if isinstance(results, Exception):
         try:
-            raise TransportError(*found.args) from found
+            raise TransportError(*results.args) from results
         finally:
-            del found  # it refers to this frame
-    endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in found))
+            del results  # it refers to this frame
+    endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in results))
     if not endpoints:
         raise TransportError(f"{host} has no address")
     if host.lower().rstrip(".") == "localhost":
@@ -96,17 +96,17 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """What the resolver says that the application has chosen. gevent's usual one asks the C library in a thread; so
-    does this, in one that does not hold the hub.
+    """Query the resolver of the application. The default resolver calls the C library in a thread, and this function
+    does the same without keeping the event loop alive.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:
         return in_a_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
     try:
-        found: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
+        results: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
     except _socket.gaierror as error:
         return error
-    return found
+    return results
 
 
 def _open(family: int) -> _socket.socket:

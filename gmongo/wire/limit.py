@@ -1,4 +1,4 @@
-"""Limits of time on code that may switch."""
+"""Time limits of code that may switch greenlets."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from gmongo.wire.transport import Transport
 
 _NO_LIMIT: AbstractContextManager[None] = nullcontext()
-# A timer that goes off later than this, in seconds, shows that the application kept the event loop busy.
+# A timer that is later than this, in seconds, shows that the application blocked the event loop.
 _LATE = 0.05
 
 
 class Seconds(float):
-    """A moment on the clock or a duration, with the limit of an operation that sets it.
+    """Deadline or duration in seconds, with the limit of an operation that sets it.
 
-    :ivar limit: the seconds of the limit, and the option or function that sets it.
+    :ivar limit: seconds of the limit, and the option or function that sets it.
     """
 
     __slots__ = ("limit",)
@@ -42,7 +42,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Seconds left, perhaps none; None without a limit."""
+    """Return the seconds until `deadline`, maybe negative; None without a limit."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -50,7 +50,7 @@ def remaining(deadline: float | None) -> float | None:
 
 
 def limit_text(value: float | None) -> str:
-    """Describe the limit that sets a moment or a duration."""
+    """Describe the limit that sets a deadline or a duration."""
     if not isinstance(value, Seconds):
         return "the limit of the operation"
     seconds, option = value.limit
@@ -58,21 +58,19 @@ def limit_text(value: float | None) -> str:
 
 
 class Limit:
-    """Throws an error into a greenlet after so many seconds, at most two passes of the event loop later; it may do so
-    again and again.
+    """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
 
-    The timer goes off late if the application keeps the loop busy. The reply may have arrived meanwhile. So a late
-    timer looks before it gives up. A reply that has begun to arrive has the time for which the loop was late once more,
-    at most the limit. An exchange without any byte of a reply ends at once. A block of several steps, such as a
-    handshake, has one more pass of the loop.
+    The timer fires late if the application blocks the event loop, and the reply may have arrived meanwhile. So a late
+    timer first checks the socket. If a reply has begun to arrive, the limit is extended by the delay of the loop, at
+    most by the limit itself. If no byte has arrived, the exchange ends at once. A block without a transport, such as a
+    handshake, gets one more loop iteration.
 
-    The timer that was started for one use runs on into the next, and goes off only when its time is over: if that use
-    has ended since then, it is started again for the one of that moment, if there is one. To make, to start and to
-    close a timer for each exchange of a connection would cost as much as all else that an exchange does in Python.
+    The timer of one use keeps running after its end. When it fires, it is started again for the current use, if there
+    is one. A new timer for each exchange would cost as much time as the rest of the exchange in Python.
 
-    :param make_error: makes what is thrown from the seconds that were allowed. It must not refer to what has the limit,
-        which the loop would keep alive by the timer.
-    :param ref: whether the timer keeps the hub running.
+    :param make_error: makes the error from the seconds of the limit. It must not refer to the owner of the limit,
+        because the event loop would keep the owner alive.
+    :param ref: True if the timer keeps the event loop alive.
     """
 
     __slots__ = (
@@ -100,10 +98,10 @@ class Limit:
         self._goes_off = inf
 
     def begin(self, seconds: float, transport: Transport | None = None) -> None:
-        """The time of this greenlet begins; :meth:`end` must follow. Does not switch.
+        """Start the limit for the current greenlet; :meth:`end` must follow. Does not switch greenlets.
 
-        :param seconds: if there are none, the error is raised here.
-        :param transport: on which the reply arrives, if this limits one exchange.
+        :param seconds: the limit; for 0 or less, the error is raised at once.
+        :param transport: transport of the reply, for the limit of one exchange.
         """
         if seconds <= 0:
             raise self._make_error(seconds)
@@ -116,11 +114,11 @@ class Limit:
             self._start(seconds)
 
     def end(self) -> None:
-        """What was limited has ended."""
+        """End the limit."""
         self._greenlet = self._transport = None
 
     def close(self) -> None:
-        """There is no further use."""
+        """Close the timer after the last use."""
         self._goes_off = inf
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -129,7 +127,7 @@ class Limit:
     def _start(self, seconds: float) -> None:
         self.close()
         self._goes_off = self._due
-        # Of all that is due in one pass of the loop, timers of this priority come last.
+        # Timers of this priority run last in an iteration of the loop.
         self._timer = get_hub().loop.timer(timer_delay(seconds), ref=self._ref, priority=-1)
         self._timer.start(self._fire, update=True)
 
@@ -138,7 +136,7 @@ class Limit:
         if self._greenlet is None:
             return
         late = _clock.monotonic() - self._due
-        if late < 0:  # it was started for a use before this one
+        if late < 0:  # the timer was started for an earlier use
             self._start(-late)
         elif late > _LATE and not self._extended and (self._transport is None or self._transport.has_arrived()):
             self._extended = True
@@ -150,7 +148,7 @@ class Limit:
 
 
 class _LimitedBlock:
-    """The body of one ``with`` under a limit."""
+    """Context manager of one limit."""
 
     __slots__ = ("_limit", "_seconds")
 
@@ -167,11 +165,11 @@ class _LimitedBlock:
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
-    """Interrupt the body of a ``with`` after `seconds` by raising `error` in it; None is no limit and costs no timer.
+    """Return a context manager that raises `error` in its body after `seconds`; None means no limit and no timer.
 
-    The very object `error` is thrown, so a time-out of the application around the same code keeps its identity.
+    The object `error` itself is thrown, so callers can distinguish it from timeouts of the application.
 
-    :param ref: whether the timer keeps the hub running; False for background greenlets.
+    :param ref: True if the timer keeps the event loop alive; False for background greenlets.
     """
     if seconds is None:
         return _NO_LIMIT

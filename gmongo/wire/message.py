@@ -1,7 +1,7 @@
-"""Messages of the MongoDB wire protocol: OP_MSG both ways, and OP_QUERY/OP_REPLY for the legacy hello.
+"""Messages of the MongoDB wire protocol: OP_MSG, and OP_QUERY/OP_REPLY for the legacy hello.
 
-Pure functions over bytes. Every length that comes from the wire is checked before it is used; what does not fit
-raises :class:`~gmongo.errors.ProtocolError` naming the field and the value.
+Pure functions of bytes. They check every length from the network before its use. Invalid data raises
+:class:`~gmongo.errors.ProtocolError` with the field and the value.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MORE_TO_COME = 1 << 1
 EXHAUST_ALLOWED = 1 << 16
 
 HEADER_SIZE = 16
-# What comes before the body of an OP_MSG: the header, the flags, and the kind of the section.
+# Bytes before the body of an OP_MSG: header, flags and section kind.
 BEFORE_BODY = 21
 _JOIN_BELOW = 64 * 1024
 
-# An unknown flag among the low sixteen makes a message unreadable.
+# Clients must reject messages with unknown flags in the low 16 bits.
 _UNKNOWN_REQUIRED_FLAGS = 0xFFFF & ~(CHECKSUM_PRESENT | MORE_TO_COME)
 
 _HEADER = struct.Struct("<iiii")
@@ -37,25 +37,25 @@ _INT32 = struct.Struct("<i")
 _FLAGS = struct.Struct("<I")
 _FLAGS_KIND_AND_SIZE = struct.Struct("<IBi")
 _OP_REPLY_FIELDS = struct.Struct("<iqii")
-# The beginning of an OP_MSG: the header, the flags, the kind of the first section, and the size of the document in it.
+# Start of an OP_MSG: header, flags, kind of the first section, and size of its document.
 read_beginning = struct.Struct("<i4xiiIBi").unpack_from
 
-# The first sixteen bytes of every message: its length, its request ID, the ID of the request it replies to, its opcode.
+# Header of a message, 16 bytes: length, request ID, responseTo, opcode.
 Header = tuple[int, int, int, int]
 Buffer: TypeAlias = bytes | bytearray | memoryview
-# The body of a reply, still encoded, and whether another reply follows without a request.
+# Encoded body of a reply, and True if another reply follows without a request.
 Reply = tuple[Buffer, bool]
-# A name, and encoded documents that travel beside the command under it, such as the ``documents`` of an insert.
+# Name and encoded documents of a document sequence section, such as the ``documents`` of an insert.
 DocumentSequence = tuple[str, Sequence[bytes]]
 
 
 REQUEST_IDS = range(1, 2**31)
 next_request_id: Callable[[], int] = chain.from_iterable(repeat(REQUEST_IDS)).__next__
-"""A request ID that no other recent request of the process has: from 1 up, and from 1 again when they do not fit."""
+"""Return the next request ID of the process: from 1 to 2**31 - 1, and then from 1 again."""
 
 
 def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[DocumentSequence] = ()) -> list[bytes]:
-    """The buffers of an OP_MSG: one, or many if the documents beside the command are large (see :func:`joined`)."""
+    """Return the buffers of an OP_MSG: one buffer, or many for large document sequences (see :func:`joined`)."""
     if not sequences:
         head = _HEADER_FLAGS_AND_KIND.pack(21 + len(body), request_id, 0, OP_MSG, flags, 0)
         return [head + body]
@@ -72,9 +72,9 @@ def encode_op_msg(request_id: int, flags: int, body: bytes, sequences: Sequence[
 
 
 def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: bytes, document: bytes) -> list[bytes]:
-    """The same with one sequence that consists of one document, as single writes have it.
+    """Return the buffers of an OP_MSG with one sequence of one document, for single writes.
 
-    :param identifier: the name of the sequence, with its zero byte.
+    :param identifier: name of the sequence, with a zero byte.
     """
     section = 4 + len(identifier) + len(document)
     length = 22 + len(body) + section
@@ -84,7 +84,7 @@ def encode_op_msg_of_one(request_id: int, flags: int, body: bytes, identifier: b
 
 
 def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
-    """Small buffers joined, so that a thousand documents are not a thousand system calls."""
+    """Join small buffers, so that a thousand documents do not need a thousand system calls."""
     run: list[bytes] = []
     size = 0
     for buffer in buffers:
@@ -98,30 +98,30 @@ def joined(buffers: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def encode_op_query(request_id: int, namespace: str, body: bytes) -> list[bytes]:
-    """An OP_QUERY for one document, which the legacy hello is sent as."""
+    """Return the buffers of an OP_QUERY for one document, for the legacy hello."""
     target = namespace.encode() + b"\x00"
     length = HEADER_SIZE + 4 + len(target) + 8 + len(body)
-    # Flag 4 is secondaryOk: any member answers a hello.
+    # Flag 4 is secondaryOk, so that any member replies.
     head = _HEADER.pack(length, request_id, 0, OP_QUERY) + _INT32.pack(4)
     return [head + target + _INT32.pack(0) + _INT32.pack(-1) + body]
 
 
 def allows_stream(buffers: Sequence[bytes]) -> bool:
-    """Whether the sender of an OP_MSG takes several replies to it."""
+    """Return True if an OP_MSG request allows several replies."""
     return bool(_FLAGS.unpack_from(buffers[0], HEADER_SIZE)[0] & EXHAUST_ALLOWED)
 
 
 class OutOfStepError(ProtocolError):
-    """What has come on a connection is no reply to the request."""
+    """Error of data on a connection that is not a reply to the request."""
 
 
 def decode_header(
     buffer: Buffer, offset: int, max_message_size: int, request_id: int, or_to: int | None = None
 ) -> Header:
-    """Read and check the header at `offset`, of a reply to `request_id`.
+    """Read and check the header at `offset` of a reply to `request_id`.
 
-    :param or_to: what else it may be a reply to.
-    :raises OutOfStepError: the length is not between 16 bytes and `max_message_size`, or it is another request's reply.
+    :param or_to: another allowed value of responseTo.
+    :raises OutOfStepError: the length is not from 16 to `max_message_size` bytes, or responseTo is wrong.
     """
     header: Header = _HEADER.unpack_from(buffer, offset)
     if not HEADER_SIZE <= header[0] <= max_message_size:
@@ -132,11 +132,11 @@ def decode_header(
 
 
 def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id: int = 0) -> Reply:
-    """Find the body in what follows the header of a reply.
+    """Find the body in the payload of a reply, which is the message after its header.
 
-    :param reply_id: the number of the reply, which its checksum covers, if it has one.
-    :param request_id: the number of the request, which does so, too.
-    :raises ProtocolError: the opcode is not one of a reply, or a length or the checksum of the message is false.
+    :param reply_id: request ID of the reply, for its checksum.
+    :param request_id: responseTo of the reply, for its checksum.
+    :raises ProtocolError: the opcode is not the opcode of a reply, or a length or the checksum is wrong.
     """
     if opcode != OP_MSG:
         return _decode_op_reply(opcode, payload)
@@ -154,7 +154,7 @@ def decode_reply(opcode: int, payload: memoryview, reply_id: int = 0, request_id
 
 
 def _find_body(payload: memoryview, end: int) -> memoryview:
-    """Walk the sections of an OP_MSG that has more than its body. Servers send no sequences; they are passed over."""
+    """Find the body among several sections of an OP_MSG, and skip document sequences."""
     body = None
     position = 4
     while position < end:

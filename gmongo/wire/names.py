@@ -1,4 +1,4 @@
-"""The names in a certificate, and whether one of them is that of a server."""
+"""Comparison of the names in a certificate with a server name."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from cryptography import x509
 from service_identity import CertificateError, VerificationError
 from service_identity.cryptography import verify_certificate_hostname
 
-_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # tags of DER
-_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # the extension's object identifier, in DER
+_EXTENSIONS, _OCTETS, _DNS_NAME, _IP_ADDRESS = 0xA3, 0x04, 0x82, 0x87  # DER tags
+_ALTERNATIVE_NAMES = b"\x06\x03\x55\x1d\x11"  # object identifier of the extension in DER
 
 
 class _Certificate(NamedTuple):
-    """The part of a certificate that the comparison of names reads."""
+    """Part of a certificate that the comparison of names reads."""
 
     extensions: x509.Extensions
 
 
 def is_for(certificate: bytes, server: str) -> bool:
-    """Whether a certificate is for a server. Names that are no host names or addresses do not count.
+    """Return True if a name in a certificate matches a server. Invalid names do not match.
 
-    The parser of `cryptography` refuses a whole certificate for one malformed extension, which OpenSSL accepts. So this
-    reads the names alone.
+    This function reads only the names, because `cryptography` rejects certificates with one malformed extension, which
+    OpenSSL accepts.
 
-    :param certificate: in DER; OpenSSL has accepted it.
-    :param server: a host name or an IP address.
+    :param certificate: certificate in DER, which OpenSSL has accepted.
+    :param server: host name or IP address.
     """
     address = ip_of(server)
     for tag, value in _names(certificate):
@@ -39,7 +39,7 @@ def is_for(certificate: bytes, server: str) -> bool:
 
 
 def ip_of(server: str) -> IPv4Address | IPv6Address | None:
-    """The IP address of a server that is named by one; None for a host name."""
+    """Return the IP address if `server` is one; None for a host name."""
     try:
         return ip_address(server)
     except ValueError:
@@ -47,7 +47,7 @@ def ip_of(server: str) -> IPv4Address | IPv6Address | None:
 
 
 def _is_name_of(name: str, server: str) -> bool:
-    if "." not in server:  # service-identity 24 raises ValueError at a wildcard
+    if "." not in server:  # service-identity 24 raises ValueError for wildcards here
         return name.lower() == server.lower()
     try:
         names = x509.SubjectAlternativeName([x509.DNSName(name)])
@@ -72,7 +72,7 @@ def _names(certificate: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The tag and the content of each element of DER."""
+    """Yield tag and content of each DER element."""
     position = 0
     while position + 1 < len(data):
         tag, length = data[position], data[position + 1]

@@ -1,7 +1,7 @@
-"""OpenSSL by pyOpenSSL, in the shape of the standard library's ``ssl``: a context whose ``wrap_bio`` gives what does
-the work of TLS in memory. Unlike ``ssl`` it asks a server for a stapled OCSP response, and shows it.
+"""Adapter of pyOpenSSL to the interface of the standard library's ``ssl``, for stapled OCSP responses.
 
-:class:`~gmongo.wire.tls.TlsTransport` works with either. Only the extra ``gmongo[ocsp]`` brings the packages.
+A context has ``wrap_bio``, which returns an object for TLS in memory. :class:`~gmongo.wire.tls.TlsTransport` works with
+both libraries. The extra ``gmongo[ocsp]`` installs the packages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Key: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey
 
 _PIECE = 64 * 1024
-# What OpenSSL says of certificates; pyOpenSSL gives the numbers only.
+# Messages of OpenSSL for certificate errors, because pyOpenSSL returns only numbers.
 _REFUSALS = {
     3: "unable to get certificate CRL",
     7: "certificate signature failure",
@@ -40,20 +40,20 @@ _REFUSALS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# The protocol in the names of alerts that are not named after SSL 3.
+# Protocol prefix of alert names; all other names have the prefix SSLV3.
 _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What is trusted, and what is shown. Files are PEM files that have been read once already.
+    """Certificate settings. All files are PEM files that were read successfully before.
 
-    :param ciphers: those of TLS 1.2, as OpenSSL writes them.
-    :param ca_file: the authorities; None is those of the system.
-    :param crl_file: a list of what they have revoked, if there is one.
-    :param key_file: the own certificate and its key, if there is one.
-    :param password: opens the key.
-    :param check_name: whether a certificate must be for the server's name.
+    :param ciphers: ciphers of TLS 1.2 in the syntax of OpenSSL.
+    :param ca_file: certificate authorities; None means the authorities of the system.
+    :param crl_file: certificate revocation list, or None.
+    :param key_file: client certificate and its key, or None.
+    :param password: password of the key, or None.
+    :param check_name: True if the server certificate must match the server name.
     """
 
     ciphers: str
@@ -65,9 +65,9 @@ class Trust:
 
 
 class Session:
-    """What makes the next handshake with a server shorter. Its certificate is not shown again in that one.
+    """TLS session, which shortens the next handshake. The server does not send its certificate again then.
 
-    :param valid_until: when the certificate has to be seen again, on the clock of the day; None is always.
+    :param valid_until: time in seconds since 1970 after which a full handshake is necessary; None means always.
     """
 
     __slots__ = ("raw", "valid_until")
@@ -78,14 +78,14 @@ class Session:
 
     @property
     def has_ticket(self) -> bool:
-        """Whether it can be used."""
+        """True if the session can be used."""
         return self.valid_until is not None
 
 
 class OpenSslContext:
-    """The settings of a client's connections.
+    """TLS context of a client.
 
-    :param trust: what is trusted, and what is shown.
+    :param trust: certificate settings.
     """
 
     verify_mode = ssl.CERT_REQUIRED
@@ -96,7 +96,7 @@ class OpenSslContext:
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
         context.set_cipher_list(trust.ciphers.encode("ascii"))
         context.set_options(ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION)
-        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # sessions are kept by host
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `Tls` caches sessions by host
         context.set_verify(SSL.VERIFY_PEER, _verify)
         context.set_ocsp_client_callback(_keep_staple)
         if trust.key_file is not None:
@@ -111,9 +111,9 @@ class OpenSslContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
     ) -> OpenSslObject:
-        """A client's end of one connection; the parameters are those of ``SSLContext.wrap_bio``.
+        """Return the TLS object of one connection. The parameters are those of ``SSLContext.wrap_bio``.
 
-        :raises ValueError: no server can have this name.
+        :raises ValueError: the server name is invalid.
         """
         peer = Peer(server_hostname.encode("idna").decode("ascii"), self.check_hostname)
         connection = SSL.Connection(self._context, None)
@@ -129,14 +129,14 @@ class OpenSslContext:
 
 
 class Peer:
-    """What a handshake finds out about the server.
+    """Results of a handshake with a server.
 
-    :param name: of the server, as it was asked for.
-    :param check_name: whether its certificate must have that name.
+    :param name: requested server name.
+    :param check_name: True if the server certificate must match the name.
 
-    `shown` is true when it has shown a certificate, which it does unless an earlier session is taken up; `staple` is
-    the OCSP response that came with it, empty if none did; `refusal` is why the certificate was not accepted;
-    `valid_until` is when it has to be seen again.
+    `shown` is true if the server sent its certificate, which it does except in resumed sessions. `staple` is the
+    stapled OCSP response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until` is the
+    time after which a full handshake is necessary.
     """
 
     __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")
@@ -151,12 +151,12 @@ class Peer:
 
 
 class OpenSslObject:
-    """One connection, with the methods of ``ssl.SSLObject`` that a transport uses, and its exceptions.
+    """TLS object with the methods and exceptions of ``ssl.SSLObject`` that a transport uses.
 
-    :param connection: works in memory.
-    :param peer: learns about the server.
-    :param incoming: what has come from the server.
-    :param outgoing: what has to be sent.
+    :param connection: pyOpenSSL connection in memory.
+    :param peer: receives the results of the handshake.
+    :param incoming: bytes from the server.
+    :param outgoing: bytes for the server.
     """
 
     __slots__ = ("_connection", "_incoming", "_may_have_more", "_outgoing", "peer")
@@ -167,11 +167,11 @@ class OpenSslObject:
         self._connection = connection
         self._incoming = incoming
         self._outgoing = outgoing
-        self._may_have_more = False  # whether there may be another record in what OpenSSL was given
+        self._may_have_more = False  # True if OpenSSL may have another unread record
         self.peer = peer
 
     def do_handshake(self) -> None:
-        """As ``SSLObject`` has it, and the next four as well."""
+        """Perform the handshake. This and the next four members have the interface of ``SSLObject``."""
         self._step(self._connection.do_handshake)
 
     def write(self, data: bytes | memoryview) -> int:
@@ -191,7 +191,7 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """The server's certificate, that of its issuer, and so on; empty when an earlier session was taken up."""
+        """Return the certificate chain from the server certificate up; empty after a resumed session."""
         if not self.peer.shown:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -206,7 +206,7 @@ class OpenSslObject:
         except SSL.WantReadError:
             self._may_have_more = False
             raise ssl.SSLWantReadError from None
-        except SSL.ZeroReturnError:  # the server has ended TLS in order
+        except SSL.ZeroReturnError:  # the server closed TLS normally
             return None
         except SSL.Error as error:
             raise _as_ssl_error(error, self.peer.refusal) from None
@@ -222,7 +222,7 @@ class OpenSslObject:
 
 
 def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, depth: int, ok: int) -> bool:
-    """Called by OpenSSL for each certificate of a chain, that of the server last."""
+    """Verify one certificate of a chain, for OpenSSL. The server certificate is the last one."""
     peer: Peer = connection.get_app_data()
     if ok and depth == 0:
         peer.shown = True
@@ -239,7 +239,7 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
 
 
 def _wrong_name(name: str, certificate: crypto.X509) -> str:
-    """Why a certificate is not for the server of this name; empty if it is."""
+    """Return the reason why a certificate does not match a server name; empty if it matches."""
     if is_for(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
     kind = "Hostname" if ip_of(name) is None else "IP address"
@@ -247,19 +247,19 @@ def _wrong_name(name: str, certificate: crypto.X509) -> str:
 
 
 def _as_ssl_error(error: SSL.Error, refusal: str) -> ssl.SSLError:
-    """The error that the standard library would have raised."""
+    """Convert an error to the error of the standard library."""
     if refusal:
         refused = ssl.SSLCertVerificationError(1, refusal)
         refused.verify_message = refusal
         return refused
     queue = error.args[0] if error.args and isinstance(error.args[0], list) else []
     reason = str(queue[0][2]) if queue else str(error) or type(error).__name__
-    found = ssl.SSLError(1, reason)
-    # OpenSSL's texts are its names in lower case, but for what comes before "alert", which changes with its versions.
+    converted = ssl.SSLError(1, reason)
+    # OpenSSL texts are its error names in lower case, but the prefix before "alert" depends on its version.
     name = reason.replace(" ", "_").upper()
-    _, alert, what = name.partition("_ALERT_")
-    found.reason = f"{_PROTOCOLS.get(what, 'SSLV3')}_ALERT_{what}" if alert else name
-    return found
+    _, alert, suffix = name.partition("_ALERT_")
+    converted.reason = f"{_PROTOCOLS.get(suffix, 'SSLV3')}_ALERT_{suffix}" if alert else name
+    return converted
 
 
 def _load_own(context: SSL.Context, path: str, password: str | None) -> None:
@@ -276,14 +276,14 @@ def _own_key(path: str, password: str | None) -> Key:
         data = file.read()
     try:
         key = load_pem_private_key(data, None if password is None else password.encode())
-    except TypeError:  # it needs no password
+    except TypeError:  # the key is not encrypted
         key = load_pem_private_key(data, None)
     return cast(Key, key)
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
-    """Those of a file, or the ones that the standard library would take: pyOpenSSL's OpenSSL is another one, and may
-    look elsewhere.
+    """Load the authorities of a file, or else the authorities that the standard library uses. The OpenSSL of pyOpenSSL
+    may have other default paths.
     """
     usual = ssl.get_default_verify_paths()
     places: Mapping[str, str | None] = (

@@ -18,7 +18,7 @@ from gmongo.wire.address import SocketAddress
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 Endpoint: TypeAlias = tuple[int, SocketAddress]
-"""The family of a socket, and the address that the socket connects to."""
+"""Socket family and address of a connection attempt."""
 
 _CONNECTION_ATTEMPT_DELAY = 0.25  # seconds; the recommendation of RFC 8305
 _SHORTEST_SLEEP = 0.001  # seconds
@@ -26,11 +26,11 @@ _MOST_REMEMBERED = 256
 
 
 class AttemptsTimedOut(TransportError):
-    """No address of a host could be reached, and an attempt at least was at its time limit."""
+    """Error of a race without a connection in which at least one attempt timed out."""
 
 
 class AddressOrder:
-    """The order in which a client tries the addresses of each host: addresses that failed come last."""
+    """Order of the addresses of each host. Addresses that failed come last."""
 
     __slots__ = ("_failed",)
 
@@ -41,12 +41,12 @@ class AddressOrder:
         return f"<AddressOrder {len(self._failed)} failed>"
 
     def sorted(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """Return the order for the next connection: families alternate, as RFC 8305 demands."""
+        """Return the order for the next connection. Families alternate, as RFC 8305 requires."""
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
     def failed(self, address: SocketAddress) -> None:
-        """Try `address` last from now on."""
+        """Move `address` to the end of the order."""
         self.succeeded(address)
         self._failed[address] = None
         if len(self._failed) > _MOST_REMEMBERED:
@@ -71,11 +71,11 @@ def _interleaved(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
 
 
 class Attempt:
-    """One TCP connection of a race.
+    """TCP connection of a race.
 
-    :param address: of the peer.
-    :param transport: with the socket, which belongs to the race until the attempt wins.
-    :param began: on the clock of :mod:`gmongo._clock`.
+    :param address: address of the peer.
+    :param transport: transport with the socket. The race owns it until the attempt wins.
+    :param began: start of the attempt on the clock of :mod:`gmongo._clock`.
     """
 
     __slots__ = ("address", "began", "transport")
@@ -87,13 +87,13 @@ class Attempt:
 
 
 class Race:
-    """The TCP connections to the addresses of one host. One greenlet runs it, without further greenlets.
+    """TCP connections to the addresses of one host, which one greenlet runs.
 
-    :param endpoints: the addresses.
+    :param endpoints: socket families and addresses.
     :param make_transport: opens a socket of a family.
-    :param seconds: the limit of each attempt; None is without limit.
-    :param order: the addresses that failed; the race keeps it up to date.
-    :param ref: whether waiting for the sockets keeps the hub running.
+    :param seconds: time limit of each attempt; None means no limit.
+    :param order: addresses that failed, which the race updates.
+    :param ref: True if waiting for the sockets keeps the event loop alive.
     """
 
     __slots__ = (
@@ -126,19 +126,19 @@ class Race:
         self._hub = get_hub()
         self._attempts: list[Attempt] = []
         self._next_start = -inf
-        self._greenlet: greenlet | None = None  # the greenlet that waits for the sockets
+        self._greenlet: greenlet | None = None  # greenlet that waits for the sockets
         self._interruption: BaseException | None = None
-        self.failures: list[tuple[SocketAddress, TransportError, float]] = []  # with the seconds until then
+        self.failures: list[tuple[SocketAddress, TransportError, float]] = []  # address, error, seconds of the attempt
 
     def __str__(self) -> str:
         now = _clock.monotonic()
         return ", ".join(f"{each.address[0]} for {milliseconds(now - each.began)}" for each in self._attempts)
 
     def run(self) -> Attempt:
-        """Connect.
+        """Connect to the host.
 
-        :returns: the attempt whose connection was complete first; its transport belongs to the caller.
-        :raises TransportError: no address could be reached.
+        :returns: the first attempt that connected. The caller owns its transport.
+        :raises TransportError: no address accepted the connection.
         """
         try:
             while True:
@@ -156,7 +156,7 @@ class Race:
                 attempt.transport.close()
 
     def _connected(self) -> Attempt | None:
-        """Return the first attempt that is complete, and drop those that failed or took too long."""
+        """Return a connected attempt, or None. Drop failed and timed-out attempts."""
         now = _clock.monotonic()
         for attempt in list(self._attempts):
             try:
@@ -169,7 +169,7 @@ class Race:
         return None
 
     def _started(self) -> Attempt | None:
-        """Start the attempts that are due; return the attempt that is complete at once, if there is one."""
+        """Start the attempts that are due. Return an attempt that connects at once, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()
             now = _clock.monotonic()
@@ -188,7 +188,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close an attempt that failed. After the newest attempt the next one follows without delay."""
+        """Close a failed attempt. If it was the newest attempt, the next one starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now
@@ -203,7 +203,7 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            if attempt.began < winner.began:  # or each connection would wait for it anew
+            if attempt.began < winner.began:  # so that later connections do not wait for it
                 self._order.failed(attempt.address)
         self._order.succeeded(winner.address)
 
@@ -221,7 +221,7 @@ class Race:
         )
 
     def _sleep(self) -> None:
-        """Wait until a socket or a time is due."""
+        """Wait until a socket is ready, or a start or a time limit is due."""
         moments = [] if self._seconds is None else [self._attempts[0].began + self._seconds]
         if self._waiting:
             moments.append(self._next_start)
@@ -248,19 +248,19 @@ class Race:
         if self._greenlet is not None:
             self._greenlet.switch(self)
 
-    # As of a transport
+    # Interface of a transport
 
     def interrupt(self, error: BaseException) -> None:
-        """End the race with `error` and close its sockets. Does not switch."""
+        """End the race with `error`, and close its sockets. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         if self._greenlet is not None:
             self._hub.loop.run_callback(self._wake)
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the sockets as inherited by a forked child: the race ends when its greenlet runs."""
+        """Mark the sockets as inherited in a forked child. The race ends when its greenlet runs."""
         self._interruption = error
 
     def close(self) -> None:
-        """End the race. Does not switch."""
+        """End the race. Does not switch greenlets."""
         self.interrupt(TransportError("connection closed"))

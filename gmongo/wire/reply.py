@@ -1,7 +1,7 @@
-"""Decoding replies that hold documents of the user's, which are decoded by the user's codec options.
+"""Decoding of replies with documents of the application, which use its codec options.
 
-A 15 MB batch takes a tenth of a second to decode. Done at once, that holds the loop and every other greenlet with it;
-so a large batch is cut out of its reply by moving lengths, and decoded in small runs while the cursor is iterated.
+Decoding a 15 MB batch takes 0.1 seconds, which would block the event loop. So a large batch is cut out of its reply,
+and decoded in small runs while the application iterates the cursor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gmongo._documents import DocumentDict, Value
 from gmongo.errors import ProtocolError
 from gmongo.wire.message import Buffer
 
-# About 0.3 ms of decoding.
+# Bytes for about 0.3 ms of decoding.
 WHOLE_BELOW = 64 * 1024
 _RUN_SIZE = 32 * 1024
 
@@ -30,14 +30,14 @@ _DOCUMENT, _ARRAY = 3, 4
 _SHORTEST_DOCUMENT = 5
 _EMPTY_ARRAY = b"\x05\x00\x00\x00\x00"
 _FIXED_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 0xFF: 0, 0x7F: 0}
-_LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}  # what the int32 length leaves out
+_LENGTH_PREFIXED = {2: 4, 13: 4, 14: 4, 5: 5, 3: 0, 4: 0, 12: 16, 15: 0}  # bytes that the int32 length does not include
 
 
 class Batch:
-    """The undecoded documents of one batch.
+    """Undecoded documents of one batch.
 
-    :param array: the BSON array of documents.
-    :param codec_options: how each document is to be decoded.
+    :param array: BSON array of documents.
+    :param codec_options: codec options for the documents.
     """
 
     __slots__ = ("_array", "_codec_options", "_position", "_ready")
@@ -46,14 +46,14 @@ class Batch:
         self._array = memoryview(array)
         self._codec_options = codec_options
         self._position = 4
-        self._ready: deque[list[Value]] = deque()  # decoded ahead: what lies before the position and was not taken
+        self._ready: deque[list[Value]] = deque()  # runs that are decoded but not returned
 
     def decode_run(self) -> list[Value]:
-        """Decode the next documents, about 32 KB of them and at least one; the list is empty at the end.
+        """Decode the next documents, about 32 KB and at least one. The list is empty at the end of the batch.
 
-        After an error, the next call begins with the same documents.
+        After an error, the next call starts with the same documents.
 
-        :raises ProtocolError: one of them is no document, or a length is false.
+        :raises ProtocolError: an element is not a document, or a length is wrong.
         """
         while not self._ready:
             if not self._decode():
@@ -66,15 +66,15 @@ class Batch:
         if end == start:
             return False
         run = _decode_documents(self._array, start, end, self._codec_options)
-        if self._position == start:  # a decoder that switches lets another greenlet decode the same documents
+        if self._position == start:  # False if a decoder switched and another greenlet decoded this run
             self._position = end
             self._ready.append(run)
         return True
 
     def decode_ahead(self) -> bool:
-        """Decode the next documents, and keep them for :meth:`decode_run`.
+        """Decode the next documents, and store them for :meth:`decode_run`.
 
-        :returns: whether there were any. :meth:`decode_run` raises the errors of the others.
+        :returns: True if documents were decoded. :meth:`decode_run` raises the error of a failed decoding.
         """
         try:
             return self._decode()
@@ -83,13 +83,13 @@ class Batch:
 
     @property
     def has_more(self) -> bool:
-        """Whether there are documents that :meth:`decode_run` has not returned."""
+        """True if :meth:`decode_run` will return more documents."""
         return bool(self._ready) or self._array[self._position] != 0
 
     def count(self) -> int:
-        """How many documents have not been decoded.
+        """Return the number of undecoded documents.
 
-        :raises ProtocolError: a length is false.
+        :raises ProtocolError: a length is wrong.
         """
         count = 0
         position = self._position
@@ -101,17 +101,17 @@ class Batch:
         return count
 
     def __iter__(self) -> Iterator[Value]:
-        """All documents, whatever has been taken, decoded as they are asked for."""
-        again = Batch(self._array, self._codec_options)
-        while run := again.decode_run():
+        """Iterate over all documents from the start, and decode them in runs."""
+        fresh = Batch(self._array, self._codec_options)
+        while run := fresh.decode_run():
             yield from run
 
     def documents(self) -> list[Value]:
-        """All documents, decoded at once, whatever has been taken."""
+        """Decode and return all documents from the start."""
         return _decode_documents(self._array, 4, len(self._array) - 1, self._codec_options)
 
     def raw(self) -> bytes:
-        """All documents, encoded, one after the other."""
+        """Return the encoded bytes of all documents."""
         work = LongWork()
         documents = []
         for document in _documents(self._array, 4, len(self._array) - 1):
@@ -121,9 +121,9 @@ class Batch:
 
 
 def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
-    """The documents of a part of an array, encoded.
+    """Yield the encoded documents in a part of an array.
 
-    :raises ProtocolError: one of them is no document, or a length is false.
+    :raises ProtocolError: an element is not a document, or a length is wrong.
     """
     while start < end:
         if array[start] != _DOCUMENT:
@@ -134,8 +134,8 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode a part of an array of documents. Neither their keys nor the user's class decide on their order, or on
-    whether one is left out: the class may have an order of its own.
+    """Decode a part of an array of documents, in its order. A custom document class may reorder or drop keys, so it
+    must not decode the array itself.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)
@@ -143,7 +143,7 @@ def _decode_documents(array: memoryview, start: int, end: int, codec_options: Co
 
 
 def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode elements of an array. They are wrapped as an array that is the only field of a document."""
+    """Decode array elements, wrapped in an array that is the only field of a document."""
     size = len(elements) + _SHORTEST_DOCUMENT
     document = b"".join((_INT32.pack(size + 8), b"\x040\x00", _INT32.pack(size), elements, b"\x00\x00"))
     (values,) = bson.decode(document, codec_options).values()
@@ -151,11 +151,11 @@ def _decode_values(elements: memoryview, codec_options: CodecOptions[Value]) -> 
 
 
 def _run_end(array: memoryview, start: int) -> int:
-    """Where about 32 KB of documents end that begin at `start`: at least one document, if there is one.
+    """Return the end of a run of documents, about 32 KB and at least one document, if there is one.
 
-    The keys of an array are numbers, so they are almost always as long as the one before.
+    Array keys are consecutive numbers, so a key usually has the length of the previous key.
 
-    :raises ProtocolError: one of them is no document, or a length is false.
+    :raises ProtocolError: an element is not a document, or a length is wrong.
     """
     end, limit, enough, key = start, len(array), start + _RUN_SIZE, 3
     while end < enough and (kind := array[end]) != 0:
@@ -168,7 +168,7 @@ def _run_end(array: memoryview, start: int) -> int:
         size = _size_at(array, value)[0] if value + 4 < limit else 0
         if _SHORTEST_DOCUMENT <= size < limit - value:
             end = value + size
-        else:  # which says what is wrong
+        else:  # raises the error
             end = _element_end(array, end)
     return end
 
@@ -180,33 +180,33 @@ def _no_document(kind: int) -> ProtocolError:
 def decode_cursor(
     body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply that holds a batch of documents.
+    """Decode a reply with a batch of documents.
 
-    :param of_errors: the user's, where the batch is decoded otherwise.
+    :param of_errors: codec options of the application for errors, if the batch has other options.
 
-    A small reply is decoded whole. In a large one, or where the user's types must not reach the server's own fields,
-    ``cursor.firstBatch`` or ``cursor.nextBatch`` becomes a :class:`Batch`.
+    A small reply is decoded as a whole. In a large reply, or with custom types, ``cursor.firstBatch`` or
+    ``cursor.nextBatch`` becomes a :class:`Batch`, so that custom types do not apply to server fields.
     """
     if len(body) < WHOLE_BELOW and (codec_options is DEFAULT_CODEC_OPTIONS or decodes_plainly(codec_options)):
         return bson.decode(body, codec_options)
     return cut_batch(body, codec_options, of_errors)
 
 
-# A server's texts may quote bytes of the user's that are no UTF-8.
+# Server texts may quote application data that is not valid UTF-8.
 PLAIN_REPLY = DEFAULT_CODEC_OPTIONS.with_options(unicode_decode_error_handler="replace")
 
 
 def reply_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """How a reply is decoded that is the server's, but may hold single values of the user's."""
+    """Return codec options for a server reply that may contain values of the application."""
     return codec_options.with_options(
         document_class=dict, type_registry=DEFAULT_CODEC_OPTIONS.type_registry, unicode_decode_error_handler="replace"
     )
 
 
 def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -> DocumentDict:
-    """Decode a reply of which `field`, a document or an array, is the user's.
+    """Decode a reply in which `field`, a document or an array, belongs to the application.
 
-    :raises ProtocolError: a length inside the reply is false.
+    :raises ProtocolError: a length inside the reply is wrong.
     """
     if decodes_plainly(codec_options):
         return bson.decode(body, codec_options)
@@ -224,12 +224,12 @@ def decode_field(body: Buffer, codec_options: CodecOptions[Value], field: str) -
 
 
 def decodes_plainly(codec_options: CodecOptions[Value]) -> bool:
-    """Whether the server's own fields come out the same with these options as without."""
+    """Return True if these codec options do not change the decoding of server fields."""
     return codec_options.document_class is dict and codec_options.type_registry == DEFAULT_CODEC_OPTIONS.type_registry
 
 
 def _error_options(codec_options: CodecOptions[Value]) -> CodecOptions[Value]:
-    """How an error is decoded: its `details` are of the user's class, if that is a dict."""
+    """Return codec options for errors. Their `details` have the document class if it derives from dict."""
     if issubclass(codec_options.document_class, dict):
         return DEFAULT_CODEC_OPTIONS.with_options(document_class=codec_options.document_class)
     return DEFAULT_CODEC_OPTIONS
@@ -241,7 +241,7 @@ _LENIENT: CodecOptions[Value] = CodecOptions(
 
 
 def is_sound(body: Buffer) -> bool:
-    """Return whether some codec options can decode a document."""
+    """Return True if any codec options can decode a document."""
     try:
         bson.decode(body, _LENIENT)
     except InvalidBSON:
@@ -252,36 +252,36 @@ def is_sound(body: Buffer) -> bool:
 def cut_batch(
     body: Buffer, codec_options: CodecOptions[Value], of_errors: CodecOptions[Value] | None = None
 ) -> DocumentDict:
-    """Decode a reply with its batch, if it has one, as a :class:`Batch`.
+    """Decode a reply, and convert its batch, if it has one, to a :class:`Batch`.
 
-    :param of_errors: the user's, where the batch is decoded otherwise.
-    :raises ProtocolError: a length inside the reply is false.
+    :param of_errors: codec options of the application for errors, if the batch has other options.
+    :raises ProtocolError: a length inside the reply is wrong.
     """
     view = memoryview(body)
     if len(view) < _SHORTEST_DOCUMENT or _INT32.unpack_from(view)[0] != len(view):
         raise ProtocolError(f"a reply of {len(view)} bytes does not have the length that it states")
     cursor = _find(view, 0, b"cursor", _DOCUMENT)
     if cursor is None or not (
-        found := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
+        batch := _find(view, cursor, b"firstBatch", _ARRAY) or _find(view, cursor, b"nextBatch", _ARRAY)
     ):
         return bson.decode(view, _error_options(of_errors or codec_options))
-    size = _INT32.unpack_from(view, found)[0]
+    size = _INT32.unpack_from(view, batch)[0]
     cut = size - len(_EMPTY_ARRAY)
-    rest = bytearray(view[:found]) + _EMPTY_ARRAY + view[found + size :]
+    rest = bytearray(view[:batch]) + _EMPTY_ARRAY + view[batch + size :]
     for position in (0, cursor):
         _INT32.pack_into(rest, position, _INT32.unpack_from(rest, position)[0] - cut)
     reply = bson.decode(rest)
-    array = view[found : found + size]
+    array = view[batch : batch + size]
     if not isinstance(reply["cursor"], dict):
         raise ProtocolError("a reply has two fields with the name 'cursor'")
     field = "nextBatch" if "nextBatch" in reply["cursor"] else "firstBatch"
-    # A small message lies in a buffer that the next one overwrites.
+    # A small message is in a shared buffer, which the next message overwrites.
     reply["cursor"][field] = Batch(bytes(array) if len(view) < WHOLE_BELOW else array, codec_options)
     return reply
 
 
 def _find(view: memoryview, document: int, name: bytes, kind: int) -> int | None:
-    """Where the value of the element `name` begins in the document at `document`, or None."""
+    """Return the offset of the value of the element `name` in the document at `document`, or None."""
     position = document + 4
     while view[position] != 0:
         end = _element_end(view, position)
@@ -300,9 +300,9 @@ def _value_start(view: memoryview, element: int) -> int:
 
 
 def _element_end(view: memoryview, element: int) -> int:
-    """Where the element at `element` ends.
+    """Return the end of the element at `element`.
 
-    :raises ProtocolError: not within the document.
+    :raises ProtocolError: the element does not end within the document.
     """
     try:
         end = _claimed_end(view, element)
@@ -323,6 +323,6 @@ def _claimed_end(view: memoryview, element: int) -> int:
         if length < (_SHORTEST_DOCUMENT if kind in (_DOCUMENT, _ARRAY) else 0):
             raise ProtocolError(f"a reply has an element with the length {length}")
         return int(value + length + _LENGTH_PREFIXED[kind])
-    if kind == 11:  # a regular expression is two strings that end with a zero byte
+    if kind == 11:  # a regular expression consists of two strings with zero bytes at their ends
         return _value_start(view, _value_start(view, value - 1) - 1)
     raise ProtocolError(f"a reply has an element of the unknown BSON type {kind:#x}")

@@ -1,7 +1,6 @@
-"""What the fields of a reply must look like: the one place that says it. A server may be anything.
+"""Schema of reply fields, because a peer may send malformed replies.
 
-What the driver takes out of a reply is checked when it is taken, so that one lie does no harm beyond its connection,
-which is closed. What nothing reads is left as it is.
+The driver checks the fields that it reads. A malformed reply closes only its connection. Other fields are not checked.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Servers announce 48 MB. Ten times that leaves room for later ones, and bounds the memory of one reply.
+# Ten times the 48 MB of current servers: allows for later servers, and limits the memory of one reply.
 _LARGEST_SIZE = 480_000_000
 # A replica set has at most 50 members.
 _MOST_HOSTS = 256
-# What every command carries along from now on must stay small; a true cluster time has about 100 bytes.
+# Limit in bytes, because every command sends the cluster time. A usual cluster time has about 100 bytes.
 _LARGEST_CLUSTER_TIME = 1024
 _LONGEST_HASH = 64
 _SHOWN = 100
 
-# Returns the rule that a value breaks, to follow "must be", or None.
+# Returns the violated rule as text for "must be ...", or None.
 Check = Callable[[Value], str | None]
 
 
 def kind(rule: str, *types: type) -> Check:
-    """A check of the type alone."""
+    """Return a check of the type."""
     return lambda value: None if isinstance(value, types) else rule
 
 
 def integer(lowest: int, highest: int = INT32_MAX) -> Check:
-    """A whole number in a range; some servers send it as a double."""
+    """Return a check of an integer in a range. Some servers send integers as doubles."""
     rule = f"an integer from {lowest} to {highest}"
 
     def check(value: Value) -> str | None:
@@ -51,25 +50,25 @@ def integer(lowest: int, highest: int = INT32_MAX) -> Check:
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is a whole number, be it sent as an integer or as a double."""
+    """Return True for an integer or a double with an integer value."""
     return (isinstance(value, int) and not isinstance(value, bool)) or (
         isinstance(value, float) and isfinite(value) and value.is_integer()
     )
 
 
 def list_of(what: str, is_one: Callable[[Value], bool]) -> Check:
-    """A list whose elements all satisfy `is_one`."""
+    """Return a check of a list whose elements all satisfy `is_one`."""
     rule = f"a list of {what}"
     return lambda value: None if isinstance(value, list) and all(map(is_one, value)) else rule
 
 
 def is_document(value: object) -> bool:
-    """Whether it is a document."""
+    """Return True for a document."""
     return isinstance(value, Mapping)
 
 
 def is_text(value: object) -> bool:
-    """Whether it is a string; code is another type, though ``bson`` derives it from this one."""
+    """Return True for a string, but not for the subclass ``bson.Code``."""
     return value.__class__ is str
 
 
@@ -101,7 +100,7 @@ def _cluster_time(value: Value) -> str | None:
     if not is_document(value) or not isinstance(value.get("clusterTime"), Timestamp):
         return "a document with a clusterTime"
     signature = value.get("signature")
-    if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:  # as all servers send it
+    if len(value) == 2 and isinstance(signature, dict) and len(signature) == 2:  # fast path for the usual form
         mac, key = signature.get("hash"), signature.get("keyId")
         if isinstance(mac, bytes) and len(mac) <= _LONGEST_HASH and isinstance(key, int):
             return None
@@ -137,27 +136,27 @@ ERROR: Mapping[str, Check] = {
     "topologyVersion": _topology_version,
     "writeConcernError": DOCUMENT,
 }
-"""Of a reply that is, or has, an error."""
+"""Checks of an error reply, or a reply with an error."""
 
 WRITE_CONCERN_ERROR: Mapping[str, Check] = {
     "code": ERROR["code"],
     "errmsg": TEXT,
     "errInfo": DOCUMENT,
 }
-"""Of a ``writeConcernError``."""
+"""Checks of a ``writeConcernError``."""
 
 WRITE_ERROR: Mapping[str, Check] = {"index": integer(0), "code": ERROR["code"], "errmsg": TEXT}
-"""Of an element of ``writeErrors``."""
+"""Checks of an element of ``writeErrors``."""
 
 TIMES: Mapping[str, Check] = {
     "$clusterTime": CLUSTER_TIME,
     "operationTime": kind("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
-"""Of any reply: what goes with later commands."""
+"""Checks of the fields in any reply that later commands send."""
 
 OWN_FIELDS = ERROR.keys() | TIMES.keys()
-"""What the driver reads in the reply to any command."""
+"""Fields that the driver reads in replies to all commands."""
 
 HELLO: Mapping[str, Check] = {
     **dict.fromkeys(("hosts", "passives", "arbiters"), _addresses),
@@ -172,7 +171,7 @@ HELLO: Mapping[str, Check] = {
     "speculativeAuthenticate": DOCUMENT,
     "saslSupportedMechs": list_of("strings", is_text),
 }
-"""Of a hello."""
+"""Checks of a hello reply."""
 
 HELLO_NUMBERS: Mapping[str, Check] = {
     "connectionId": integer(-INT64_MAX, INT64_MAX),
@@ -184,14 +183,14 @@ HELLO_NUMBERS: Mapping[str, Check] = {
     "minWireVersion": integer(0),
     "setVersion": integer(-INT64_MAX, INT64_MAX),
 }
-"""Of a hello, too; the driver computes with these."""
+"""Checks of the numbers in a hello reply."""
 
 CURSOR: Mapping[str, Check] = {
     "id": integer(-INT64_MAX - 1, INT64_MAX),
     "ns": lambda value: None if is_text(value) and "." in value else "a database and a collection with a dot between",
     "postBatchResumeToken": DOCUMENT,
 }
-"""Of the ``cursor`` of a reply, beside its batch."""
+"""Checks of the field ``cursor`` of a reply, without its batch."""
 
 WRITE: Mapping[str, Check] = {
     "n": integer(0),
@@ -200,11 +199,11 @@ WRITE: Mapping[str, Check] = {
     "upserted": list_of("documents with an index and an _id", lambda each: _has_index(each) and "_id" in each),
     "writeConcernError": DOCUMENT,
 }
-"""Of the reply to an insert, update or delete."""
+"""Checks of the reply to an insert, update or delete."""
 
 
 def broken(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """The first field that breaks its rule, and the rule. Fields that are not there, or null, break none."""
+    """Return the first field that violates its rule, and the rule; or None. Missing and null fields are valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:
@@ -215,23 +214,23 @@ def broken(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] |
 
 
 def check(document: Document, checks: Mapping[str, Check], where: str = "a reply") -> None:
-    """Refuse a reply, or a part of one, that is not what it has to be.
+    """Check a reply or a part of a reply.
 
-    :param checks: by field.
-    :param where: the field is, for the message.
-    :raises ProtocolError: a field breaks its rule.
+    :param checks: checks by field name.
+    :param where: name of the document, for errors.
+    :raises ProtocolError: a field violates its rule.
     """
-    found = broken(document, checks)
-    if found is not None:
-        field, rule = found
+    violation = broken(document, checks)
+    if violation is not None:
+        field, rule = violation
         raise unexpected(f"{field} of {where}", rule, document[field])
 
 
 def unexpected(what: str, rule: str, value: object) -> ProtocolError:
-    """The error for a value that breaks its rule; it shows the beginning of the value."""
+    """Return the error for a value that violates its rule, with the beginning of the value."""
     return ProtocolError(f"{what} must be {rule}, not {_short(value)}")
 
 
 def _short(value: object) -> str:
-    text = short(value)  # however large and deep the value is
+    text = short(value)  # also for large and deep values
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

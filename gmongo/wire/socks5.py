@@ -1,4 +1,4 @@
-"""SOCKS5 (RFC 1928, RFC 1929): asking a proxy to connect to a server."""
+"""SOCKS5 (RFC 1928, RFC 1929): connections to servers through a proxy."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _REFUSALS = {
 
 
 class ProxyError(TransportError):
-    """A proxy was reached, but did not connect on to the server."""
+    """Error of a proxy that did not connect to the server."""
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """A SOCKS5 proxy.
+    """SOCKS5 proxy.
 
-    :param address: of the proxy.
-    :param username: offered to it, with `password`, if it asks for one.
+    :param address: address of the proxy.
+    :param username: username, sent with `password` if the proxy requires authentication.
     """
 
     address: Address
@@ -46,10 +46,10 @@ class Proxy:
 
 
 def connect_through(proxy: Proxy, transport: Transport, destination: Address) -> None:
-    """Have a proxy connect to `destination`, whose host name is sent as it is.
+    """Connect to `destination` through a proxy. The proxy resolves the host name.
 
-    :param transport: is connected to the proxy.
-    :raises ProxyError: the proxy refused, or is none.
+    :param transport: transport that is connected to the proxy.
+    :raises ProxyError: the proxy refused the request, or the peer is not a SOCKS5 proxy.
     """
     try:
         _authenticate(transport, proxy)
@@ -67,24 +67,24 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method == _NO_AUTHENTICATION:
         return
     if method not in methods:
-        wanted = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
-        raise TransportError(f"it does not let us in: it asks for {wanted}, offered were {methods}")
+        required = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
+        raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
     transport.send_raw(b"\x01" + _counted(proxy.username, "username") + _counted(proxy.password, "password"))
     _version, status = transport.read_raw(2)
     if status != 0:
         raise TransportError("it refused proxyUsername and proxyPassword")
 
 
-def _counted(text: str | None, what: str) -> bytes:
+def _counted(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
     if len(encoded) > _LONGEST:
-        raise TransportError(f"the {what} is {len(encoded)} bytes long, but SOCKS5 takes {_LONGEST}")
+        raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 takes {_LONGEST}")
     return bytes([len(encoded)]) + encoded
 
 
 def _request(transport: Transport, destination: Address) -> None:
     host, port = destination
-    assert port is not None  # a Unix domain socket is not connected to through a proxy
+    assert port is not None  # proxies do not support Unix domain sockets
     where = _destination(host) + port.to_bytes(2, "big")
     transport.send_raw(bytes([_VERSION, _CONNECT, 0]) + where)
     version, status, _reserved, kind = transport.read_raw(4)
@@ -97,7 +97,7 @@ def _request(transport: Transport, destination: Address) -> None:
         rest = 4 if kind == _IPV4 else 16
     else:
         raise TransportError(f"its reply has an address of the unknown kind {kind}")
-    transport.read_raw(rest + 2)  # from where the proxy connects, which is of no use
+    transport.read_raw(rest + 2)  # skip the source address of the proxy
 
 
 def _destination(host: str) -> bytes:

@@ -1,7 +1,6 @@
-"""TLS over a transport: OpenSSL works in memory, and its bytes go through the same socket and watchers as plain ones.
+"""TLS over a transport. OpenSSL works in memory, and the transport sends and receives its bytes.
 
-So whatever can happen to a plain transport (being interrupted, closed, inherited by a forked child) happens to this
-one in the same way. A connection is closed without a word to the server, as a plain one is.
+So interruption, closing and forks work as in a plain transport. A close sends no TLS alert to the server.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from gmongo._background import LongWork
 from gmongo.wire.message import joined
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
-# Of the package that the extra brings. It is made here since this module is always loaded: what stands in for PyMongo
-# renames the loggers of such modules.
+# Logger of the OCSP package. It is created in this module, which is always loaded, because the PyMongo stand-in renames
+# the loggers of loaded modules.
 ocsp_log = logging.getLogger("gmongo.ocsp")
 
-# What is encrypted at a time, so that a long message does not hold the loop.
+# Bytes that are encrypted in one step, so that a long message does not block the event loop.
 _CHUNK_SIZE = 64 * 1024
 _BUFFER_SIZE = 32 * 1024
 
 
 @dataclass(eq=False)
 class Tls:
-    """How connections of a client are encrypted.
+    """TLS settings of a client.
 
-    :param context: of the client, with its certificates.
-    :param renew: returns another context if the certificate files have changed since; None is that there are no files.
+    :param context: TLS context with the certificates.
+    :param renew: returns a new context if the certificate files have changed; None if there are no files.
     """
 
     context: ssl.SSLContext
@@ -39,7 +38,7 @@ class Tls:
     _sessions: dict[str, ssl.SSLSession] = field(default_factory=dict, repr=False)
 
     def fresh_context(self) -> ssl.SSLContext:
-        """The context of a new connection, with the present content of the certificate files."""
+        """Return the context for a new connection, with the current content of the certificate files."""
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
@@ -47,31 +46,31 @@ class Tls:
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:
-        """A transport that is encrypted from :meth:`TlsTransport.shake_hands` on.
+        """Return a transport, which is encrypted after :meth:`TlsTransport.shake_hands`.
 
-        :param host: the server's name, which its certificate must have.
+        :param host: server name, which the certificate must match.
         """
         return TlsTransport(sock, ref, self, host)
 
     def session(self, host: str) -> ssl.SSLSession | None:
-        """What an earlier connection to the host has left, so that the next one begins more quickly."""
+        """Return the TLS session of an earlier connection to the host, or None."""
         return self._sessions.get(host)
 
     def remember(self, host: str, session: ssl.SSLSession | None, context: ssl.SSLContext) -> None:
-        """Keep a session for the next connection, if its context is still that of new connections."""
+        """Store a TLS session for the next connection, if the context has not changed since."""
         if session is not None and session.has_ticket and context is self.context:
             self._sessions[host] = session
 
     def forget(self, host: str) -> None:
-        """Begin the next connection without a session."""
+        """Remove the TLS session of a host."""
         self._sessions.pop(host, None)
 
 
 class TlsTransport(Transport):
-    """One connected stream socket with TLS.
+    """Connected stream socket with TLS.
 
-    :param tls: the client's settings.
-    :param host: the server's name.
+    :param tls: TLS settings of the client.
+    :param host: server name.
     """
 
     __slots__ = ("_chunk", "_context", "_engine", "_host", "_incoming", "_outgoing", "_tls")
@@ -88,9 +87,9 @@ class TlsTransport(Transport):
         self._engine: ssl.SSLObject
 
     def shake_hands(self) -> None:
-        """Begin TLS on a socket that is connected.
+        """Perform the TLS handshake on a connected socket.
 
-        :raises TransportError: the message says why it failed.
+        :raises TransportError: the handshake failed.
         """
         try:
             self._engine = self._make_engine()
@@ -105,12 +104,12 @@ class TlsTransport(Transport):
         session = self._tls.session(self._host)
         try:
             return self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._host, session=session)
-        except ValueError as error:  # such as a label that is too long
+        except ValueError as error:  # for example a label that is too long
             raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
 
     def limit_messages(self, max_message_size: int) -> None:
         super().limit_messages(max_message_size)
-        # The first reply has come, and before it whatever the server has to say of the session.
+        # After the first reply, the session tickets of the server have also arrived.
         self._tls.remember(self._host, self._engine.session, self._context)
 
     def send(self, buffers: Sequence[bytes]) -> None:
@@ -133,23 +132,23 @@ class TlsTransport(Transport):
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
         self.send(buffers)
-        if self._view is not None or self._incoming.pending or self._engine.pending():  # there are bytes already
+        if self._view is not None or self._incoming.pending or self._engine.pending():  # unread bytes
             return None
-        # As in receive, for a reply that is one record.
+        # Like `receive`, for a reply in one record.
         self._feed()
         data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
         return self._whole(data, request_id)
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):
-            self._feed()  # as nothing is there yet, do not ask the engine in vain
+            self._feed()  # the engine has no data yet
         count: int = self._perform(self._engine.read, len(into), into)
         if count == 0:
             raise TransportError("connection closed by the server")
         return count
 
     def _perform(self, step: Callable[..., Any], *arguments: object) -> Any:
-        """Take a step of the engine, and move bytes between it and the socket until it is done."""
+        """Run a step of the engine until it is done, and move bytes between the engine and the socket."""
         if self._interruption is not None:
             raise without_frames(self._interruption)
         while True:
@@ -159,7 +158,7 @@ class TlsTransport(Transport):
                 self._flush()
                 self._feed()
             except ssl.SSLError as error:
-                self._say_why()
+                self._send_alert()
                 raise TransportError(reason(error)) from error
             else:
                 self._flush()
@@ -177,8 +176,8 @@ class TlsTransport(Transport):
         count = super()._receive_into(self._chunk)
         self._incoming.write(self._chunk[:count])
 
-    def _say_why(self) -> None:
-        """Send the alert that says why the connection ends, if it can go at once."""
+    def _send_alert(self) -> None:
+        """Send the TLS alert with the reason of the failure, if the socket can send it at once."""
         try:
             if self._outgoing.pending:
                 self._try_to_send(self._outgoing.read())
@@ -204,7 +203,7 @@ _REASONS = {
 
 
 def reason(error: ssl.SSLError) -> str:
-    """What went wrong, for people."""
+    """Return the reason of a TLS error, for error messages."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the server's certificate was not accepted: {error.verify_message.rstrip('.')}"
     known = _REASONS.get(error.reason or "")

@@ -1,7 +1,7 @@
-"""A stream socket under gevent, without gevent's socket object around it.
+"""Stream socket under gevent, without a gevent socket object.
 
-The raw non-blocking socket and two reused loop watchers cost a third of what ``gevent.socket`` costs per round trip.
-One greenlet at a time uses a transport; any greenlet may :meth:`~Transport.interrupt` or :meth:`~Transport.close` it.
+A raw non-blocking socket with two reused watchers needs a third of the time of ``gevent.socket`` per round trip. One
+greenlet at a time uses a transport. Any greenlet may :meth:`~Transport.interrupt` or :meth:`~Transport.close` it.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 _READ = 1
 _WRITE = 2
-# Most replies fit into a buffer of this size; a larger one gets memory of its own.
 _SHORTEST = BEFORE_BODY + 5  # bytes of a reply with an empty document
+# Most replies fit into a buffer of this size in bytes; larger replies get separate memory.
 _BUFFER_SIZE = 64 * 1024
-# Buffers that are free. A transport has one only from the first byte of a reply until the reply has been decoded, so
-# that idle connections hold none, and busy ones share the few that lie in the processor's cache.
+# Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded. So idle connections
+# need no buffer, and busy connections share few buffers, which stay in the processor cache.
 _free_buffers: list[memoryview] = []
 _KEPT_FREE = 4
 _CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
-    """The socket failed, was closed, or could not be opened. Whatever else comes out of a transport was thrown into the
-    greenlet from outside, even if it is an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
+    """Error of a socket that failed, was closed, or could not be opened. Any other exception of a transport was thrown
+    into the greenlet, even an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
     """
 
 
 class Transport:
-    """One connected stream socket.
+    """Connected stream socket.
 
-    :param sock: a non-blocking ``_socket.socket``, now owned by the transport.
-    :param ref: whether waiting on it keeps the hub running; False for background greenlets.
+    :param sock: non-blocking ``_socket.socket``, which the transport then owns.
+    :param ref: True if waiting on the socket keeps the event loop alive; False for background greenlets.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Transport:
         "out_of_step",
     )
 
-    # Whether to wait for the socket before receiving from it; not if bytes may lie elsewhere.
+    # True to wait for the socket before receiving; False in a subclass that buffers bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -76,15 +76,15 @@ class Transport:
         self._hub = get_hub()
         self._readable = self._hub.loop.io(sock.fileno(), _READ, ref=ref)
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
-        self._waiting: greenlet | None = None  # the greenlet that waits for the socket
+        self._waiting: greenlet | None = None  # greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # no reply may be longer; the hello may say otherwise
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes; the hello may change it
         self._view: memoryview | None = None  # the buffer
-        self._start = 0  # where unread bytes begin in it
-        self._end = 0  # and where they end
-        self._large: memoryview | None = None  # a message that is too long for the buffer
-        self._have: int  # and how much of it is there
-        # Whether a request went out in part only, or a reply was lost halfway: what follows cannot be told apart.
+        self._start = 0  # start of the unread bytes in the buffer
+        self._end = 0  # end of the unread bytes in the buffer
+        self._large: memoryview | None = None  # message that is too long for the buffer
+        self._have: int  # received bytes of this message
+        # True after a partly sent request or a partly received reply, when message boundaries are unknown.
         self.out_of_step = False
 
     def __repr__(self) -> str:
@@ -92,31 +92,31 @@ class Transport:
 
     @property
     def closed(self) -> bool:
-        """Whether the socket is gone."""
+        """True if the socket is closed."""
         return self._socket.fileno() == -1
 
     def limit_messages(self, max_message_size: int) -> None:
-        """Take no reply longer than `max_message_size` bytes from now on."""
+        """Refuse later replies of more than `max_message_size` bytes."""
         self.max_message_size = max_message_size
 
     def hold_hub(self, hold: bool) -> None:
-        """Whether waiting on the socket keeps the hub running from now on."""
+        """Set if waiting on the socket keeps the event loop alive."""
         if not self.closed:
             self._readable.ref = self._writable.ref = hold
 
     def connect(self, sockaddr: SocketAddress) -> None:
         """Connect the socket.
 
-        :raises TransportError: the peer cannot be reached.
+        :raises TransportError: the connection failed.
         """
         if not self.start_connecting(sockaddr):
             self._wait(self._writable)
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket; True if the connection is complete. Does not switch.
+        """Begin to connect the socket; return True if it is already connected. Does not switch greenlets.
 
-        :raises TransportError: the peer cannot be reached.
+        :raises TransportError: the connection failed.
         """
         if self._interruption is not None:
             raise self._interruption
@@ -127,9 +127,9 @@ class Transport:
         return True
 
     def is_connected(self) -> bool:
-        """True if the connection that :meth:`start_connecting` began is complete. Does not switch.
+        """Return True if the connection of :meth:`start_connecting` is complete. Does not switch greenlets.
 
-        :raises TransportError: the peer cannot be reached.
+        :raises TransportError: the connection failed.
         """
         self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
         try:
@@ -139,7 +139,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed; None ends the watch."""
+        """Call `callback` when the connection is complete or has failed; None stops the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -149,14 +149,13 @@ class Transport:
         if error:
             raise TransportError(error, os.strerror(error))
 
-    # Both at once
+    # Round trip
 
     def round_trip(self, buffers: Sequence[bytes], request_id: int) -> bytes | None:
-        """Send a request and receive its reply, as :meth:`send` and :meth:`receive` do, but in one function: almost all
-        commands go this way.
+        """Send a request and receive its reply. This hot path combines :meth:`send` and :meth:`receive`.
 
-        :returns: the body of a reply that has come in one piece and has nothing else; None for any other, on which
-            :meth:`receive` goes on.
+        :returns: the body of a reply that arrives in one piece and has only a body. None for any other reply, which
+            :meth:`receive` then returns.
         :raises TransportError: the connection is lost.
         """
         if len(buffers) != 1:
@@ -173,9 +172,9 @@ class Transport:
             raise TransportError(*error.args) from error
         if sent != len(request):
             self._send_rest(memoryview(request)[sent:])
-        if self._view is not None:  # there are bytes already
+        if self._view is not None:  # unread bytes
             return None
-        # As in _wait and _receive_into.
+        # Inline copy of _wait and _receive_into.
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
         self._waiting = getcurrent()
@@ -199,11 +198,11 @@ class Transport:
         return self._whole(data, request_id)
 
     def _whole(self, data: bytes, request_id: int) -> bytes | None:
-        """The body, if `data` is a reply to `request_id` and nothing else; if not, it is kept for :meth:`receive`."""
+        """Return the body if `data` is one reply with only a body. Or else store `data` for :meth:`receive`."""
         count = len(data)
         if (
             _SHORTEST <= count <= self.max_message_size
-            # Length, what it replies to, opcode, flags, kind of the section, length of the body.
+            # Length, responseTo, opcode, flags, section kind, body length.
             and read_beginning(data) == (count, request_id, OP_MSG, 0, 0, count - BEFORE_BODY)
         ):
             return data[BEFORE_BODY:]
@@ -258,15 +257,14 @@ class Transport:
     # Receiving
 
     def receive(self, request_id: int, or_to: int | None = None) -> tuple[int, int, int, memoryview]:
-        """The next message: its request ID, that of what it replies to, opcode, and what follows its header, which is
-        valid until :meth:`release`.
+        """Receive the next message: its request ID, responseTo, opcode, and payload after the header.
 
-        A message above 64 KiB has memory of its own, which stays valid. If this is interrupted, it may be called again
-        and goes on where it stood.
+        The payload is valid until :meth:`release`. A message above 64 KiB has separate memory, which stays valid.
+        After an interruption, another call continues with the same message.
 
-        :param or_to: what else the message may reply to.
+        :param or_to: another allowed value of responseTo.
         :raises TransportError: the connection is lost.
-        :raises ProtocolError: a length is false, or the message replies to something else.
+        :raises ProtocolError: a length or responseTo is wrong.
         """
         if self._large is not None:
             return self._receive_large(self._large, request_id, or_to)
@@ -285,7 +283,7 @@ class Transport:
         return reply_id, response_to, opcode, view[start + HEADER_SIZE : start + length]
 
     def release(self) -> bool:
-        """Done with the last message. What has come of the next one stays; False if there is any."""
+        """Release the last message. Return False if bytes of another message have arrived, and keep these bytes."""
         view = self._view
         if view is not None:
             if self._start != self._end:
@@ -297,9 +295,9 @@ class Transport:
         return True
 
     def _fill(self) -> None:
-        """Read once more into the buffer, which never has to hold more than one message."""
+        """Read once into the buffer, which never needs space for more than one message."""
         if self._waits_first:
-            self._wait(self._readable)  # the reply is hardly ever there at once
+            self._wait(self._readable)  # a reply is almost never there at once
         view = self._view
         if view is None:
             view = self._view = _free_buffer()
@@ -314,7 +312,7 @@ class Transport:
         self._end = end + self._receive_into(view[end:] if end else view)
 
     def _begin_large(self, length: int) -> memoryview:
-        """Memory for a message that does not fit the shared buffer, with what has come of it."""
+        """Return memory for a message that is too long for the buffer, with its bytes so far."""
         assert self._view is not None
         message = memoryview(_memory(length))
         have = min(self._end - self._start, length)
@@ -326,7 +324,7 @@ class Transport:
     def _receive_large(
         self, message: memoryview, request_id: int, or_to: int | None
     ) -> tuple[int, int, int, memoryview]:
-        """Read the rest of a message that has its own memory, in pieces, between which others have their turns."""
+        """Read the rest of a message with separate memory, in pieces, so that other greenlets can run in between."""
         header = decode_header(message, 0, self.max_message_size, request_id, or_to)
         length, reply_id, response_to, opcode = header
         while self._have < length:
@@ -337,7 +335,7 @@ class Transport:
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 
     def _receive_into(self, into: memoryview) -> int:
-        """Receive what there is, or wait for something."""
+        """Receive available bytes, or wait for bytes."""
         while True:
             try:
                 count = self._socket.recv_into(into)
@@ -351,7 +349,7 @@ class Transport:
             return count
 
     def has_arrived(self) -> bool:
-        """Return whether a part of a message, or the end of the stream, has arrived. Does not switch."""
+        """Return True if a part of a message, or the end of the stream, has arrived. Does not switch greenlets."""
         if self._view is not None or self._large is not None:
             return True
         try:
@@ -362,14 +360,14 @@ class Transport:
             pass
         return True
 
-    # The stream itself, for what comes before the first message
+    # Raw stream, for protocols before the first message
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes as they are. Raises as :meth:`send` does."""
+        """Send raw bytes. Raises the same exceptions as :meth:`send`."""
         Transport._send_rest(self, memoryview(data))
 
     def read_raw(self, size: int) -> bytes:
-        """Read exactly `size` bytes as they come. Raises as :meth:`receive` does."""
+        """Read exactly `size` raw bytes. Raises the same exceptions as :meth:`receive`."""
         data = bytearray(size)
         have = 0
         with memoryview(data) as view:
@@ -378,20 +376,20 @@ class Transport:
         return bytes(data)
 
     def receive_some(self, limit: int) -> bytes:
-        """What has come of the stream, or what comes next, at most `limit` bytes. Raises as :meth:`receive` does."""
+        """Read the next bytes of the stream, at most `limit`. Raises the same exceptions as :meth:`receive`."""
         data = bytearray(limit)
         with memoryview(data) as view:
             count = self._receive_into(view)
         return bytes(data[:count])
 
-    # Waiting, and being interrupted
+    # Waiting and interruption
 
     def _wait(self, watcher: IWatcher) -> None:
         if self._interruption is not None:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # Not in a local as well: what is thrown here refers to this frame, and a greenlet keeps what ended it.
+        # Not in a local, which would form a cycle: a greenlet keeps the exception that ended it, with this frame.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:
@@ -405,18 +403,18 @@ class Transport:
             raise without_frames(self._interruption)
 
     def interrupt(self, error: BaseException) -> None:
-        """End whatever waits on the socket now or later with `error`, and close the socket. Does not switch."""
+        """Interrupt current and later waits with `error`, and close the socket. Does not switch greenlets."""
         if self._interruption is None:
             self._interruption = error
         self._wake()
         self._close_socket()
 
     def mark_forked(self, error: BaseException) -> None:
-        """Mark the transport as inherited by a forked child: it never touches the parent's stream again."""
+        """Mark the transport as inherited in a forked child, which must not use the stream of the parent."""
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket; what waits on it raises :class:`TransportError`. Does not switch, and may be repeated."""
+        """Close the socket; a waiting greenlet gets :class:`TransportError`. Does not switch greenlets."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -427,7 +425,7 @@ class Transport:
 
         throw_into = greenlet.throw
 
-        def throw() -> None:  # runs in the hub, so nothing can come between the check and the throw
+        def throw() -> None:  # runs in the hub, so no greenlet runs between check and throw
             if self._waiting is greenlet and self._interruption is not None:
                 throw_into(without_frames(self._interruption))
 
@@ -446,23 +444,21 @@ class Transport:
 def _free_buffer() -> memoryview:
     try:
         return _free_buffers.pop()
-    except IndexError:  # not asked for before: another thread may take the last one
+    except IndexError:  # no check before, because another thread may take the last buffer
         return memoryview(bytearray(_BUFFER_SIZE))
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """A copy without traceback. An error that is kept for later is kept as this, or all that its frames refer to
-    would live on with it.
-    """
+    """Copy an error without its traceback, because a stored error would keep alive all locals of its frames."""
     try:
         return copy(error)
-    except Exception:  # its class has a constructor of another shape
+    except Exception:  # its constructor has other parameters
         return TransportError(f"{type(error).__name__}: {error}")
 
 
 def _memory(length: int) -> bytearray | mmap.mmap:
-    """Memory for a message. Of a large one no page is there before it is written to: a false length costs nothing, and
-    no time goes into clearing 48 MB.
+    """Return memory for a message. The system allocates the pages of a large message only on the first write. So a
+    wrong length needs no memory, and no time is lost for clearing 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

@@ -91,7 +91,7 @@ def test_a_proxy_that_is_not_there(server):
 
 def test_a_proxy_that_wants_an_account(server):
     with Socks5(ACCOUNT) as proxy:
-        assert "asks for a username and password" in refusal(server, proxy)
+        assert "requires a username and password" in refusal(server, proxy)
 
 
 def test_a_wrong_password(server):

@@ -80,10 +80,10 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
         (PLAIN, TO_A_NAME, b"\x05\x00\x04\x00\x00\x01", "it does not speak SOCKS5 (version 4)"),
         (
             PLAIN, TO_A_NAME, b"\x05\xff",
-            "it does not let us in: it asks for a username and password, offered were [0]",
+            "the proxy requires a username and password, but gmongo offers the methods [0]",
         ),
-        (WITH_ACCOUNT, TO_A_NAME, b"\x05\x01", "it does not let us in: it asks for the method 1, offered were [0, 2]"),
-        (PLAIN, TO_A_NAME, b"\x05\x02", "it does not let us in: it asks for the method 2, offered were [0]"),
+        (WITH_ACCOUNT, TO_A_NAME, b"\x05\x01", "the proxy requires the method 1, but gmongo offers the methods [0, 2]"),
+        (PLAIN, TO_A_NAME, b"\x05\x02", "the proxy requires the method 2, but gmongo offers the methods [0]"),
         (WITH_ACCOUNT, TO_A_NAME, b"\x05\x02\x01\x01", "it refused proxyUsername and proxyPassword"),
         (PLAIN, TO_A_NAME, b"\x05\x00\x05\x00\x00\x02", "its reply has an address of the unknown kind 2"),
         (PLAIN, TO_A_NAME, b"\x05\x00\x05\x00\x00\x01\x00", "closed"),
