@@ -1,4 +1,4 @@
-"""Bulk writes on one collection: runs of equal statements, batches of what fits one message, and the sum of replies."""
+"""Collection bulk writes: runs of statements of one kind, batches that fit a message, and the sum of the replies."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from gmongo.wire.message import next_request_id
 if TYPE_CHECKING:
     from gmongo.execution.account import Account
 
-_Statement = tuple[str, Document, bool]  # kind, element of the command, whether it may be tried again
+_Statement = tuple[str, Document, bool]  # kind, element of the command, True if retryable
 
 
 def statement_of(model: object) -> _Statement:
-    """A write model as an element of a command.
+    """Return a write model as an element of a command.
 
-    :raises TypeError: it is not a write model, or what it writes is of the wrong type.
-    :raises ValueError: an update without operators, or a replacement with one.
+    :raises TypeError: `model` is not a write model, or its document has the wrong type.
+    :raises ValueError: an update has no operators, or a replacement has operators.
     """
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
@@ -73,7 +73,7 @@ def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> DocumentDic
 
 
 class _Run:
-    """Statements of one kind that follow each other, and where each stood in the request."""
+    """Consecutive statements of one kind, with their indexes in the request."""
 
     __slots__ = ("elements", "indexes", "kind", "retryable")
 
@@ -91,7 +91,7 @@ class _Run:
 
 
 def inserts(documents: list[Value]) -> list[_Run]:
-    """The one run that inserts documents."""
+    """Return the single run of an insert of many documents."""
     run = _Run()
     run.kind = "insert"
     run.elements = documents
@@ -100,12 +100,12 @@ def inserts(documents: list[Value]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """In order, a run for each change of kind; unordered, one for each kind: inserts, updates, deletes."""
+    """Yield runs: if ordered, one for each change of kind; else one for each kind (inserts, updates, deletes)."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
             by_kind[kind].add(index, kind, element, retryable)
-        yield from by_kind.values()  # nothing is sent for one without elements
+        yield from by_kind.values()  # an empty run sends nothing
         return
     run: _Run | None = None
     for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
@@ -119,10 +119,10 @@ def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
 
 
 class Bulk:
-    """One bulk write.
+    """One bulk write of a collection.
 
-    :param context: of the collection.
-    :param name: of the operation, for observers.
+    :param context: the context of the collection.
+    :param name: the name of the operation, for observers.
     :param fields: further fields of every command, such as ``let`` and ``comment``.
     """
 
@@ -136,11 +136,11 @@ class Bulk:
         self._account: Account | None = None
         self._ordered = ordered
         self._fields = {"ordered": ordered, **fields}
-        # An insert evaluates no expressions, so servers refuse variables for them.
+        # An insert evaluates no expressions, so servers reject `let`.
         self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
         self._acknowledged = acknowledged
-        # Ordered writes stop at the first error, so all but the last are asked for a reply, whatever the write concern.
-        self._asks = acknowledged or ordered
+        # Ordered writes stop at the first error, so all commands except the last need a reply, even with w=0.
+        self._needs_replies = acknowledged or ordered
         self._operation_id = next_request_id()
         self._interrupted = False
         self._need_reply: dict[str, set[str]] = {}
@@ -156,9 +156,9 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Write everything; returns the sum of the replies, which is empty if the writes are not acknowledged.
+        """Run all writes, and return the sum of the replies; empty for unacknowledged writes.
 
-        :raises BulkWriteError: a write failed, or a write concern was not met, and the writes are acknowledged.
+        :raises BulkWriteError: an acknowledged write failed, or its write concern was not satisfied.
         """
         with executor.operation_scope(self._name, self._context, session) as self._account:
             return self._execute(executor, runs, session)
@@ -187,7 +187,7 @@ class Bulk:
         return self.outcome
 
     def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
-        """The fields of all commands and statements, by the command, so that all are checked before one is sent."""
+        """Return the fields of all commands and statements, by command, to check all of them before the first send."""
         used: dict[str, set[str]] = {}
         for run in runs:
             if run.kind == "insert":
@@ -198,37 +198,37 @@ class Bulk:
 
     @property
     def _stops(self) -> bool:
-        """Whether no further batch is sent: after an error of ordered writes, and when the server steps down."""
+        """True if no further batch is sent: after an error of ordered writes, or while the server steps down."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
     def _write(
         self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
     ) -> None:
-        """Write one run, batch by batch."""
+        """Send one run in batches."""
         statements = Statements(run.kind, run.elements, self._context.codec_options)
         done = 0
         while done < len(run.elements):
-            asks = self._asks and (self._acknowledged or not is_last or done + 1 < len(run.elements))
-            statements.has_reply = asks
+            needs_reply = self._needs_replies and (self._acknowledged or not is_last or done + 1 < len(run.elements))
+            statements.has_reply = needs_reply
             batch = WriteBatch(
                 self._context,
                 statements,
                 self._fields if run.kind != "insert" else self._insert_fields,
-                acknowledged=asks,
+                acknowledged=needs_reply,
                 retryable=run.retryable and self._acknowledged,
-                # What is asked for a reply only to learn of errors takes part in no session, and has no write concern.
+                # An unacknowledged write with a reply uses no session and sends no write concern.
                 takes_session=self._acknowledged,
-                takes_write_concern=asks == self._acknowledged,
+                takes_write_concern=needs_reply == self._acknowledged,
                 operation_id=self._operation_id,
                 need_reply=self._need_reply,
             )
             if self._account is not None:
                 batch.account = self._account
             reply = self._reply_to(batch, executor, session, deadline)
-            if asks:
+            if needs_reply:
                 self._add(run, batch, done, reply)
             done += len(batch.taken)
-            batch.let_go()
+            batch.free()
             if self._stops:
                 return
 
@@ -240,14 +240,14 @@ class Bulk:
         except WriteConcernError:
             if batch.reply is None:
                 raise
-            # The writes are done, but the server is stepping down or shutting down. If a second try has found the same,
-            # no further batches are sent.
+            # The server executed the writes, but is stepping down or shutting down. If the retry had the same error,
+            # send no further batches.
             self._interrupted = batch.transaction_number is not None
             return batch.reply
         return reply
 
     def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
-        """Add the reply to one batch to the sum."""
+        """Add the reply of one batch to the outcome."""
         outcome, n = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
             outcome["nInserted"] += n

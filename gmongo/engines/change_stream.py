@@ -1,6 +1,6 @@
-"""Change streams: where one stands, and which errors it outlives.
+"""Change stream position and resumable errors.
 
-Nothing here does I/O; :mod:`gmongo.change_stream` does.
+This module does no I/O; :mod:`gmongo.change_stream` does.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gmongo.errors import ConnectionFailure, NotPrimaryError, OperationFailure, 
 
 
 def is_resumable(error: PyMongoError, wire_version: int) -> bool:
-    """Whether a change stream goes on after a `getMore` has failed.
+    """Return True if a change stream resumes after this error of a `getMore`.
 
-    :param wire_version: of the connection that was used.
+    :param wire_version: the wire version of the connection of the `getMore`.
     """
     if isinstance(error, (OperationFailure, NotPrimaryError)):
         if error.code == codes.CURSOR_NOT_FOUND or error.has_error_label(RESUMABLE_CHANGE_STREAM):
@@ -26,11 +26,11 @@ def is_resumable(error: PyMongoError, wire_version: int) -> bool:
 
 
 class Position:
-    """Where a change stream stands, and so where it has to go on when it is resumed.
+    """Position at which a change stream resumes.
 
-    :param resume_after: the token that the application gave.
-    :param start_after: the same, for a stream that may begin after an invalidation.
-    :param operation_time: the time that the application gave.
+    :param resume_after: the resume token from the application, or None.
+    :param start_after: the resume token from the application, which may belong to an invalidate event, or None.
+    :param operation_time: the start time from the application, or None.
     """
 
     __slots__ = ("_given", "_operation_time", "_starts_after", "resuming", "token")
@@ -44,7 +44,7 @@ class Position:
         self.resuming = False
 
     def fields(self) -> DocumentDict:
-        """The fields of ``$changeStream`` that say where to begin."""
+        """Return the fields of ``$changeStream`` for the start or the resume."""
         if not self.resuming:
             return self._given
         if self.token is not None:
@@ -54,10 +54,10 @@ class Position:
         return self._given
 
     def opened(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
-        """The server has replied to the `aggregate`.
+        """Update the position after the reply to the `aggregate`.
 
-        :param batch_token: the ``postBatchResumeToken`` of the reply, if any.
-        :param operation_time: of the reply, if any.
+        :param batch_token: the ``postBatchResumeToken`` of the reply, or None.
+        :param operation_time: the operation time of the reply, or None.
         """
         self.resuming = True
         if has_changes:
@@ -68,14 +68,14 @@ class Position:
             self._operation_time = operation_time
 
     def saw_nothing(self, batch_token: Value) -> None:
-        """A batch was empty."""
+        """Update the position after an empty batch."""
         if batch_token is not None:
             self.token = batch_token
 
     def delivered(self, token: Value) -> None:
-        """A change is handed out.
+        """Update the position after the application has received a change.
 
-        :param token: its own, or that of the batch if it is the last one.
+        :param token: the token of the change, or of the batch after its last change.
         """
         self.token = token
         self._starts_after = False

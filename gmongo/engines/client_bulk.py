@@ -1,4 +1,4 @@
-"""Bulk writes on several collections: batches of what fits one `bulkWrite` command, and the sum of their replies."""
+"""Client bulk writes: batches that fit one `bulkWrite` command, and the sum of their replies."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "del
 class ClientBulk:
     """One bulk write of a client.
 
-    :param fields: of every command, such as ``let`` and ``comment``.
-    :param session: of the application's, if any.
+    :param fields: further fields of every command, such as ``let`` and ``comment``.
+    :param session: the explicit session, or None.
     """
 
     def __init__(
@@ -75,10 +75,10 @@ class ClientBulk:
         }
 
     def execute(self, writes: Writes) -> DocumentDict:
-        """Write everything; returns the sum of the replies.
+        """Run all writes, and return the sum of the replies.
 
-        :raises ClientBulkWriteException: a write failed, a write concern was not met, or the server or the network
-            failed.
+        :raises ClientBulkWriteException: a write failed, a write concern was not satisfied, or the server or the
+            network failed.
         """
         with self._executor.operation_scope("bulkWrite", self._context, self._given) as self._account:
             return self._execute(writes)
@@ -90,7 +90,7 @@ class ClientBulk:
         try:
             self._run(writes, session)
         except Exception as error:
-            if not (self._has_news or _is_of_server(error)):
+            if not (self._has_results or _is_server_error(error)):
                 raise
             self.outcome["error"] = error
             raise self._failure(error) from error
@@ -101,7 +101,7 @@ class ClientBulk:
         return self.outcome
 
     @property
-    def _has_news(self) -> bool:
+    def _has_results(self) -> bool:
         outcome = self.outcome
         return bool(outcome["anySuccessful"] or outcome["writeErrors"] or outcome["writeConcernErrors"])
 
@@ -133,14 +133,14 @@ class ClientBulk:
             reply: CursorReply | None = self._executor.run(batch, session, self._deadline)
             return reply
         except WriteConcernError:
-            # The server is stepping down or shutting down, but the writes were done.
+            # The server executed the writes, but is stepping down or shutting down.
             if batch.reply is None:
                 raise
             opened: CursorReply = batch.result(batch.reply, ("", None))
             return opened._replace(cursor_id=0)
 
     def _add(self, batch: BulkWriteBatch, opened: CursorReply, session: SessionHandle | None) -> None:
-        """Add the reply to one batch to the sum."""
+        """Add the reply of one batch to the outcome."""
         outcome, reply = self.outcome, opened.reply
         for name in COUNTS:
             outcome[name] += reply.get(name) or 0
@@ -158,7 +158,7 @@ class ClientBulk:
         cursor.close()
 
     def _drain(self, batch: BulkWriteBatch, cursor: ServerCursor) -> None:
-        """Read the results of single operations."""
+        """Read the results of individual operations."""
         work = LongWork()
         while True:
             work.checkpoint()
@@ -187,8 +187,8 @@ class ClientBulk:
         self.outcome[_RESULTS[write.kind]][write.index] = each
 
 
-def _is_of_server(error: Exception) -> bool:
-    """Whether the server replied with the error, or the connection to it failed, once a server had been found."""
+def _is_server_error(error: Exception) -> bool:
+    """Return True if the server replied with the error, or its connection failed after server selection."""
     return isinstance(error, (OperationFailure, ConnectionFailure)) and not isinstance(
         error, ServerSelectionTimeoutError
     )

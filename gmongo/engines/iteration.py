@@ -1,4 +1,4 @@
-"""Iterating over the documents of a cursor, in one greenlet or in several."""
+"""Iteration over the documents of a cursor, in one or more greenlets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo.engines.server_cursor import ServerCursor
 
 
 class Iterable(Protocol):
-    """A cursor of the API."""
+    """Cursor of the public API."""
 
     @property
     def _cursor(self) -> ServerCursor | None: ...
@@ -20,9 +20,9 @@ class Iterable(Protocol):
 
 
 class _Gate:
-    """Stands between two runs of documents. It yields nothing, but gets the next run.
+    """Iterator without items that fetches the next run of documents.
 
-    Several greenlets may wait in it, because the code of a Python function may run several times at once.
+    Several greenlets may wait in it, as a Python function may run several times concurrently.
     """
 
     cursor: Iterable
@@ -38,13 +38,13 @@ class _Gate:
 
 
 def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
-    """Yield the documents that have arrived, or else the gate, for ``itertools.chain.from_iterable``.
+    """Yield the available documents, or else the gate, for ``itertools.chain.from_iterable``.
 
-    The documents of a run come without a call of a Python function. Greenlets may share the chain: this generator does
-    not switch, so that no greenlet enters it twice. The chain changes its state only after a step of the gate, without
-    a switch, so that a second greenlet may enter the chain while the first one waits in the gate.
+    The chain returns the documents of a run without a call of a Python function. Greenlets may share the chain: this
+    generator does not switch, so that no second greenlet enters it. The chain changes its state only after a step of
+    the gate, without a switch. Therefore a second greenlet may enter the chain while the first waits in the gate.
     """
-    gate = _Gate()  # without a constructor, which would cost a call for each cursor
+    gate = _Gate()  # without a constructor, to save a call for each cursor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor

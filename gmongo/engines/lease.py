@@ -1,4 +1,4 @@
-"""What is held of a cursor that is open on a server, and the three ways to end it."""
+"""Resources of a cursor that is open on a server, and the three ways to release them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from gmongo.wire.address import Address
 
 
 class Lease:
-    """A cursor on a server with what it holds: its session, its connection if that is pinned, and the batches that are
-    read ahead.
+    """Resources of a server cursor: its session, its pinned connection, and the batches read ahead.
 
-    It ends with the reply that says so, by a command with :meth:`close`, or in the background with :meth:`drop`, as it
-    does when it is collected.
+    The lease ends with the last reply of the cursor, with :meth:`close`, or in the background with :meth:`drop`. The
+    collection of the lease calls :meth:`drop`.
 
-    :param executor: runs `killCursors`.
-    :param reaper: ends the cursor when the lease is dropped.
+    :param executor: the executor of `killCursors`.
+    :param reaper: the reaper of dropped cursors.
     :param opened: the reply that opened the cursor.
-    :param session: that it was opened in.
-    :param codec_options: how documents are decoded.
-    :param time_limit: of the whole cursor, in seconds; None leaves each command its own.
-    :param keeps_session: whether an implicit session stays with its owner, which goes on using it after the cursor.
+    :param session: the session of the cursor, or None.
+    :param codec_options: the options to decode documents.
+    :param time_limit: the time limit of the whole cursor, in seconds; None if each command has its own limit.
+    :param keeps_session: True if the owner of an implicit session uses it after the end of the cursor.
     """
 
     __slots__ = (
@@ -64,17 +63,17 @@ class Lease:
         self._reaper = reaper
         self._time_limit = time_limit
         self._keeps_session = keeps_session
-        self._left_open = 0  # the cursor's number, if nothing is asked of it any more but it may be open on the server
-        self.cursor_id = opened.cursor_id  # 0 if there is nothing more to ask for
+        self._left_open = 0  # the ID of a cursor that may be open on the server, but needs no further batch
+        self.cursor_id = opened.cursor_id  # 0 if there are no further batches
         self._namespace = opened.namespace
         self.address: Address = opened.address
-        self.context = context_of(opened.namespace, codec_options)  # of the commands that go on with the cursor
+        self.context = context_of(opened.namespace, codec_options)  # the context of getMore and killCursors
         self.session = session
         self.pin = opened.pin
         self.ahead: ReadAhead | None = None
 
     def renew(self, reply: CursorReply) -> None:
-        """Note what a reply says of the cursor; if that it has ended, give back what it held."""
+        """Update the lease from a reply. Release the resources if the reply ends the cursor."""
         self.cursor_id = reply.cursor_id
         self.address = reply.address
         if reply.namespace != self._namespace:
@@ -84,23 +83,23 @@ class Lease:
             self.release()
 
     def refuse_inherited(self) -> None:
-        """Refuse to go on with the cursor of the parent process.
+        """Raise for a cursor of the parent process.
 
-        :raises AutoReconnect: there was a fork since the cursor was opened.
+        :raises AutoReconnect: the process was forked after the cursor was opened.
         """
         refuse_inherited(self._epoch, self._executor)
 
     def share_session(self) -> SharedSession | None:
-        """Replace an implicit session by one that batches read ahead hold as well; None if there is none."""
+        """Make an implicit session shared with the batches read ahead, and return it; None without such a session."""
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session
         return None
 
-    # Ending
+    # End of the cursor
 
     def give_up(self) -> None:
-        """Ask for nothing more. What is still open on the server is ended by :meth:`close` or :meth:`drop`."""
+        """Request no further batches. A cursor that is still open on the server needs :meth:`close` or :meth:`drop`."""
         cursor_id, self.cursor_id = self.cursor_id, 0
         if cursor_id and self.ahead is not None:
             cursor_id = self.ahead.end()
@@ -108,13 +107,13 @@ class Lease:
             self._left_open = cursor_id
 
     def close(self) -> None:
-        """End the cursor on the server, if it may be open there, and give back what it held.
+        """Close the cursor on the server, if it may be open there, and release the resources.
 
-        :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
+        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
         """
         if self.pin is not None:
             if self.ahead is not None:
-                self.ahead.stop()  # nothing else can be sent on its connection
+                self.ahead.stop()  # its getMore occupies the connection
             else:
                 self.pin.check_free()
         self.give_up()
@@ -137,7 +136,7 @@ class Lease:
             self.end_again(session)
 
     def end_again(self, session: SessionHandle | None) -> None:
-        """Give back a server session that a command has taken after another greenlet had ended the cursor.
+        """Return a server session that a command has acquired after another greenlet had closed the cursor.
 
         :param session: the session of the command.
         """
@@ -145,7 +144,7 @@ class Lease:
             session.end_implicit()
 
     def drop(self) -> None:
-        """Leave the cursor, with all that it holds, to the reaper. Does no I/O and does not switch."""
+        """Leave the cursor and its resources to the reaper. Do no I/O and do not switch."""
         self.give_up()
         cursor_id, self._left_open = self._left_open, 0
         if self._goes_with_connection():
@@ -154,33 +153,33 @@ class Lease:
         pin, self.pin = self.pin, None
         ahead, self.ahead = self.ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
-        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # else it is the parent's
+        if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # never close the parent's cursor
             kept = None if session is None or implicit is not None else state_of(session)
             self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, kept))
 
     def __del__(self) -> None:
-        # A finaliser may find the lease half made.
+        # The constructor may have failed before it set all attributes.
         if getattr(self, "cursor_id", 0) or getattr(self, "_left_open", 0) or getattr(self, "pin", None):
             self.drop()
 
     def release(self) -> None:
-        """Give back what the cursor held: its implicit session, and its connection."""
+        """Release the resources: the implicit session, and the pinned connection."""
         if self.ahead is not None:
             self.ahead.stop()
         if isinstance(self.session, ImplicitSession) and not self._keeps_session:
             self.session.end_implicit()
             self.session = None
-        # The session first: to check the connection in delivers events, so it may switch and be interrupted.
+        # Release the session first: a check-in delivers events, so it may switch and be interrupted.
         pin, self.pin = self.pin, None
         if pin is not None:
             pin.release()
 
     def _goes_with_connection(self) -> bool:
-        """Whether the cursor has a connection that cannot be used any more, with which the server ends it."""
+        """True if the cursor has a pinned, unusable connection: the server closes the cursor with the connection."""
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:
-        """As much time again as the cursor had, which may have used it up; or what is left of a limit set meanwhile."""
+        """Return the deadline of `killCursors`: the current deadline, or the cursor's time limit once again."""
         limit, current = self._time_limit, current_deadline()
         if current is not None and current > _clock.monotonic():
             return current

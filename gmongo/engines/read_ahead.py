@@ -1,4 +1,4 @@
-"""Reading ahead: the next batches of a cursor are on their way while the application uses this one."""
+"""Read-ahead: fetch the next batches of a cursor while the application uses the current batch."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from gmongo.wire.address import address_text
 from gmongo.wire.limit import interrupt_after, limit_text, remaining
 from gmongo.wire.reply import Batch
 
-# Of the batches that wait, so many bytes are decoded.
+# The maximum size of the decoded part of the waiting batches, in bytes.
 _DECODED = 1024 * 1024
-# Of the batches that are read ahead. A batch is of 16 MB at most.
+# The default size limit of the waiting batches, in bytes. One batch has at most 16 MB.
 MAX_BYTES = 32 * 1024 * 1024
 
 
 class ReadAhead:
-    """The batches of one cursor that have arrived, or are on their way, before they are asked for.
+    """Batches of one cursor that were fetched, or are being fetched, before the application needs them.
 
-    Each batch is fetched by a greenlet of its own, one after the other. The greenlet knows this object, and not the
-    cursor: a cursor that the application drops is found by its finaliser, whatever is on its way. While a batch is
-    fetched, the greenlet holds the cursor's session and its pinned connection together with the cursor; the last of
-    them gives each back.
+    A new greenlet fetches each batch, one batch at a time. The greenlet refers to this object, but not to the cursor,
+    so that an unreferenced cursor is collected during a fetch. The greenlet and the cursor share the session and the
+    pinned connection, and the last user releases them.
 
-    :param executor: runs `getMore`.
-    :param reading: of the client; this is in it while a batch is on its way.
+    :param executor: the executor of `getMore`.
+    :param reading: the client's set of objects with a fetch in progress.
     :param operation: the first `getMore`.
-    :param session: of the cursor; None takes one for each batch.
-    :param deadline: of the cursor, by which its last document must have come.
-    :param batch_size: of the batches; 0 leaves it to the server.
-    :param left: how many documents may come yet; None is without limit.
+    :param session: the session of the cursor; None uses a new implicit session for each batch.
+    :param deadline: the deadline of the cursor's last document, or None.
+    :param batch_size: the number of documents in each batch; 0 lets the server choose.
+    :param left: the number of remaining documents; None means no limit.
     """
 
     __slots__ = (
@@ -77,36 +76,36 @@ class ReadAhead:
         self._epoch = executor.epoch
         self._reading = reading
         self._address = address_text(operation.address)
-        self._operation: GetMoreAhead | None = operation  # the next one; None when there is none
+        self._operation: GetMoreAhead | None = operation  # the next getMore, or None
         self._session = session
         self._deadline = deadline
         self.batch_size = batch_size
         self._left = left
         self._batches = self._max_bytes = 0
-        self.cursor_id = operation.cursor_id  # as the server's last reply had it
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # with the size of each in bytes
-        self._bytes = 0  # of all of them
+        self.cursor_id = operation.cursor_id  # from the last reply
+        self._arrived: deque[tuple[CursorReply, int]] = deque()  # with the size of each reply in bytes
+        self._bytes = 0  # the total size of `_arrived`
         self._last_size = 0
         self._raw = operation.raw
-        self._is_awaited = False  # whether the application waits for the batch that is on its way
-        self._error: Exception | None = None  # which ended the last one
+        self._is_awaited = False  # True if the application waits for the batch that is being fetched
+        self._error: Exception | None = None  # the error of the last getMore
         self._greenlet: Greenlet[[], None] | None = None
 
     def allow(self, batches: int, max_bytes: int) -> None:
-        """Set how many batches, and how many bytes, may wait for the application or be on their way."""
+        """Set the maximum number and the maximum size in bytes of the batches that are waiting or being fetched."""
         self._batches = batches
         self._max_bytes = max_bytes
 
     @property
     def is_fetching(self) -> bool:
-        """Whether a batch is on its way, or about to be asked for."""
+        """True if a greenlet fetches a batch, or is about to start."""
         return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
-        """The next batch; waits for it.
+        """Return the next batch; wait for it.
 
-        :param deadline: by which it must have come; None is without limit.
-        :raises PyMongoError: what its `getMore` has raised.
+        :param deadline: the deadline of the wait; None means no limit.
+        :raises PyMongoError: the `getMore` failed.
         """
         while not self._arrived:
             if self._error is not None or self._operation is None:
@@ -122,14 +121,14 @@ class ReadAhead:
         return reply
 
     def start(self, needed: bool = False) -> bool:
-        """Have the next batch fetched, if there is one, and room for it. Does not switch.
+        """Start to fetch the next batch, if there is one and the limits allow it. Do not switch.
 
-        :param needed: whether the application waits for it, so that the room does not matter.
-        :returns: whether a greenlet begins.
+        :param needed: True if the application waits for the batch, which overrides the limits.
+        :returns: True if a greenlet starts.
         """
         if self._operation is None or self._error is not None or self.is_fetching:
             return False
-        # The next batch will probably be as large as the last one.
+        # Estimate the size of the next batch by the last batch.
         room = len(self._arrived) < self._batches and self._bytes + self._last_size <= self._max_bytes
         if room or needed:
             observers = self._executor.observers
@@ -137,26 +136,26 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Ask for nothing more, and forget what has arrived. Does not switch; a finaliser may call it.
+        """Request no further batches, and discard the fetched batches. Do not switch; a finaliser may call it.
 
-        :returns: the number of the cursor, if it may still be open on the server.
+        :returns: the ID of a cursor that may still be open on the server, or 0.
         """
         self._operation = None
         self._arrived.clear()
         return self.cursor_id
 
     def stop(self) -> None:
-        """End, and interrupt what is on its way, at the cost of its connection. Does not switch."""
+        """End, and interrupt a fetch in progress, which closes its connection. Do not switch."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
             greenlet.kill(block=False)
 
-    # In the greenlet
+    # The fetching greenlet
 
     def _fetch(self) -> None:
         operation, session = self._operation, self._session
-        if operation is None:  # it has ended before this began
+        if operation is None:  # end() came before the greenlet started
             return
         operation.batch_size = size_of_next(self.batch_size, self._left)
         pin = operation.pin and operation.pin.share()
@@ -164,11 +163,11 @@ class ReadAhead:
             session.share()
         self._reading.add(self)
         try:
-            refuse_inherited(self._epoch, self._executor)  # there may have been a fork before this greenlet began
+            refuse_inherited(self._epoch, self._executor)  # there may have been a fork before the greenlet started
             self._take(operation, self._executor.run(operation, session, self._deadline))
         except Exception as error:
             self._error = _without_frames(error)
-        except BaseException:  # the client is closed, or the application kills greenlets of the driver's
+        except BaseException:  # the client was closed, or the application killed the greenlet
             self._error = self._interrupted()
         finally:
             self._reading.discard(self)
@@ -178,15 +177,15 @@ class ReadAhead:
             if pin is not None:
                 pin.release()
         if self.start():
-            sleep(0)  # the request is on its way before anything else takes time
+            sleep(0)  # send the next request before other work
         if not self._is_awaited and self._arrived:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
-        """Decode the batch that has just come for as long as it waits, since the application waits for something else.
+        """Decode the new batch while it waits, as the application waits for something else.
 
-        There is a limit to it: documents take several times the memory of their BSON, and what does not fit into the
-        caches of the processor costs more to use.
+        The amount is limited: decoded documents need several times the memory of their BSON, and are slow to access
+        beyond the processor's caches.
         """
         batch, work = reply.batch, LongWork()
         if not isinstance(batch, Batch) or self._raw or size * len(self._arrived) > _DECODED:
@@ -209,17 +208,17 @@ class ReadAhead:
     def _interrupted(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the batch that was read ahead was interrupted")
 
-    # In the greenlet of the application
+    # The application's greenlet
 
     def _wait(self, deadline: float | None) -> None:
-        """Wait until the batch that is on its way has come, or has failed.
+        """Wait until the fetch in progress has ended.
 
-        :raises NetworkTimeout: the limit of time was over first.
+        :raises NetworkTimeout: the time limit ended first.
         """
         greenlet = self._greenlet
         assert greenlet is not None
-        left = remaining(deadline) if self._deadline is None else None  # that of the cursor is the `getMore`'s
-        holding = hold_hub()  # the greenlet does not
+        left = remaining(deadline) if self._deadline is None else None  # else the getMore has the cursor's deadline
+        holding = hold_hub()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:
             text = f"{self._address}: {limit_text(left)} ended while a batch was read ahead"
@@ -231,10 +230,10 @@ class ReadAhead:
 
 
 def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
-    """The arguments of ``read_ahead``.
+    """Check the arguments of ``read_ahead``, and return them.
 
-    :raises TypeError: one is no integer.
-    :raises ValueError: one is less than 1.
+    :raises TypeError: an argument is not an integer.
+    :raises ValueError: an argument is less than 1.
     """
     for name, value in (("batches", batches), ("max_bytes", max_bytes)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -245,37 +244,37 @@ def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:
 
 
 def check_session(session: SessionHandle | None) -> None:
-    """Refuse to read ahead in a session in which the application orders the commands.
+    """Check that a session allows to read ahead.
 
-    :raises InvalidOperation: `session` is the application's.
+    :raises InvalidOperation: `session` is explicit: the application determines the order of its commands.
     """
     if session is not None and not isinstance(session, ImplicitSession):
         raise InvalidOperation(
-            "a cursor in a session of the application's cannot read ahead: a session runs one command at a time, and "
-            "the application orders them"
+            "a cursor in an explicit session cannot read ahead: a session runs one command at a time, in the order of "
+            "the application"
         )
 
 
 def refuse_inherited(epoch: int, executor: Executor) -> None:
-    """Refuse to go on with a cursor of the parent process, which would miss what this process took.
+    """Raise for a cursor of the parent process: this process and the parent would each miss documents.
 
-    :param epoch: in which the cursor was opened.
-    :raises AutoReconnect: there was a fork since.
+    :param epoch: the epoch in which the cursor was opened.
+    :raises AutoReconnect: the process was forked since.
     """
     if epoch != executor.epoch:
         raise AutoReconnect("the cursor was opened before a fork, and belongs to the parent process")
 
 
 def count(batch: list[object] | Batch) -> int:
-    """How many documents a batch has."""
+    """Return the number of documents in a batch."""
     return batch.count() if isinstance(batch, Batch) else len(batch)
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """How many documents to ask for; 0 leaves it to the server.
+    """Return the number of documents to request; 0 lets the server choose.
 
-    :param batch_size: what the application wants; 0 if it does not say.
-    :param left: how many may come yet; None is without limit.
+    :param batch_size: the batch size from the application; 0 if not specified.
+    :param left: the number of remaining documents; None means no limit.
     """
     if left is None:
         return batch_size
@@ -283,9 +282,9 @@ def size_of_next(batch_size: int, left: int | None) -> int:
 
 
 def _without_frames(error: Exception) -> Exception:
-    """The error, and those that it came from, without what their frames refer to."""
-    seen: BaseException | None = error
-    while seen is not None:
-        seen.__traceback__ = None
-        seen = seen.__cause__ or seen.__context__
+    """Remove the tracebacks of an error and its causes, and return the error."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
     return error

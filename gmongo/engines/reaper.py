@@ -1,4 +1,4 @@
-"""Ends the cursors that the application has dropped without closing them."""
+"""Closes the cursors that the application has dropped without closing them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gmongo.wire.address import Address
 
 
 class Dropped(NamedTuple):
-    """A cursor that its owner has dropped: what it is known by, and what it held."""
+    """Dropped cursor with its resources."""
 
     cursor_id: int
     namespace: str
@@ -40,7 +40,7 @@ class Dropped(NamedTuple):
             session.server_session.interrupted(self.address)
 
     def release(self) -> None:
-        """Give back what the cursor held."""
+        """Release the resources of the cursor."""
         if self.ahead is not None:
             self.ahead.stop()
         if self.session is not None:
@@ -50,10 +50,10 @@ class Dropped(NamedTuple):
 
 
 class CursorReaper:
-    """Takes cursors from finalisers, which may run at any moment and in any thread, and ends them in a greenlet.
+    """Receiver of cursors from finalisers, which may run at any moment in any thread. A greenlet closes the cursors.
 
-    :param executor: runs `killCursors`.
-    :ivar reading: what is being read ahead now, for any cursor of the client.
+    :param executor: the executor of `killCursors`.
+    :ivar reading: the read-ahead objects of the client with a fetch in progress.
     """
 
     __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_unpinned", "reading")
@@ -61,20 +61,20 @@ class CursorReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_unopened)
-        # Each with the epoch in which it was taken.
+        # Each entry has the epoch in which it was added.
         self._unpinned: deque[tuple[int, Dropped]] = deque()
         self._pinned: deque[tuple[int, Dropped]] = deque()
-        self._reaping: int | None = None  # in which epoch a greenlet is at it, or will be
+        self._reaping: int | None = None  # the epoch in which a greenlet runs or is scheduled
         self.reading: set[ReadAhead] = set()
 
     def take(self, dropped: Dropped) -> None:
-        """Take a cursor over, with what it held. Does no I/O and does not switch."""
+        """Take ownership of a cursor and its resources. Do no I/O and do not switch."""
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if dropped.pin is not None:
             if hub is None:  # the client is closed
                 dropped.pin.release_soon()
             else:
-                # It has its connection, and must not queue behind cursors that wait for one: perhaps for this one.
+                # It has a connection, and must not wait for cursors that may be waiting for this connection.
                 self._pinned.append((epoch, dropped))
                 hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
             return
@@ -85,14 +85,14 @@ class CursorReaper:
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if self._reaping != epoch and hub is not None:
             self._reaping = epoch
-            # The loop spawns, and not the finaliser, which may run in another thread.
+            # The event loop spawns the greenlet, as the finaliser may run in another thread.
             hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
 
     def _start(self, work: Callable[[], None]) -> None:
         spawn(work).rawlink(self._continue)
 
     def _continue(self, _ended: object) -> None:
-        """Start another greenlet if one ended early. A greenlet that is killed at once runs no line of its own."""
+        """Start another greenlet if one ended early. A killed greenlet may have run no code at all."""
         self._reaping = None
         if self._pinned:
             self._start(self._end_pinned)
@@ -100,19 +100,19 @@ class CursorReaper:
             self._reap_soon()
 
     def take_unopened(self, opened: CursorReply) -> None:
-        """Take over a cursor that was opened for an operation that was interrupted."""
+        """Take ownership of a cursor that was opened for an interrupted operation."""
         self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """End all cursors taken so far."""
+        """Close all cursors received so far."""
         try:
             self._end_pinned()
             self._end_unpinned()
         finally:
-            self._continue(None)  # a finaliser may have run since the last look, and an error leaves the rest
+            self._continue(None)  # a finaliser may have added a cursor, and an error leaves cursors in the queue
 
     def _end_pinned(self) -> None:
-        # Each has a greenlet: while one waits for its server, those of the others end what is left.
+        # Each pinned cursor has a greenlet: while one greenlet waits for its server, the others continue.
         while self._pinned:
             epoch, dropped = self._pinned.popleft()
             self._end(epoch, [dropped])
@@ -124,7 +124,7 @@ class CursorReaper:
     def _next_group(self) -> tuple[int, list[Dropped]]:
         """Remove the first cursor from the queue, and all others of its epoch, namespace and server.
 
-        Finalisers in other threads may append meanwhile, so that the queue is not iterated over.
+        Finalisers in other threads may append concurrently, so an iteration over the queue is not possible.
         """
         epoch, first = self._unpinned.popleft()
         group = [first]
@@ -137,15 +137,15 @@ class CursorReaper:
         return epoch, group
 
     def stop_reading(self) -> None:
-        """The client is closed: nothing is read ahead any more."""
+        """Stop all fetches in progress, when the client closes."""
         for ahead in list(self.reading):
             ahead.stop()
 
     def _end(self, epoch: int, group: list[Dropped]) -> None:
-        """End cursors of one namespace and server by one command, unless the parent of this process took them.
+        """Close cursors of one namespace and server by one command, unless they belong to the parent process.
 
-        :param epoch: in which they were taken.
-        :param group: one cursor if it has a connection of its own.
+        :param epoch: the epoch in which the cursors were added.
+        :param group: the cursors; exactly one if it has a pinned connection.
         """
         if epoch != self._executor.epoch:
             return

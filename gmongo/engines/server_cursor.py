@@ -1,4 +1,4 @@
-"""An open cursor: its documents that have arrived, and how to get the others."""
+"""Open server cursors: the received documents, and the commands for further batches."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ AnyGetMore = TypeVar("AnyGetMore", bound=GetMore)
 
 
 class ServerCursor:
-    """A cursor on a server, after the command that opened it.
+    """Cursor on a server, after the command that opened it.
 
-    :param executor: runs `getMore`.
-    :param reaper: ends the cursor if it is dropped.
-    :param opened: the reply that opened it.
-    :param session: the session it was opened in. An implicit one is given back with the last batch.
-    :param codec_options: how documents are decoded.
-    :param limit: how many documents there are at most; 0 is without limit, and below it the first batch is the last.
-    :param batch_size: of the further batches; 0 leaves it to the server.
-    :param tailable: whether an empty batch is the end for now, rather than a reason to ask again.
-    :param max_await_time_ms: for a tailable cursor, how long the server waits for new documents.
-    :param deadline: by which the last document must have come; None leaves each iteration its own time.
-    :param exhaust: whether the server sends the further batches without being asked for each.
-    :param keeps_session: whether an implicit session stays with its owner, which goes on using it after the cursor.
+    :param executor: the executor of `getMore`.
+    :param reaper: the reaper of dropped cursors.
+    :param opened: the reply that opened the cursor.
+    :param session: the session of the cursor. The last batch releases an implicit session.
+    :param codec_options: the options to decode documents.
+    :param limit: the maximum number of documents; 0 means no limit, a negative number means a single batch.
+    :param batch_size: the size of further batches; 0 lets the server choose.
+    :param tailable: True if an empty batch ends an iteration; False repeats the `getMore`.
+    :param max_await_time_ms: how long the server waits for new documents of a tailable cursor, in milliseconds.
+    :param deadline: the deadline of the last document; None if each iteration has its own time limit.
+    :param exhaust: True if the server sends further batches without further commands.
+    :param keeps_session: True if the owner of an implicit session uses it after the end of the cursor.
     """
 
     __slots__ = (
@@ -100,45 +100,45 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        self.documents: Iterator[Value] = iter(())  # decoded, and not yet taken; always that of a list
+        self.documents: Iterator[Value] = iter(())  # the decoded, undelivered documents; always a list iterator
         self._batch: Batch | None = None
-        self._interrupted = False  # whether an interrupted getMore has ended the cursor
+        self._interrupted = False  # True if an interrupted getMore has ended the cursor
         self._turn: Turn | None = None
         self.retrieved = 0
-        self.wire_version = 0  # of the connection that was last asked
+        self.wire_version = 0  # the wire version of the last connection
         self._take(opened)
 
     @property
     def alive(self) -> bool:
-        """Whether there may be more documents: buffered ones, or on the server."""
+        """True if there may be more documents, buffered or on the server."""
         return length_hint(self.documents) > 0 or self._batch is not None or self.lease.cursor_id != 0
 
     @property
     def has_ended(self) -> bool:
-        """Whether all documents are in :attr:`documents` or have been taken."""
+        """True if :attr:`documents` has all remaining documents."""
         return self.lease.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
 
     @property
     def has_buffered(self) -> bool:
-        """Whether the present batch has further documents."""
+        """True if the current batch has further documents."""
         return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
     @property
     def awaits(self) -> bool:
-        """Whether the server waits for documents that are not there yet."""
+        """True if the server waits for new documents."""
         return self._max_await_time_ms is not None
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Ask for batches of this size from now on."""
+        """Set the size of further batches."""
         self._batch_size = batch_size
         if self.lease.ahead is not None:
             self.lease.ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
-        """Have the next batches fetched while the application uses this one.
+        """Fetch the next batches while the application uses the current batch.
 
-        :param batches: how many may wait for the application or be on their way.
-        :param max_bytes: how many bytes of them.
+        :param batches: the maximum number of batches that are waiting or being fetched.
+        :param max_bytes: the maximum size of these batches in bytes.
         """
         lease = self.lease
         if lease.cursor_id == 0:
@@ -146,7 +146,7 @@ class ServerCursor:
         if lease.ahead is None:
             lease.ahead = self._new_read_ahead()
         lease.ahead.allow(batches, max_bytes)
-        self._go_ahead()
+        self._fetch_ahead()
 
     def _new_read_ahead(self) -> ReadAhead:
         left = None
@@ -157,43 +157,43 @@ class ServerCursor:
         reading = self._reaper.reading
         return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
 
-    def _go_ahead(self) -> None:
-        """See that the next `getMore` is sent before the application goes on, which may hold the loop for long."""
+    def _fetch_ahead(self) -> None:
+        """Send the next `getMore` before the application continues, as the application may block the event loop."""
         if self.lease.ahead is not None and self.lease.ahead.start():
             sleep(0)
 
     def next_document(self) -> Value:
-        """The next document.
+        """Return the next document.
 
-        :raises StopIteration: there are no more, or a tailable cursor has none for now.
+        :raises StopIteration: no document remains, or a tailable cursor has no new document.
         """
         if self.advance():
             return next(self.documents)
         raise StopIteration
 
     def try_next_document(self) -> Value:
-        """The next document, or None if there is none after asking the server at most once."""
-        return next(self.documents) if self.advance(asks_once=True) else None
+        """Return the next document, or None if at most one `getMore` returns none."""
+        return next(self.documents) if self.advance(at_most_once=True) else None
 
-    def advance(self, asks_once: bool = False) -> bool:
-        """See that :attr:`documents` has the next document. Greenlets that share the cursor wait for each other.
+    def advance(self, at_most_once: bool = False) -> bool:
+        """Make the next document available in :attr:`documents`. Greenlets that share the cursor wait for each other.
 
-        :param asks_once: whether an empty batch ends the search. It ends that of a tailable cursor in any case.
-        :returns: whether it has; not if there are no more, or none for now.
-        :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted that waited for a batch.
+        :param at_most_once: True ends the search after an empty batch, which always ends that of a tailable cursor.
+        :returns: False if no document remains, or none is available now.
+        :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """
         deadline = self._deadline
         while not length_hint(self.documents):
             if self.has_ended:
                 return False
             if deadline is None:
-                deadline = self._executor.deadline()  # of all that this iteration needs
-            if not self._step(deadline) and (asks_once or self._tailable):
+                deadline = self._executor.deadline()  # for all steps of this iteration
+            if not self._step(deadline) and (at_most_once or self._tailable):
                 return False
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, or get a batch, or wait for the greenlet that does so.
+        """Decode documents, fetch a batch, or wait for the greenlet that does so.
 
         :returns: False if the batch was empty.
         """
@@ -207,45 +207,45 @@ class ServerCursor:
         return turn.found
 
     def _decode_more(self, batch: Batch) -> None:
-        self._work.checkpoint()  # an application that does nothing but iterate must not block the event loop
+        self._work.checkpoint()  # an application that only iterates must not block the event loop
         try:
             if self._raw:
                 raw = batch.raw()
                 run = [raw] if raw else []
             else:
                 run = batch.decode_run()
-        except (PyMongoError, BSONError):  # another error comes from the application, and may pass
+        except (PyMongoError, BSONError):  # another error comes from the application, and may be temporary
             self.drop()
             raise
-        if self._batch is batch:  # a rewind has not dropped it meanwhile
+        if self._batch is batch:  # a concurrent rewind() may have dropped it
             if self._raw or not batch.has_more:
                 self._batch = None
             self.documents = iter(run)
             self.retrieved += len(run)
 
     def _fetch(self, deadline: float | None) -> bool:
-        """Get a further batch; False if there is nothing in it.
+        """Fetch a further batch. Return False if the batch is empty.
 
-        :param deadline: by which it must have come; None is without limit.
-        :raises AutoReconnect: the cursor is that of the process that this one was forked from.
+        :param deadline: the deadline of the batch; None means no limit.
+        :raises AutoReconnect: the cursor belongs to the parent process.
         """
         if self._interrupted:
             where = address_text(self.lease.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
-            self._work.checkpoint()  # there may be no wait for what has come already
+            self._work.checkpoint()  # the reply may have arrived already, without any wait
         self.lease.refuse_inherited()
         left = None
         if self._limit:
             left = self._limit - self.retrieved
-            if left <= 0:  # the server has left the cursor open all the same
+            if left <= 0:  # some servers leave the cursor open
                 self.close()
                 return False
         session = self.lease.session
         try:
             reply = self._next_reply(left, deadline)
         except InvalidOperation:
-            raise  # the request was refused before it was sent, so that nothing has changed
+            raise  # the driver rejected the command before the send, so the state is unchanged
         except BaseException as error:
             if self._was_closed(session):
                 if not isinstance(error, PyMongoError):
@@ -254,11 +254,11 @@ class ServerCursor:
                 raise
         else:
             self._take(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
-            self._go_ahead()
+            self._fetch_ahead()
         return self.has_buffered
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
-        """Return whether another greenlet has closed the cursor during this getMore.
+        """Return True if another greenlet has closed the cursor during this getMore.
 
         :param session: the session of the getMore.
         """
@@ -268,10 +268,10 @@ class ServerCursor:
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
-        """The next batch, read ahead or not.
+        """Return the next batch, with or without read-ahead.
 
-        :param left: how many documents may come yet; None is without limit.
-        :param deadline: by which it must have come; None is without limit.
+        :param left: the number of remaining documents; None means no limit.
+        :param deadline: the deadline of the batch; None means no limit.
         """
         if self.lease.ahead is not None:
             return self.lease.ahead.next(deadline)
@@ -296,30 +296,30 @@ class ServerCursor:
         )
 
     def _on_failure(self, error: BaseException) -> bool:
-        """End the cursor as far as a failed command has ended it.
+        """Update the state after a failed command.
 
-        :returns: whether the application sees no error, only the end of the documents.
+        :returns: True if the application sees the end of the documents instead of the error.
         """
         lease = self.lease
         if lease.ahead is not None:
             lease.ahead.stop()
         if isinstance(error, OperationFailure):
             gone = error.code in codes.CURSOR_GONE
-            if gone or self._exhaust:  # a server ends a stream with its cursor
+            if gone or self._exhaust:  # an error ends both the stream and its cursor
                 lease.cursor_id = 0
-            if lease.pin is None or self._exhaust:  # a pinned connection stays with the cursor until that is closed
+            if lease.pin is None or self._exhaust:  # otherwise the cursor keeps its pinned connection until close()
                 self.close()
-            return gone and self._tailable  # a tailable cursor ends so when its place has been overwritten
+            return gone and self._tailable  # a capped collection has overwritten the position of the cursor
         lease.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
-            self.drop()  # this greenlet is to end: it must not wait, and may never close the cursor
+            self.drop()  # this greenlet is ending: it must not wait, and may never close the cursor
         elif self._exhaust:
             lease.release()
         return False
 
     def _take(self, reply: CursorReply) -> None:
-        """Take a batch over. Documents that are not decoded yet are counted in `retrieved` when they are decoded."""
+        """Store a batch. `retrieved` includes documents only after they are decoded."""
         self.post_batch_resume_token = reply.reply["cursor"].get("postBatchResumeToken")
         if isinstance(reply.batch, Batch):
             self._batch = reply.batch if reply.batch.has_more else None
@@ -328,23 +328,23 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Last: it may check a connection in, which may be interrupted, and the batch must be here then.
+        # Last: renew() may check in a connection and be interrupted, but the batch must be stored.
         self.lease.renew(reply)
 
-    # Ending
+    # End of the cursor
 
     def close(self) -> None:
-        """End the cursor on the server, if it is still open there. What was buffered can still be taken.
+        """Close the cursor on the server, if it is still open there. Buffered documents remain available.
 
-        :raises InvalidOperation: another greenlet waits for a batch on the connection that is pinned to the cursor.
+        :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
         """
         self._interrupted = False
         self.lease.close()
 
     def leave(self, error: BaseException | None) -> None:
-        """End the cursor when a ``with`` block ends.
+        """Close the cursor at the end of a ``with`` block.
 
-        :param error: leaves the block. A greenlet that is killed or timed out does not wait for the server.
+        :param error: the exception that leaves the block, or None. A killed or timed-out greenlet never waits.
         """
         if isinstance(error, (GreenletExit, Timeout)):
             self.drop()
@@ -352,8 +352,8 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Forget what was buffered, and leave the cursor to the reaper. Does no I/O and does not switch."""
-        for _document in self.documents:  # it may be iterated over
+        """Discard buffered documents, and leave the cursor to the reaper. Do no I/O and do not switch."""
+        for _document in self.documents:  # exhaust the iterator, which an iteration may be using
             pass
         self._batch = None
         self.lease.drop()

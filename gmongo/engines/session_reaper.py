@@ -1,4 +1,4 @@
-"""Ends on the server the commands and the transactions that interrupted greenlets have left there."""
+"""Ends the commands and transactions that interrupted greenlets have left on the server."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gmongo.operations.end_sessions import KillSessions
 from gmongo.wire.address import Address
 from gmongo.wire.transport import without_frames
 
-# An interrupted command may reach the server after its abort, or begin after it, so each attempt has successors.
-# Seconds before each attempt.
+# An interrupted command may reach the server after its abort, so there are several attempts.
+# The delay before each attempt, in seconds.
 _DELAYS = (0.1, 0.4, 1.5)
 _ATTEMPT_TIMEOUT = 1.0  # seconds
-# A server that is stopped answers no attempt, and executes the interrupted command when it continues. So an attempt
-# without a reply does not count for this many seconds.
+# A stopped server replies to no attempt, but executes the interrupted command when it continues. Therefore an attempt
+# without a reply does not count during this time, in seconds.
 _PATIENCE = 60.0
-_ENDED: float = -1.0  # ends the greenlet
+_ENDED: float = -1.0  # tells spawn_for() to end the greenlet
 
 
 class _Remnant:
-    """A session with an interrupted command, or a transaction that may be open.
+    """Session with an interrupted command, or transaction that may be open.
 
-    :param abort: ends the transaction; None kills the session.
+    :param abort: the operation that ends the transaction; None kills the session.
     """
 
     __slots__ = ("_end", "abort", "attempts", "due", "session")
@@ -44,7 +44,7 @@ class _Remnant:
         self.due, self._end = now + _DELAYS[0], now + _PATIENCE
 
     def is_due(self, now: float) -> bool:
-        """True at its time, and at once after the late reply of the interrupted command."""
+        """Return True after the delay, or after the late reply of the interrupted command."""
         return self.due <= now or not self.session.unanswered
 
     def postpone(self, error: BaseException | None) -> bool:
@@ -56,18 +56,18 @@ class _Remnant:
         was_answered = error is None or isinstance(error, OperationFailure)
         if was_answered or now > self._end:
             self.attempts += 1
-        if self.attempts >= len(_DELAYS):  # `close` may have made attempts meanwhile
+        if self.attempts >= len(_DELAYS):  # close() may have made attempts concurrently
             return False
         self.due = now + (_DELAYS[self.attempts] if was_answered else _DELAYS[-1])
         return True
 
 
 class SessionReaper:
-    """Takes sessions and transactions from interrupted operations and from finalisers, and ends them in a greenlet.
+    """Receiver of sessions and transactions from interrupted operations and finalisers. A greenlet ends them.
 
-    A session is reused if the late reply of each interrupted command comes and each kill has succeeded.
+    A session is reused after the late reply of each interrupted command, if all kills have succeeded.
 
-    :param executor: runs `killSessions` and `abortTransaction`.
+    :param executor: the executor of `killSessions` and `abortTransaction`.
     """
 
     __slots__ = ("__weakref__", "_epoch", "_executor", "_is_running", "_remnants", "_taken", "_wakeup")
@@ -75,17 +75,17 @@ class SessionReaper:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.sessions.reaper = WeakMethod(self.take)
-        self._taken: deque[_Remnant] = deque()  # a finaliser may append to it at any moment
+        self._taken: deque[_Remnant] = deque()  # a finaliser may append at any moment
         self._remnants: dict[_Remnant, None] = {}
         self._is_running = False
-        self._epoch = 0  # of the greenlet
+        self._epoch = 0  # the epoch of the greenlet
         self._wakeup: Wakeup | None = None
 
     def take(self, session: ServerSession, abort: Operation | None) -> None:
-        """Take a session or a transaction over. Does no I/O and does not switch. Any thread may call it.
+        """Take ownership of a session or a transaction. Do no I/O and do not switch. Any thread may call this method.
 
-        :param session: that nothing else uses, unless there is `abort`.
-        :param abort: ends the transaction; None kills the session.
+        :param session: a session that nothing else uses, except with `abort`.
+        :param abort: the operation that ends the transaction; None kills the session.
         """
         hub = self._executor.topology.hub
         if hub is not None:  # the client is open
@@ -101,7 +101,7 @@ class SessionReaper:
             self._wakeup.set()
 
     def _step(self) -> float:
-        """End the remnants that are due; returns the seconds until the next are."""
+        """End the remnants that are due. Return the seconds until the next due time."""
         self.reap(_clock.monotonic())
         if self._executor.topology.hub is None or not (self._remnants or self._taken):
             self._is_running = False
@@ -109,7 +109,7 @@ class SessionReaper:
         return max(0.0, min((remnant.due for remnant in self._remnants), default=0.0) - _clock.monotonic())
 
     def reap(self, now: float) -> None:
-        """End the remnants that are due at `now`, a time of the clock in seconds. A forked child forgets all."""
+        """End the remnants that are due at `now`, in seconds of the clock. A forked child discards all remnants."""
         while self._taken:
             remnant = self._taken.popleft()
             remnant.session.wakeup = self._wakeup
@@ -136,20 +136,20 @@ class SessionReaper:
 
     def _kill(self, address: Address, remnants: list[_Remnant]) -> None:
         error = None
-        if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # it lacks this command
+        if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # killSessions is not in it
             error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
-                # This kill may still be on its way, and would end the next command of the session.
+                # The server may receive this kill late, and end the next command of the session.
                 remnant.session.dirty = remnant.session.dirty or error is not None
         for remnant in remnants:
             if not remnant.postpone(error):
                 self._forget(remnant)
 
     def _forget(self, remnant: _Remnant) -> None:
-        self._remnants.pop(remnant, None)  # `close` may have ended it meanwhile
+        self._remnants.pop(remnant, None)  # close() may have ended it concurrently
 
     def _run(self, operation: Operation) -> BaseException | None:
-        """Run an operation within the time of one attempt; returns its error."""
+        """Run an operation within the time limit of one attempt. Return its error, or None."""
         try:
             with unbound():
                 self._executor.run(operation, None, _clock.monotonic() + _ATTEMPT_TIMEOUT)

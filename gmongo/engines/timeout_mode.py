@@ -1,4 +1,4 @@
-"""What a limit of time means for a cursor (Client Side Operations Timeout, "Cursors")."""
+"""Meaning of a cursor's time limit (Client Side Operations Timeout, "Cursors")."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ ITERATION = "iteration"
 
 
 def limits_each_iteration(mode: object, executor: Executor, tailable: bool, writes: bool = False) -> bool:
-    """Whether each iteration of a cursor has its limit for itself, rather than the cursor as a whole.
+    """Return True if the time limit applies to each iteration of a cursor, and False if to the whole cursor.
 
-    :param mode: what the application asks for; None is the default for the kind of cursor.
-    :param executor: that runs the operations of the cursor.
-    :param tailable: whether the cursor goes on at the end of its documents.
-    :param writes: whether the command writes its result elsewhere.
-    :raises ValueError: there is no such mode.
-    :raises ConfigurationError: the mode is not possible for such a cursor, or there is no limit.
+    :param mode: the application's timeout mode; None uses the default of the cursor type.
+    :param executor: the executor of the cursor.
+    :param tailable: True if the cursor stays open after its last document.
+    :param writes: True if the command writes its result to a collection.
+    :raises ValueError: the mode does not exist.
+    :raises ConfigurationError: the cursor does not support the mode, or has no time limit.
     """
     if mode is None:
         return tailable
     if mode not in (CURSOR_LIFETIME, ITERATION):
         raise ValueError(f'timeout_mode must be "{CURSOR_LIFETIME}" or "{ITERATION}", not {short(mode)}')
     if not executor.has_limit:
-        raise ConfigurationError("timeout_mode says what a limit of time means, but there is none: set timeout_ms")
+        raise ConfigurationError("timeout_mode needs a time limit: set timeout_ms")
     if tailable and mode == CURSOR_LIFETIME:
         raise ConfigurationError(f'a tailable cursor has no end: its timeout_mode must be "{ITERATION}"')
     if writes and mode == ITERATION:

@@ -1,4 +1,4 @@
-"""The retries of whole transactions (Convenient API for Transactions)."""
+"""End and retries of transactions (Convenient API for Transactions)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _TIME_LIMIT = 120.0  # seconds
 _FIRST_BACKOFF = 0.005  # seconds
 _BACKOFF_GROWTH = 1.5
 _MAX_BACKOFF = 0.5  # seconds
-# How long a greenlet that is interrupted is kept by the abort of its transaction.
+# The time limit of an abort in an interrupted greenlet.
 _INTERRUPTED_ABORT_TIMEOUT = 1.0  # seconds
 
 
 class _TooLongError(BaseException):
-    """Ends an abort that holds up an interrupted greenlet for too long."""
+    """Interrupts an abort that delays an interrupted greenlet for too long."""
 
 
 class TransactionEnd:
-    """Ends the transactions of one session.
+    """Commit and abort of one session's transactions.
 
-    :param executor: runs the commands.
-    :param state: of the session.
-    :param in_background: whether it runs in a background greenlet.
+    :param executor: the executor of the commands.
+    :param state: the state of the session.
+    :param in_background: True in a background greenlet.
     """
 
     __slots__ = ("_executor", "_in_background", "_state")
@@ -51,14 +51,14 @@ class TransactionEnd:
 
     @property
     def is_due(self) -> bool:
-        """Whether a transaction is in progress."""
+        """True if a transaction is in progress."""
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
-        """Commit the transaction by `deadline`; None is the usual one.
+        """Commit the transaction by `deadline`; None uses the default deadline.
 
-        :raises InvalidOperation: there is no transaction, or it has been aborted, or the session has ended, or another
-            greenlet runs an operation in it.
+        :raises InvalidOperation: no transaction was started, it has been aborted, the session has ended, or another
+            greenlet runs an operation in the session.
         """
         _ = self._state.server_session
         self._state.check_free()
@@ -69,16 +69,16 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`; None is the usual one. Errors of the server are ignored.
+        """Abort the transaction by `deadline`; None uses the default deadline. Ignore errors of the server.
 
-        :raises InvalidOperation: there is no transaction in progress, or the session has ended, or another greenlet
-            runs an operation in it.
+        :raises InvalidOperation: no transaction is in progress, the session has ended, or another greenlet runs an
+            operation in the session.
         """
         self._state.check_free()
         self._abort(deadline, None)
 
     def _abort(self, deadline: float | None, reason: BaseException | None) -> None:
-        """Abort by `deadline`, because of an error if there is one."""
+        """Abort by `deadline`. `reason` is the error that caused the abort, or None."""
         session = self._state.server_session
         transaction = self._state.transaction
         again = AbortAgain(transaction, session) if transaction.begin_abort() else None
@@ -96,11 +96,11 @@ class TransactionEnd:
             if again is not None and not transaction.active:
                 self._executor.sessions.leave(session, again)
             transaction.unpin(reason)
-            reason = None  # it refers to this frame
+            reason = None  # the error refers to this frame
             self._executor.transaction_ended(transaction, None)
 
     def give_up(self, error: BaseException | None, deadline: float | None) -> None:
-        """Abort because of `error`. A kill or a time-out of the application is held up for a moment at most.
+        """Abort because of `error`. A kill or a timeout of the application is delayed by at most one second.
 
         If another greenlet runs an operation in the session, the abort follows that operation in the background.
         """
@@ -109,23 +109,23 @@ class TransactionEnd:
             return None
         if error is None or isinstance(error, Exception):
             return self._abort(deadline, error)
-        hurry, too_long = _INTERRUPTED_ABORT_TIMEOUT, _TooLongError()
+        too_long = _TooLongError()
         try:
-            with interrupt_after(hurry, too_long):  # a deadline alone does not end the wait for others' listeners
-                self._abort(_clock.monotonic() + hurry, error)
+            with interrupt_after(_INTERRUPTED_ABORT_TIMEOUT, too_long):  # a deadline does not limit listeners
+                self._abort(_clock.monotonic() + _INTERRUPTED_ABORT_TIMEOUT, error)
         except _TooLongError as interruption:
             if interruption is not too_long:
                 raise
         finally:
-            del too_long  # it refers to this frame
+            del too_long  # the error refers to this frame
 
     def abandon(self) -> None:
-        """Leave the transaction to the background. Does not switch."""
+        """Leave the transaction to a background greenlet. Do not switch."""
         self.leave()
         self._executor.transaction_ended(self._state.transaction, None)
 
     def leave(self) -> None:
-        """Leave the transaction to the background, unobserved. Does not switch. A finaliser may call it."""
+        """Leave the transaction to a background greenlet, unobserved. Do not switch. A finaliser may call it."""
         transaction, session = self._state.transaction, self._state.server_session
         pin, again = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
@@ -133,20 +133,20 @@ class TransactionEnd:
             if pin is None:
                 self._executor.sessions.leave(session, again)
             else:
-                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # which ends it
+                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # its end aborts it
         transaction.pin = transaction.pinned_address = None
         if pin is not None:
             pin.release_soon()
 
     def give_up_by(self, error: BaseException, end: float | None, seconds: float | None) -> None:
-        """Abort because of `error` by `end`. After `end` the abort takes place in the background.
+        """Abort because of `error` by `end`. After `end`, abort in the background.
 
-        :param seconds: limit of the abort in the background.
+        :param seconds: the time limit of the abort in the background.
         """
         if not isinstance(error, Exception) or end is None or _clock.monotonic() < end:
             return self.give_up(error, end)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # A new greenlet has an empty context, but listeners may read context variables.
+        # A new greenlet has an empty context, but listeners may use context variables.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
@@ -171,16 +171,16 @@ def with_transaction(
     deadline: float | None,
     jitter: Callable[[], float] = lambda: _chance.random(),
 ) -> T:
-    """Run `callback` in a transaction and commit it, again and again if need be.
+    """Run `callback` in a transaction, commit it, and retry both if necessary.
 
-    :param ending: ends the transactions of the session.
-    :param callback: what the application does in the transaction.
-    :param start: starts the transaction.
-    :param deadline: when all has to be over; None is in 120 seconds, and binds the retries only.
-    :param jitter: where the random numbers from 0 to 1 come from.
+    :param ending: the commit and abort of the session's transactions.
+    :param callback: the function of the application.
+    :param start: a function that starts the transaction.
+    :param deadline: the deadline of all attempts; None limits only the retries, to 120 seconds.
+    :param jitter: a function that returns random numbers from 0 to 1.
     """
     begin = _clock.monotonic()
-    loop = _Loop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None, jitter)
+    loop = _RetryLoop(ending, begin + _TIME_LIMIT if deadline is None else deadline, deadline is not None, jitter)
     limit = None if deadline is None else deadline - begin
     try:
         with until(deadline):
@@ -191,35 +191,35 @@ def with_transaction(
                 except BaseException as error:
                     if ending.is_due:
                         ending.give_up_by(error, deadline, limit)
-                    if not isinstance(error, Exception) or not loop.goes_on_after(error):
+                    if not isinstance(error, Exception) or not loop.retries_after(error):
                         raise
                 else:
                     if not ending.is_due or loop.commit():
                         return result
                 loop.back_off()
     finally:
-        loop.error = PyMongoError()  # it refers to this frame
+        loop.error = PyMongoError()  # the error refers to this frame
 
 
-class _Loop:
-    """One call, its time, and the error that made it try again last."""
+class _RetryLoop:
+    """Time limit, attempts and last retried error of one call."""
 
     def __init__(self, ending: TransactionEnd, end: float, end_is_deadline: bool, jitter: Callable[[], float]) -> None:
         self._ending = ending
         self._end = end
         self._end_is_deadline = end_is_deadline
         self._jitter = jitter
-        self._tries = 0
+        self._retries = 0
         self.error: Exception = PyMongoError()
 
-    def goes_on_after(self, error: Exception) -> bool:
-        """Whether the whole transaction may be tried again after `error`.
+    def retries_after(self, error: Exception) -> bool:
+        """Return True if the whole transaction is retried after `error`.
 
-        :raises PyMongoError: it may, but there is no time left.
+        :raises PyMongoError: the time limit forbids a retry.
         """
         if not isinstance(error, PyMongoError) or not error.has_error_label(TRANSIENT):
-            if self._tries and getattr(error, "timeout", False) and error.__cause__ is None:
-                error.__cause__ = self.error  # which tells why it took so long
+            if self._retries and getattr(error, "timeout", False) and error.__cause__ is None:
+                error.__cause__ = self.error  # the reason for the retries
             return False
         if _clock.monotonic() >= self._end:
             raise self._timeout(error)
@@ -227,39 +227,39 @@ class _Loop:
         return True
 
     def commit(self) -> bool:
-        """Commit; False if the whole transaction has to be tried again."""
-        tries = 0
+        """Commit. Return False if the whole transaction must be retried."""
+        retries = 0
         while True:
             try:
                 self._ending.commit()
             except PyMongoError as error:
                 if not error.has_error_label(UNKNOWN_RESULT) or _is_max_time_expired(error):
-                    if not self.goes_on_after(error):
+                    if not self.retries_after(error):
                         raise
                     return False
                 if _clock.monotonic() >= self._end:
                     raise self._timeout(error)
-                if tries:
-                    # The first time it is tried again at once, as specified. But behind a load balancer no try waits
-                    # for a server: one that closes every connection would be called thousands of times a second.
-                    self._wait(tries - 1, error)
-                tries += 1
+                if retries:
+                    # As specified, only the first retry has no backoff. Without a backoff, a load balancer that closes
+                    # all connections would get thousands of retries a second.
+                    self._wait(retries - 1, error)
+                retries += 1
             else:
                 return True
 
     def back_off(self) -> None:
-        """Wait before the whole transaction is tried again, unless there is no time left for that."""
-        self._tries += 1
-        self._wait(self._tries - 1, self.error)
+        """Wait before a retry of the whole transaction, within the time limit."""
+        self._retries += 1
+        self._wait(self._retries - 1, self.error)
 
-    def _wait(self, tries: int, error: Exception) -> None:
-        delay = self._jitter() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**tries)
+    def _wait(self, retries: int, error: Exception) -> None:
+        delay = self._jitter() * min(_MAX_BACKOFF, _FIRST_BACKOFF * _BACKOFF_GROWTH**retries)
         if _clock.monotonic() + delay >= self._end:
             raise self._timeout(error)
         sleep(timer_delay(delay))
 
     def _timeout(self, error: Exception) -> PyMongoError:
-        """The error that says that time has run out, with the labels of the one that would have been tried again."""
+        """Return the error of an exceeded time limit, with the labels of the error that it replaces."""
         timeout: PyMongoError
         if self._end_is_deadline:
             timeout = ExecutionTimeout(f"with_transaction ran out of time: {error}", codes.MAX_TIME_MS_EXPIRED)

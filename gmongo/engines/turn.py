@@ -1,4 +1,4 @@
-"""One greenlet at a time reads a cursor or a stream; the others wait until it has finished."""
+"""Turns: one greenlet at a time reads a cursor or a stream, and the others wait for the end of its step."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from gmongo.wire.transport import without_frames
 
 
 class Shared(Protocol):
-    """An object that several greenlets may read."""
+    """Object that several greenlets may read."""
 
     _turn: Turn | None
     """The turn of the greenlet that reads now."""
 
 
 class Turn:
-    """A step of one greenlet, in a ``with``. Other greenlets that come meanwhile call :meth:`wait`.
+    """Step of one greenlet, as a context manager. Other greenlets call :meth:`wait` during the step.
 
     :param owner: the cursor or the stream. Its turn must be free.
-    :ivar found: False if the step has found no document; waiting greenlets learn it, too.
+    :ivar found: False if the step has found no document; also the result of :meth:`wait` in other greenlets.
     """
 
     __slots__ = ("_greenlet", "_outcome", "_owner", "found")
@@ -32,20 +32,19 @@ class Turn:
     def __init__(self, owner: Shared) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
-        self._outcome: AsyncResult[bool | Exception] | None = None  # made by the first greenlet that waits
+        self._outcome: AsyncResult[bool | Exception] | None = None  # created by the first waiting greenlet
         self.found = True
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until the step has ended.
 
-        :param deadline: of the operation that waits; None is without limit.
-        :returns: False if the step has found no document. After True the caller looks again: other greenlets may have
-            taken the documents, or the step was interrupted before it changed anything.
-        :raises InvalidOperation: this greenlet has the turn: its step has called a decoder or a listener, which reads
-            the same object.
-        :raises NetworkTimeout: the deadline came first.
-        :raises PyMongoError: a copy of the error with which the step has failed.
-        :raises BSONError: the same.
+        :param deadline: the deadline of the waiting operation; None means no limit.
+        :returns: False if the step has found no document. After True the caller must check again: other greenlets may
+            have taken the documents, or an exception may have interrupted the step.
+        :raises InvalidOperation: this greenlet has the turn: a decoder or a listener in its step reads the same object.
+        :raises NetworkTimeout: the deadline passed.
+        :raises PyMongoError: a copy of the error of the step.
+        :raises BSONError: a copy of the error of the step.
         """
         if self._greenlet is getcurrent():
             raise InvalidOperation(
@@ -66,5 +65,5 @@ class Turn:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._owner._turn = None
-        if self._outcome is not None:  # an error of another kind has interrupted this greenlet alone
+        if self._outcome is not None:  # other exceptions interrupt this greenlet alone
             self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.found)
