@@ -1,4 +1,4 @@
-"""The write models of ``bulk_write`` and the index models of ``create_indexes``."""
+"""Write models of ``bulk_write``, and index models of ``create_indexes``."""
 
 from __future__ import annotations
 

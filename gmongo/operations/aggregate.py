@@ -17,20 +17,20 @@ from gmongo.wire.address import Address
 
 
 def writes(pipeline: Sequence[Document]) -> bool:
-    """Whether the last stage of a pipeline writes its result into a collection.
+    """Return True if the last stage of a pipeline writes its result to a collection.
 
-    :raises TypeError: the last stage is no document.
+    :raises TypeError: the last stage is not a document.
     """
     return bool(pipeline) and next(iter(checked_mapping("a stage of pipeline", pipeline[-1])), "") in ("$out", "$merge")
 
 
 class Aggregate(CursorOperation):
-    """Run a pipeline over a collection, or over a database (target 1).
+    """`aggregate` on a collection, or on a database (target 1).
 
     :param target: the name of the collection, or 1.
-    :param fields: further fields of the command, as the server names them.
-    :param acknowledged: whether a write concern, if the pipeline writes, asks for acknowledgement.
-    :param batch_size: of the first batch; None leaves it to the server.
+    :param fields: further fields of the command, with the server's names.
+    :param acknowledged: True if the write concern of a writing pipeline is acknowledged.
+    :param batch_size: the size of the first batch; None lets the server choose.
     """
 
     name = "aggregate"

@@ -29,9 +29,9 @@ _ONE = {
 class BulkWriteBatch(CursorOperation):
     """One `bulkWrite` command, with as many operations as fit. Its reply is a cursor over their results.
 
-    :param writes: to take from.
-    :param fields: of the command, such as ``ordered``.
-    :param limits: what is supposed to fit, before a connection tells.
+    :param writes: the source of the operations.
+    :param fields: further fields of the command, such as ``ordered``.
+    :param limits: the assumed limits, until a connection reports its limits.
     """
 
     name = "bulkWrite"
@@ -47,7 +47,7 @@ class BulkWriteBatch(CursorOperation):
         operation_id: int,
         acknowledged: bool,
     ) -> None:
-        # Counts and indexes are the server's, so they are not decoded into anything of the user's.
+        # Decode the counts and indexes of the reply to plain types, not to custom types.
         super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
         self.acknowledged = self.takes_session = acknowledged
         self.operation_id = operation_id
@@ -58,15 +58,15 @@ class BulkWriteBatch(CursorOperation):
         self._size = len(bson.encode(self._fields, False, self.context.codec_options))
         self._fitted = False
         self.taken = writes.take(limits, self._size)
-        # The server cannot tell the second try of a write of several documents from another write.
+        # The server could not recognise a retry of a write of several documents.
         self.retryable = acknowledged and not any(write.multi for write in self.taken)
         self._namespaces: list[str] = []
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command.
+        """Return the command.
 
-        :raises InvalidOperation: the server is too old for it.
-        :raises DocumentTooLarge: not even one operation fits.
+        :raises InvalidOperation: the server does not support the command.
+        :raises DocumentTooLarge: the first operation does not fit alone.
         """
         if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
             raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
@@ -77,13 +77,13 @@ class BulkWriteBatch(CursorOperation):
         return dict(self._fields)
 
     def _fit(self, limits: Limits) -> None:
-        """Take what fits for this very server, and number the namespaces. A second try sends the same again."""
+        """Take the operations that fit for this server, and number the namespaces. A retry sends the same bytes."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
             self._writes.give_back(self.taken)
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits
         if not self.taken:
-            raise self._writes.refuse_next(limits)
+            raise self._writes.too_large(limits)
         numbers: dict[str, int] = {}
         work = LongWork()
         for write in self.taken:
@@ -108,7 +108,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # which a second try that fails does not take back
+            self.reply = reply  # a failed retry does not discard it
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -120,9 +120,9 @@ class BulkWriteBatch(CursorOperation):
         return opened
 
     def check_one(self, result: Value) -> None:
-        """Refuse what is not the result of one of the operations.
+        """Check the result of one operation.
 
-        :raises ProtocolError: it is not.
+        :raises ProtocolError: `result` is malformed.
         """
         check(result, _ONE, "a result")
         index = required(result, "idx", _ONE["idx"])

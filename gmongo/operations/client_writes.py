@@ -1,4 +1,4 @@
-"""The operations of a `bulkWrite` command: from write models to encoded documents, and how many fit one message."""
+"""Operations of the `bulkWrite` command: encoding of write models, and selection of operations that fit a message."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _Model: TypeAlias = InsertOne[Value] | _Update | DeleteOne | DeleteMany
 
 
 class Limits(NamedTuple):
-    """What one message may hold."""
+    """Limits of one message."""
 
     writes: int
     message_size: int
     document_size: int
     batch_size: int
-    """Operations are split at this size, if there are several."""
+    """The size at which several operations are split, in bytes."""
 
 
-# Every server since MongoDB 3.6 has these; the connection that is used has the last word.
+# The limits of every server since MongoDB 3.6; the connection's limits replace these.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 
 class Write:
-    """One operation, encoded once.
+    """One encoded operation.
 
-    :param index: of the model among all models.
-    :param model: what to write.
+    :param index: the index of the model among all models.
+    :param model: the write model.
     """
 
     __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
@@ -68,11 +68,11 @@ class Write:
 
     @property
     def inserted_id(self) -> Value:
-        """The ``_id`` of the document that is inserted; None for a raw document that has none."""
+        """The ``_id`` of the inserted document; None for a raw document without ``_id``."""
         return self.document["document"].get("_id")
 
     def refer_to(self, namespace_index: int) -> None:
-        """Say where in ``nsInfo`` the namespace stands. It is the first field, so its place in the bytes is known."""
+        """Set the index of the namespace in ``nsInfo``. As the first field, it has a known position in the bytes."""
         self.document[self.kind] = namespace_index
         start = 4 + 1 + len(self.kind) + 1
         number = _INT32.pack(namespace_index)
@@ -81,9 +81,9 @@ class Write:
 
 
 class Writes:
-    """The operations of a whole bulk, encoded as they are taken.
+    """Operations of a client bulk write, encoded on demand.
 
-    :param models: all of them checked by `checked_models`.
+    :param models: the models, checked by `checked_models`.
     """
 
     __slots__ = ("_codec_options", "_encoded", "_models")
@@ -91,22 +91,22 @@ class Writes:
     def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
         self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
         self._codec_options = codec_options
-        self._encoded: deque[Write] = deque()  # encoded, but not taken yet
+        self._encoded: deque[Write] = deque()  # encoded, but not taken
 
     def __bool__(self) -> bool:
-        return self._ahead() is not None
+        return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """As many as one message holds, and none if the next does not fit even alone.
+        """Return as many operations as one message can contain; empty if the next does not fit alone.
 
-        :param command_size: of the command without its operations, in bytes.
+        :param command_size: the size of the command without its operations, in bytes.
         """
         taken: list[Write] = []
         namespaces: set[str] = set()
         used = sizes.BULK_WRITE_OVERHEAD + command_size
         work = LongWork()
         while len(taken) < limits.writes:
-            write = self._ahead()
+            write = self._peek()
             if write is None:
                 break
             used += len(write.encoded)
@@ -120,19 +120,19 @@ class Writes:
         return taken
 
     def give_back(self, writes: Sequence[Write]) -> None:
-        """Take operations back that did not fit after all."""
+        """Take back operations that did not fit."""
         self._encoded.extendleft(reversed(writes))
 
-    def refuse_next(self, limits: Limits) -> DocumentTooLarge:
-        """The error for the next operation, which does not fit into a message."""
-        write = self._ahead()
+    def too_large(self, limits: Limits) -> DocumentTooLarge:
+        """Return the error for the next operation, which does not fit into a message."""
+        write = self._peek()
         assert write is not None
         return DocumentTooLarge(
             f"the {write.kind} at index {write.index} is {len(write.encoded)} bytes with a namespace of "
             f"{len(write.namespace)} characters, but the server takes messages of at most {limits.message_size} bytes"
         )
 
-    def _ahead(self) -> Write | None:
+    def _peek(self) -> Write | None:
         if not self._encoded:
             index, model = next(self._models, (0, None))
             if model is None:
@@ -142,9 +142,9 @@ class Writes:
 
 
 def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
-    """Refuse an operation that the server would refuse, where its refusal would go unseen.
+    """Check the size of an unacknowledged operation, whose error from the server the application would not see.
 
-    :raises DocumentTooLarge: it is larger than the server takes.
+    :raises DocumentTooLarge: the document exceeds the server's maximum size.
     """
     size, limit = len(write.encoded), limits.document_size
     too_large = size > limit + sizes.COMMAND_OVERHEAD
@@ -159,10 +159,10 @@ _Optional = tuple[tuple[str, Value], ...]
 
 
 def checked_models(models: object) -> list[_Model]:
-    """The models of a bulk, if they are a list of write models that have namespaces.
+    """Check that `models` is a non-empty list of write models with namespaces, and return it.
 
-    :raises TypeError: they are no list, or one of them is no write model.
-    :raises InvalidOperation: there is none, or one has no namespace.
+    :raises TypeError: `models` is not a list, or an element is not a write model.
+    :raises InvalidOperation: `models` is empty, or a model has no namespace.
     """
     if not isinstance(models, list):
         raise TypeError(f"models must be a list of write models, not {short(models)}")
@@ -181,7 +181,7 @@ def checked_models(models: object) -> list[_Model]:
 
 
 def check_unacknowledged_models(models: list[_Model]) -> None:
-    """Refuse what a server would refuse without the application hearing of it, since there is no reply.
+    """Check for options that an unacknowledged write cannot use: the application would not see the server's error.
 
     :raises ConfigurationError: a model has an option that needs a reply.
     """
@@ -192,7 +192,7 @@ def check_unacknowledged_models(models: list[_Model]) -> None:
 
 
 def _document_of(model: _Model) -> DocumentDict:
-    """A model as an element of ``ops``; the place of its namespace is not known yet."""
+    """Return a model as an element of ``ops``, with a placeholder for the index of its namespace."""
     if isinstance(model, InsertOne):
         check_is_mapping("document", model.document)
         return {"insert": 0, "document": _with_id_first(model.document)}
@@ -218,7 +218,7 @@ def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
 
 
 def _with_id_first(document: Value) -> Value:
-    """A document to insert. Its ``_id``, if it has none, is made here, and goes before the other fields."""
+    """Return a document to insert, with its ``_id`` first if this function has created the ``_id``."""
     has_id = "_id" in document
     ensure_id(document)
     fields = document if isinstance(document, dict) else plain(document)

@@ -17,17 +17,17 @@ from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg
 
 
 class GetMore(CursorOperation):
-    """The next batch of a cursor.
+    """`getMore`: the next batch of a cursor.
 
-    :param context: with the namespace of the cursor.
-    :param address: of the server that has the cursor.
-    :param pin: the connection that the server has it on, behind a load balancer.
+    :param context: the context with the namespace of the cursor.
+    :param address: the address of the server that has the cursor.
+    :param pin: the pinned connection of the cursor, or None.
     :param max_time_ms: how long the server may wait for new documents of a tailable cursor, in milliseconds.
     """
 
     name = "getMore"
     retryable = False
-    opens_cursor = False  # its cursor is open already, and holds its connection
+    opens_cursor = False  # the cursor is open already, and has its connection
     leaves_cursor = True
     takes_max_time = False
     waits_for_documents = True
@@ -54,7 +54,7 @@ class GetMore(CursorOperation):
         self.batch_size = batch_size
         self.max_time_ms = max_time_ms
         self.comment = comment
-        self.wire_version = 0  # of the connection it was sent on
+        self.wire_version = 0  # the wire version of the connection
 
     def command(self, hello: Hello) -> DocumentDict:
         self.wire_version = hello.max_wire_version
@@ -68,14 +68,14 @@ class GetMore(CursorOperation):
         return command
 
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> None:
-        return None  # the cursor object that sent this has it
+        return None  # the sender still has the cursor
 
     def late_cursor(self, body: Buffer, address: Address) -> None:
         return None
 
 
 class GetMoreAhead(GetMore):
-    """A batch that is read ahead, in a greenlet of the driver's. It has the parameters of :class:`GetMore`."""
+    """`getMore` of a driver greenlet that reads ahead, with the parameters of :class:`GetMore`."""
 
     in_background = True
 
@@ -84,16 +84,16 @@ class GetMoreAhead(GetMore):
     address: Address
 
     size: int
-    """Bytes of the reply."""
+    """The size of the reply in bytes."""
 
     def decode(self, body: Buffer) -> DocumentDict:
         self.size = len(body)
         return super().decode(body)
 
     def following(self, reply: CursorReply) -> GetMoreAhead:
-        """The one after this.
+        """Return the next `getMore`.
 
-        :param reply: to this one.
+        :param reply: the reply to this `getMore`.
         """
         return GetMoreAhead(
             context_of(reply.namespace, self.decoding),
@@ -106,8 +106,8 @@ class GetMoreAhead(GetMore):
 
 
 class ExhaustGetMore(GetMore):
-    """The next batch of an exhaust cursor. On a connection that streams already it is not sent; its reply is what comes
-    next. It has the parameters of :class:`GetMore`.
+    """`getMore` of an exhaust cursor, with the parameters of :class:`GetMore`. On a streaming connection it sends
+    nothing, and the next message is the reply.
     """
 
     __slots__ = ()
@@ -117,11 +117,11 @@ class ExhaustGetMore(GetMore):
 
 
 class KillCursors(Operation):
-    """Let the server forget cursors.
+    """`killCursors`: close cursors on the server.
 
-    :param context: with the namespace of the cursors.
-    :param address: of the server that has them.
-    :param pin: the connection that the server has them on, behind a load balancer.
+    :param context: the context with the namespace of the cursors.
+    :param address: the address of the server that has the cursors.
+    :param pin: the pinned connection of the cursors, or None.
     """
 
     name = "killCursors"
@@ -144,10 +144,10 @@ class KillCursors(Operation):
 
 
 def context_of(namespace: str, codec_options: CodecOptions[Value] = DEFAULT_CODEC_OPTIONS) -> OperationContext:
-    """The context of operations on a cursor.
+    """Return the context of operations on a cursor.
 
-    :param namespace: as the server named it.
-    :param codec_options: how documents are decoded.
+    :param namespace: the namespace in the server's reply.
+    :param codec_options: the options to decode documents.
     """
     database, _, collection = namespace.partition(".")
     return OperationContext(database, collection, codec_options)

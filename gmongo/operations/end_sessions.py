@@ -17,9 +17,9 @@ _CONTEXT = OperationContext("admin", selector=ANY_SERVER)
 
 
 class EndSessions(Operation):
-    """Let the server forget sessions; it would do so by itself after half an hour.
+    """`endSessions`: end sessions on the server before they expire (after 30 minutes).
 
-    :param ids: at most 10,000 of them.
+    :param ids: at most 10,000 session identifiers.
     """
 
     name = "endSessions"
@@ -34,7 +34,7 @@ class EndSessions(Operation):
 
     @classmethod
     def batches(cls, ids: list[DocumentDict]) -> Iterator[EndSessions]:
-        """As many operations as it takes."""
+        """Yield operations of up to 10,000 identifiers."""
         for start in range(0, len(ids), _MOST_AT_ONCE):
             yield cls(ids[start : start + _MOST_AT_ONCE])
 
@@ -43,10 +43,10 @@ class EndSessions(Operation):
 
 
 class KillSessions(Operation):
-    """End all commands, cursors and transactions of sessions.
+    """`killSessions`: end all commands, cursors and transactions of sessions.
 
-    :param ids: of the sessions.
-    :param address: of the server that runs their commands.
+    :param ids: the session identifiers.
+    :param address: the address of the server that runs the commands.
     """
 
     name = "killSessions"

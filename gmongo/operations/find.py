@@ -1,4 +1,4 @@
-"""The `find` command, and what the other commands that open cursors share with it."""
+"""The `find` command, and the base class of commands that open cursors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_sound
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
-# The fields of the command for the modifiers of a query in its old form.
+# The fields of the command for the modifiers of a legacy query.
 _MODIFIERS = {
     "$comment": "comment",
     "$explain": "explain",
@@ -36,11 +36,11 @@ _MODIFIERS = {
     "$showRecordId": "showRecordId",
     "$snapshot": "snapshot",
 }
-_NO_MODIFIERS = ("$query", "$readPreference")  # the read preference is that of the collection
+_NO_MODIFIERS = ("$query", "$readPreference")  # the collection determines the read preference
 
 
 def without_modifiers(filter: Document, fields: DocumentDict) -> tuple[Document, DocumentDict]:
-    """The filter and the fields of a command, for a filter in the form ``{"$query": ..., "$orderby": ...}``."""
+    """Return the filter and the fields of a command, for a filter like ``{"$query": ..., "$orderby": ...}``."""
     if "$query" not in filter:
         return filter, fields
     modifiers = {_MODIFIERS.get(name, name): value for name, value in filter.items() if name not in _NO_MODIFIERS}
@@ -55,7 +55,7 @@ def _batch(value: object) -> str | None:
 
 
 class CursorReply(NamedTuple):
-    """A cursor as the server opened it, or went on with it."""
+    """Reply that opens or continues a cursor."""
 
     cursor_id: int
     namespace: str
@@ -66,11 +66,11 @@ class CursorReply(NamedTuple):
 
 
 class CursorOperation(Operation):
-    """A command whose reply is a cursor.
+    """Command whose reply is a cursor.
 
-    :param decoding: how the batch is decoded, if not as the context says: it may be the server's documents, and not the
-        user's.
-    :param raw: leave the batch encoded.
+    :param decoding: the options to decode the batch; None uses the context's. The documents may come from the server
+        itself, for example descriptions of collections.
+    :param raw: True leaves the batch encoded.
     """
 
     retryable = True
@@ -98,7 +98,7 @@ class CursorOperation(Operation):
         except InvalidBSON:
             if not is_sound(body):
                 raise
-            # The cursor raises the error where the document stands, and then ends on the server.
+            # The cursor raises the error at the position of the document, and then closes on the server.
             return cut_batch(body, decoding, self.context.codec_options)
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
@@ -107,7 +107,7 @@ class CursorOperation(Operation):
             cursor_id, namespace, batch = cursor["id"], cursor["ns"], cursor[self.batch_field]
         except (KeyError, TypeError):
             return self._checked(reply, address)
-        # What every server sends passes here at little cost.
+        # Fast path for well-formed replies.
         if (
             isinstance(cursor_id, int)
             and namespace.__class__ is str
@@ -119,9 +119,9 @@ class CursorOperation(Operation):
         return self._checked(reply, address)
 
     def _checked(self, reply: DocumentDict, address: Address) -> CursorReply:
-        """The same, looked at more closely.
+        """Check the reply in detail, and return it.
 
-        :raises ProtocolError: a field is not there, or not what it should be.
+        :raises ProtocolError: a field is missing or malformed.
         """
         cursor = required(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
@@ -136,7 +136,7 @@ class CursorOperation(Operation):
     def orphaned_cursor(self, reply: DocumentDict, address: Address) -> CursorReply | None:
         try:
             opened: CursorReply = CursorOperation.result(self, reply, address)
-        except ProtocolError:  # or it is an error
+        except ProtocolError:  # a malformed reply or an error reply
             return None
         return opened if opened.cursor_id else None
 
@@ -155,11 +155,11 @@ class CursorOperation(Operation):
 
 
 class Find(CursorOperation):
-    """Open a cursor over the documents that match.
+    """`find`: open a cursor over the documents that match.
 
     :param filter: a query.
-    :param fields: further fields of the command, as the server names them.
-    :param takes_max_time: whether the server learns of a deadline; not for tailable cursors, which outlive it.
+    :param fields: further fields of the command, with the server's names.
+    :param takes_max_time: True sends the deadline as maxTimeMS; False for tailable cursors, which outlive it.
     """
 
     name = "find"
@@ -189,17 +189,17 @@ class Find(CursorOperation):
 
 
 class ExhaustFind(Find):
-    """Open a cursor whose further batches the server sends without being asked for each, on this connection."""
+    """`find` of an exhaust cursor: the server streams all further batches on this connection."""
 
     pins_connection = True
 
     __slots__ = ()
 
     def command(self, hello: Hello) -> DocumentDict:
-        """Build the command.
+        """Return the command.
 
-        :raises InvalidOperation: the server is a mongos that streams nothing. Behind a load balancer it is asked for
-            each batch instead, since the next one may be another.
+        :raises InvalidOperation: the server is a mongos without exhaust support. Behind a load balancer the cursor uses
+            `getMore` commands instead, since another mongos may be newer.
         """
         too_old = hello.is_mongos and hello.max_wire_version < wire_versions.EXHAUST_ON_MONGOS
         if too_old and hello.service_id is None:
@@ -208,7 +208,7 @@ class ExhaustFind(Find):
 
 
 class FindOne(Find):
-    """Find the first document that matches, or None."""
+    """`find` of the first document that matches."""
 
     opens_cursor = False
     leaves_cursor = False

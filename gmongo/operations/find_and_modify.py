@@ -14,9 +14,9 @@ from gmongo.wire.reply import decode_field
 
 
 class FindAndModify(CollectionOperation):
-    """Change or remove one document and return it, before or after the change.
+    """`findAndModify`: change or delete one document, and return the original or the new document.
 
-    :param acknowledged: whether there is a reply; without one the write is not tried again.
+    :param acknowledged: False sends an unacknowledged write, which is not retried.
     """
 
     name = "findAndModify"

@@ -1,4 +1,4 @@
-"""Indexes: from what people write to names, and from what the server lists to what people read."""
+"""Index names, and index descriptions in the form of the public API."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
 
 def name_of(index_or_name: str | KeyOrList) -> str:
-    """The name of an index that is given by its name or its keys."""
+    """Return the name of an index that is given by its name or its keys."""
     return index_or_name if isinstance(index_or_name, str) else index_name(index_or_name, "index_or_name")
 
 
 def names_created(reply: Document, count: int) -> list[str]:
-    """The names in the reply to ``createSearchIndexes``.
+    """Return the names in the reply to ``createSearchIndexes``.
 
-    :param count: how many indexes were asked for.
-    :raises ProtocolError: it does not name so many.
+    :param count: the number of requested indexes.
+    :raises ProtocolError: the reply has another number of names.
     """
     created = required(reply, "indexesCreated", DOCUMENTS)
     if len(created) != count:
@@ -28,11 +28,11 @@ def names_created(reply: Document, count: int) -> list[str]:
 
 
 def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
-    """What ``listIndexes`` returns, by name, with the keys as lists of pairs."""
-    found: dict[str, DocumentDict] = {}
+    """Return the result of ``listIndexes`` as a mapping of names to options, with the keys as lists of pairs."""
+    indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)
         options["key"] = list(required(index, "key", DOCUMENT).items())
-        found[required(index, "name", TEXT)] = options
+        indexes[required(index, "name", TEXT)] = options
         del options["name"]
-    return found
+    return indexes

@@ -1,4 +1,4 @@
-"""Index keys, sort orders, hints and projections: from what people write to what the server reads."""
+"""Index keys, sort orders, hints and projections: conversion from the public API to the server's form."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ ASCENDING = 1
 DESCENDING = -1
 """Descending order, in an index or a sort."""
 GEO2D = "2d"
-"""An index for points on a plane."""
+"""Index type for points on a plane."""
 GEOSPHERE = "2dsphere"
-"""An index for shapes on a sphere."""
+"""Index type for shapes on a sphere."""
 HASHED = "hashed"
-"""An index of the hash of a field."""
+"""Index type for the hash of a field."""
 TEXT = "text"
-"""An index for text search."""
+"""Index type for text search."""
 
 Direction: TypeAlias = int | str | Document
 """1, -1, the name of an index type, or a document such as ``{"$meta": "textScore"}``."""
 KeyOrList: TypeAlias = str | Sequence[str | tuple[str, Direction]] | Document | ItemsView[str, Direction]
-"""The forms in which keys may be given."""
+"""The accepted forms of keys."""
 
 
 def index_list(
     key_or_list: KeyOrList, direction: Direction | None = None, option: str = "keys"
 ) -> list[tuple[str, Direction]]:
-    """The keys as a list of ``(field, direction)``.
+    """Return the keys as a list of ``(field, direction)``.
 
     :param key_or_list: a field name, a list of names and ``(name, direction)`` pairs, or a mapping of names
         to directions. A name without a direction is ascending.
     :param direction: the direction of a single field name; not allowed with a list or a mapping.
-    :param option: the name to call them by in an error message.
+    :param option: the option's name in an error message.
 
-    Raises :class:`TypeError` if a name is not a string, a direction has no direction's type, or the whole is
-    of another type, and :class:`ValueError` if there is no key at all or a pair has not two items.
+    Raises :class:`TypeError` if a name is not a string, a direction has the wrong type, or `key_or_list` has another
+    type. Raises :class:`ValueError` if there is no key or a pair does not have two items.
     """
     if direction is not None or isinstance(key_or_list, str):
         return [_checked_pair(key_or_list, ASCENDING if direction is None else direction, option)]
@@ -72,19 +72,19 @@ def index_list(
 
 
 def index_document(keys: KeyOrList, option: str = "keys") -> dict[str, Direction]:
-    """The keys as an ordered document, as ``createIndexes``, ``sort`` and ``hint`` take them.
+    """Return the keys as an ordered document, for ``createIndexes``, ``sort`` and ``hint``.
 
-    :param keys: any form that :func:`index_list` takes; raises what that raises.
-    :param option: the name to call them by in an error message.
+    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
+    :param option: the option's name in an error message.
     """
     return dict(index_list(keys, option=option))
 
 
 def sort_document(sort: KeyOrList) -> dict[str, Direction]:
-    """A sort order as an ordered document.
+    """Return a sort order as an ordered document.
 
-    :param sort: any form that :func:`index_list` takes but a bare field name, which says nothing of the direction;
-        raises what that raises.
+    :param sort: a form that :func:`index_list` accepts, except a field name without a direction; raises the same
+        exceptions.
     """
     if isinstance(sort, str):
         raise TypeError(f"sort must be a mapping or a list of (field, direction) pairs, not {short(sort)}")
@@ -92,21 +92,21 @@ def sort_document(sort: KeyOrList) -> dict[str, Direction]:
 
 
 def index_name(keys: KeyOrList, option: str = "keys") -> str:
-    """The name that an index on `keys` has unless it is given another: ``a_1_b_-1``.
+    """Return the default name of an index: ``a_1_b_-1``.
 
-    :param keys: any form that :func:`index_list` takes; raises what that raises.
-    :param option: the name to call them by in an error message.
+    :param keys: a form that :func:`index_list` accepts; raises the same exceptions.
+    :param option: the option's name in an error message.
     """
     return "_".join(f"{name}_{direction}" for name, direction in index_list(keys, option=option))
 
 
 def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "projection") -> Document:
-    """A projection as a document.
+    """Return a projection as a document.
 
-    :param fields: the names of the fields to include, or the document itself, which is returned unchanged.
-    :param option: the name to call it by in an error message.
+    :param fields: the names of the fields to include, or a mapping, which is returned unchanged.
+    :param option: the option's name in an error message.
 
-    Raises :class:`TypeError` if `fields` is of another type or a name is not a string.
+    Raises :class:`TypeError` if `fields` has another type or a name is not a string.
     """
     if isinstance(fields, Mapping):
         return fields
@@ -114,7 +114,7 @@ def fields_document(fields: Document | Sequence[str] | Set[str], option: str = "
         raise TypeError(f"{option} must be a list of field names or a mapping, not {short(fields)}")
     for name in fields:
         if not isinstance(name, str):
-            raise TypeError(f"{option} must hold field names, which are strings, not {short(name)}")
+            raise TypeError(f"{option} must contain field names, which are strings, not {short(name)}")
     return dict.fromkeys(fields, 1)
 
 

@@ -1,6 +1,6 @@
 """Write models for ``bulk_write``, index models, and the checks of their arguments.
 
-Models hold data, checked and brought into the server's form; commands are made of them elsewhere.
+Models contain checked data in the server's form; other modules build the commands.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ _BULK_OPTIONS = ("collation", "array_filters", "hint", "sort")
 
 
 class ReturnDocument:
-    """Which version of the document ``find_one_and_replace`` and ``find_one_and_update`` return.
+    """Version of the document that ``find_one_and_replace`` and ``find_one_and_update`` return.
 
     Specification: CRUD API, "Find And Modify".
     """
 
     BEFORE = False
-    """The document as it was, or None if it was inserted."""
+    """The original document, or None after an insert."""
     AFTER = True
-    """The document as it is now."""
+    """The new document."""
 
 
 class _Model:
-    """Equality and repr over `_fields`, which are the constructor's parameters in their order.
+    """Equality and repr over `_fields`, the constructor's parameters in their order.
 
-    Libraries that keep documents in memory read models by PyMongo's private names: ``_filter`` is `filter`, and so on.
+    In-memory databases read models by PyMongo's private names: ``_filter`` is `filter`, and so on.
     """
 
     __slots__ = ()
@@ -72,7 +72,7 @@ class _Model:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def _options(self) -> DocumentDict:
-        """What `_add_to_bulk` passes on beside documents, if it was given."""
+        """Return the options that are not None, for `_add_to_bulk`."""
         given = ((name, getattr(self, name)) for name in _BULK_OPTIONS if name in self._fields)
         return {name: value for name, value in given if value is not None}
 
@@ -88,16 +88,15 @@ class _Model:
 
 
 class InsertOne(_Model, Generic[DocumentType]):
-    """Insert one document.
+    """Insert of one document.
 
     Specification: CRUD API, "Bulk Write Models".
 
-    :param document: the document. It gets an ``_id`` when it is sent, if it has none. That it is a mapping is checked
-        then, too.
+    :param document: the document. The send adds an ``_id`` if it is missing, and checks that the document is a mapping.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
-    :raises TypeError: `namespace` is no string.
-    :raises ValueError: it has no dot.
+    :raises TypeError: `namespace` is not a string.
+    :raises ValueError: `namespace` has no dot.
     """
 
     _fields = ("document", "namespace")
@@ -110,12 +109,12 @@ class InsertOne(_Model, Generic[DocumentType]):
     _doc = property(attrgetter("document"))
 
     def _add_to_bulk(self, bulk: _OtherBulk) -> None:
-        """Tell the bulk write what to do; also in the other models."""
+        """Add the operation to another library's bulk write; also in the other models."""
         bulk.add_insert(self.document)
 
 
 class _OtherBulk(Protocol):
-    """A bulk write of another library, such as mongomock's."""
+    """Bulk write of another library, such as mongomock."""
 
     add_insert: Callable[..., object]
     add_update: Callable[..., object]
@@ -141,15 +140,15 @@ class _Delete(_Model):
 
 
 class DeleteOne(_Delete):
-    """Delete the first document that matches.
+    """Delete of the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes (MongoDB 4.4). None
-        lets the server choose.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
+        (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
     :raises TypeError: a parameter has the wrong type.
@@ -161,15 +160,15 @@ class DeleteOne(_Delete):
 
 
 class DeleteMany(_Delete):
-    """Delete every document that matches.
+    """Delete of every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes (MongoDB 4.4). None
-        lets the server choose.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts (MongoDB 4.4). None
+        (the default) lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
     :raises TypeError: a parameter has the wrong type.
@@ -181,21 +180,21 @@ class DeleteMany(_Delete):
 
 
 class ReplaceOne(_Model, Generic[DocumentType]):
-    """Replace the first document that matches.
+    """Replacement of the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param replacement: the new document. When it is written, it is checked to begin with no update operator.
-    :param upsert: True inserts the replacement if nothing matches; None leaves it to the server, which does not.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
-        choose.
+    :param replacement: the new document. The write checks that it does not begin with an update operator.
+    :param upsert: True inserts the replacement if no document matches; None uses the server's default, which is False.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+        lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
-    :param sort: which document is the first, if several match: a list of fields and directions, or a mapping (MongoDB
-        8.0). None takes whichever the server finds first.
+    :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB 8.0).
+        None (the default) uses the server's order.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -256,20 +255,20 @@ class _Update(_Model):
 
 
 class UpdateMany(_Update):
-    """Change every document that matches.
+    """Update of every document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. When it is written, it
-        is checked to begin with an operator.
-    :param upsert: True inserts a document if nothing matches; None leaves it to the server, which does not.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that match
-        the one on ``name``. None is without.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
-        choose.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The write checks that
+        the update begins with an operator.
+    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
+        match the condition on ``name``. None by default.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+        lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
     :raises TypeError: a parameter has the wrong type.
@@ -282,24 +281,24 @@ class UpdateMany(_Update):
 
 
 class UpdateOne(_Update):
-    """Change the first document that matches.
+    """Update of the first document that matches.
 
     Specification: CRUD API, "Bulk Write Models".
 
     :param filter: a query; ``{}`` matches every document.
-    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. When it is written, it
-        is checked to begin with an operator.
-    :param upsert: True inserts a document if nothing matches; None leaves it to the server, which does not.
-    :param collation: by which rules strings are compared: a :class:`~gmongo.collation.Collation` or its document. None
-        takes the collection's own.
-    :param array_filters: a list of conditions; ``$[name]`` in the update stands for the elements of an array that match
-        the one on ``name``. None is without.
-    :param hint: the index to use: its name, or its keys in any form that ``create_index`` takes. None lets the server
-        choose.
+    :param update: operators such as ``{"$set": {"a": 1}}``, or a pipeline as a list of stages. The write checks that
+        the update begins with an operator.
+    :param upsert: True inserts a document if no document matches; None uses the server's default, which is False.
+    :param collation: the rules of string comparison: a :class:`~gmongo.collation.Collation` or a mapping. None (the
+        default) uses the collection's collation.
+    :param array_filters: a list of conditions for array elements; ``$[name]`` in the update means the elements that
+        match the condition on ``name``. None by default.
+    :param hint: the index to use: its name, or its keys in a form that ``create_index`` accepts. None (the default)
+        lets the server choose.
     :param namespace: ``"database.collection"``, for :meth:`MongoClient.bulk_write
         <gmongo.mongo_client.MongoClient.bulk_write>` only.
-    :param sort: which document is the first, if several match: a list of fields and directions, or a mapping (MongoDB
-        8.0). None takes whichever the server finds first.
+    :param sort: the order that determines the first match: a list of fields and directions, or a mapping (MongoDB 8.0).
+        None (the default) uses the server's order.
     :raises TypeError: a parameter has the wrong type.
     :raises ValueError: `namespace` has no dot, or the keys of an index or a sort are empty.
     """
@@ -326,11 +325,11 @@ class UpdateOne(_Update):
 WriteModel: TypeAlias = (
     InsertOne[DocumentType] | ReplaceOne[DocumentType] | UpdateOne | UpdateMany | DeleteOne | DeleteMany
 )
-"""What a bulk write is made of."""
+"""The write models of a bulk write."""
 
 
 class IndexModel(_Model):
-    """An index to create, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
+    """Definition of an index, for :meth:`Collection.create_indexes <gmongo.collection.Collection.create_indexes>`.
 
         >>> IndexModel([("place", "2dsphere"), ("created", -1)], sparse=True).document
         {'sparse': True, 'name': 'place_2dsphere_created_-1', 'key': {'place': '2dsphere', 'created': -1}}
@@ -338,11 +337,11 @@ class IndexModel(_Model):
     Specification: Index Management, "Standard API".
 
     :param keys: a field name, a list of names and ``(name, direction)`` pairs, or a mapping.
-    :param kwargs: any option of ``createIndexes``, such as ``name`` (made of the keys by default), ``unique``,
+    :param kwargs: any option of ``createIndexes``, such as ``name`` (derived from the keys by default), ``unique``,
         ``sparse``, ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``,
         ``wildcardProjection`` or ``collation``.
     :raises TypeError: the keys or the collation have the wrong type.
-    :raises ValueError: there are no keys.
+    :raises ValueError: `keys` is empty.
     """
 
     _fields = ("document",)
@@ -359,7 +358,7 @@ class IndexModel(_Model):
 
     @property
     def document(self) -> DocumentDict:
-        """The index specification, as ``createIndexes`` takes it."""
+        """The index specification, in the form of ``createIndexes``."""
         return self._document
 
     def __repr__(self) -> str:
@@ -368,15 +367,15 @@ class IndexModel(_Model):
 
 
 class SearchIndexModel(_Model):
-    """An index for Atlas Search to create, for :meth:`Collection.create_search_indexes
+    """Definition of an Atlas Search index, for :meth:`Collection.create_search_indexes
     <gmongo.collection.Collection.create_search_indexes>`.
 
     Specification: Index Management, "Search Indexes".
 
     :param definition: the definition of the index, such as ``{"mappings": {"dynamic": True}}``.
-    :param name: its name; None is ``"default"``, which the server chooses.
-    :param type: ``"search"`` or ``"vectorSearch"``; None is the former, which the server chooses.
-    :param kwargs: any further field of the specification.
+    :param name: the name; None lets the server choose ``"default"``.
+    :param type: ``"search"`` or ``"vectorSearch"``; None lets the server choose ``"search"``.
+    :param kwargs: further fields of the specification.
     :raises TypeError: `definition` is not a mapping.
     """
 
@@ -392,7 +391,7 @@ class SearchIndexModel(_Model):
 
     @property
     def document(self) -> DocumentDict:
-        """The index specification, as ``createSearchIndexes`` takes it."""
+        """The index specification, in the form of ``createSearchIndexes``."""
         return self._document
 
     def __repr__(self) -> str:
@@ -404,9 +403,9 @@ def _arguments(options: Document) -> str:
 
 
 def checked_mapping(option: str, value: Document) -> Document:
-    """`value`, as a copy if it is not a dict, or :class:`TypeError` if it is not a mapping.
+    """Return `value`, copied if it is not a dict. Raises :class:`TypeError` if it is not a mapping.
 
-    :param option: the name to call it by in the error message.
+    :param option: the option's name in the error message.
     """
     if isinstance(value, dict):
         return value
@@ -418,16 +417,16 @@ def checked_mapping(option: str, value: Document) -> Document:
 def check_is_mapping(option: str, value: object) -> None:
     """Raise :class:`TypeError` if `value` is not a mapping.
 
-    :param option: the name to call it by in the error message.
+    :param option: the option's name in the error message.
     """
-    if not isinstance(value, (dict, Mapping)):  # dict first, which is the quick one to ask for
+    if not isinstance(value, (dict, Mapping)):  # the check for dict is faster
         raise TypeError(f"{option} must be a mapping such as a dict, not {short(value)}")
 
 
 def checked_update(update: Update) -> Update:
-    """`update`, if it is a document that begins with an operator, or a pipeline.
+    """Return `update` after the check that it is a pipeline or begins with an operator.
 
-    Raises :class:`TypeError` if it is of another type, :class:`ValueError` if it is empty or has no operator.
+    Raises :class:`TypeError` if it has another type, :class:`ValueError` if it is empty or has no operator.
     """
     if not isinstance(update, (dict, list, tuple, Mapping)):
         raise TypeError(f"update must be a mapping or a list of pipeline stages, not {short(update)}")
@@ -439,31 +438,31 @@ def checked_update(update: Update) -> Update:
 
 
 def checked_replacement(replacement: Document) -> Document:
-    """`replacement`, if it is a document that does not begin with an operator.
+    """Return `replacement` after the check that it does not begin with an operator.
 
     Raises :class:`TypeError` if it is not a mapping, :class:`ValueError` if it begins with ``$``.
     """
     replacement = checked_mapping("replacement", replacement)
-    # Looking at the first key of a raw document would decode the whole of it.
+    # Reading the first key of a raw document would decode the whole document.
     if not isinstance(replacement, RawBSONDocument) and replacement and _begins_with_operator(replacement):
         raise ValueError(f"replacement must not begin with an update operator, was {short(replacement)}")
     return replacement
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """What a model changes documents by: its update, or its replacement; raises what the checks of these raise."""
+    """Return the checked update or replacement of a model; raises the exceptions of the checks."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 
 def checked_array_filters(filters: Sequence[Document] | None) -> Sequence[Document] | None:
-    """`filters`, or :class:`TypeError` if it is neither None nor a list or a tuple."""
+    """Return `filters`. Raises :class:`TypeError` if it is neither None nor a list or a tuple."""
     if filters is not None and not isinstance(filters, (list, tuple)):
         raise TypeError(f"array_filters must be a list of filters, not {short(filters)}")
     return filters
 
 
 def checked_hint(hint: Hint) -> str | DocumentDict | None:
-    """The hint as the server takes it: the name of an index, or the document of its keys.
+    """Return the hint in the server's form: the name of an index, or the document of its keys.
 
     Raises :class:`TypeError` or :class:`ValueError` as :func:`gmongo.operations.keys.index_list` does.
     """
@@ -496,12 +495,12 @@ def _begins_with_operator(document: Document) -> bool:
 
 
 def checked_flag(name: str, value: object) -> bool:
-    """A flag called `name`; raises :class:`TypeError` if it is neither True nor False."""
+    """Return a flag. Raises :class:`TypeError` if it is neither True nor False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {short(value)}")
     return value
 
 
 def checked_let(let: Document | None) -> Document | None:
-    """Variables of a command; raises :class:`TypeError` if they are no mapping."""
+    """Return the variables of a command. Raises :class:`TypeError` if they are not a mapping."""
     return None if let is None else checked_mapping("let", let)

@@ -1,4 +1,4 @@
-"""A command whose document is known beforehand: those of the user, and those that only administer."""
+"""Commands with a known document: commands of the application, and administrative commands of the driver."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 from gmongo.wire.reply_schema import OWN_FIELDS
 
-# What the API calls operations whose commands have other names. These commands name their collection.
 _SECRET_FIELDS = ("pwd", "payload", "key")  # of commands whose content is never shown
+# Operation names in the API for commands with other names. These commands name their collection.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 
 
 class RunCommand(Operation):
-    """Run a command as it is given.
+    """Command that is sent unchanged.
 
-    :param command: its name first.
-    :param selector_is_explicit: whether the read preference of `context` was given for this very command.
+    :param command: the command document, with the command's name first.
+    :param selector_is_explicit: True if the caller has set the read preference of `context` for this command.
     """
 
     is_generic = True
@@ -51,7 +51,7 @@ class RunCommand(Operation):
         options = self.context.codec_options
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
-            # The user's types must not reach what the driver itself reads.
+            # Fields that the driver reads must not have custom types.
             own = bson.decode(body)
             if isinstance(reply, MutableMapping):
                 reply.update((name, own[name]) for name in OWN_FIELDS & own.keys())
@@ -61,7 +61,7 @@ class RunCommand(Operation):
 
 
 class _OwnCommand(RunCommand):
-    """A command of the driver's own, which goes by its name."""
+    """Command of the driver, with the command's name as the operation name."""
 
     is_generic = False
 
@@ -77,7 +77,7 @@ class _OwnCommand(RunCommand):
 
 
 class WriteCommand(_OwnCommand):
-    """A command that changes the schema: it takes a write concern, whose error is raised, and is not retried."""
+    """Command that changes the schema. It sends a write concern, raises its error, and is not retried."""
 
     is_write = True
     takes_write_concern = True
@@ -98,7 +98,7 @@ class WriteCommand(_OwnCommand):
 
 
 class ReadCommand(_OwnCommand):
-    """A command that only reads, and may be tried again. Its reply is the server's."""
+    """Retryable command that only reads, with the server's reply as its result."""
 
     retryable = True
 
@@ -109,7 +109,7 @@ class ReadCommand(_OwnCommand):
 
 
 class Explain(_OwnCommand):
-    """How the server would run a command. It only reads, and may be tried again."""
+    """Retryable `explain` command."""
 
     retryable = True
 
@@ -117,7 +117,7 @@ class Explain(_OwnCommand):
 
 
 class ExplainedQuery(Explain):
-    """The same for a query in its old form that asks for it by ``$explain``: the one document of its cursor."""
+    """`explain` for a legacy query with ``$explain``, with the plan as the only document of a cursor."""
 
     __slots__ = ()
 
@@ -126,9 +126,9 @@ class ExplainedQuery(Explain):
 
 
 class CursorCommand(CursorOperation):
-    """A command as it is given, whose reply is a cursor.
+    """Command that is sent unchanged and replies with a cursor.
 
-    :param decoding: how the documents are decoded.
+    :param decoding: the options to decode the documents.
     """
 
     __slots__ = ("_command", "name")
@@ -143,7 +143,7 @@ class CursorCommand(CursorOperation):
 
 
 class RunCursorCommand(CursorCommand):
-    """A command of the application's own, whose reply should be a cursor. It is not tried again."""
+    """Command of the application that should reply with a cursor. It is not retried."""
 
     retryable = False
     title = "runCursorCommand"
@@ -152,5 +152,5 @@ class RunCursorCommand(CursorCommand):
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
         if "cursor" not in reply:
-            raise InvalidOperation(f"{self.name} does not return a cursor; command() runs it")
+            raise InvalidOperation(f"{self.name} does not return a cursor; use command() instead")
         return super().result(reply, address)

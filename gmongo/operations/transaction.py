@@ -16,9 +16,9 @@ from gmongo.wire.address import Address
 
 
 class _EndTransaction(Operation):
-    """What both have in common: they are retryable writes, whatever the client's options say.
+    """Base class of both commands. They are retryable writes even with ``retryWrites=False``.
 
-    :param transaction: to end.
+    :param transaction: the transaction to end.
     """
 
     is_write = True
@@ -33,7 +33,7 @@ class _EndTransaction(Operation):
 
     @property
     def context(self) -> OperationContext:  # type: ignore[override]
-        """With the write concern of the next try."""
+        """The context with the write concern of the next attempt."""
         return OperationContext("admin", write_concern=self._write_concern())
 
     def _write_concern(self) -> Document:
@@ -50,7 +50,7 @@ class _EndTransaction(Operation):
 
 
 class CommitTransaction(_EndTransaction):
-    """Make what the transaction wrote permanent."""
+    """`commitTransaction`: make the writes of the transaction permanent."""
 
     name = "commitTransaction"
 
@@ -71,10 +71,10 @@ class CommitTransaction(_EndTransaction):
 
 
 class AbortTransaction(_EndTransaction):
-    """Undo what the transaction wrote.
+    """`abortTransaction`: undo the writes of the transaction.
 
-    :param transaction: to end.
-    :param in_background: whether it runs in a background greenlet.
+    :param transaction: the transaction to end.
+    :param in_background: True in a background greenlet.
     """
 
     name = "abortTransaction"
@@ -86,17 +86,17 @@ class AbortTransaction(_EndTransaction):
         self.in_background = in_background
 
     def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        if not overloaded:  # else the transaction is open there still, and the next try must reach it
+        if not overloaded:  # after an overload error the transaction is still open, and the retry must reach it
             transaction.unpin()
 
 
 class AbortAgain(Operation):
-    """Abort a transaction that an interrupted command may have begun after the first abort.
+    """`abortTransaction` for a transaction that an interrupted command may have started after the first abort.
 
-    The session may have another transaction by then, so the command names the session and the number of this one.
+    The session may have another transaction by then, so the command names the session and the transaction number.
 
-    :param transaction: to end.
-    :param session: of the transaction.
+    :param transaction: the transaction to end.
+    :param session: the session of the transaction.
     """
 
     name = "abortTransaction"

@@ -1,4 +1,4 @@
-"""The `insert`, `update` and `delete` commands. What they write travels in a document sequence beside the command."""
+"""The `insert`, `update` and `delete` commands. Their statements are in a document sequence of the message."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from gmongo.wire.reply_schema import WRITE, check, unexpected
 _UNUSUAL = frozenset({"writeErrors", "writeConcernError", "upserted"})
 _SEQUENCES = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _IDENTIFIERS = {kind: name.encode() + b"\x00" for kind, name in _SEQUENCES.items()}
-# An error in these would go unseen.
+# Fields whose errors an unacknowledged write would hide.
 _NEED_A_REPLY = ("collation", "arrayFilters")
-# What an older server refuses, which would go unseen: command, field, the wire version that takes it, and its release.
+# Fields that older servers reject, which an unacknowledged write would hide: command, field, wire version, release.
 _NEED_A_RELEASE = (
     ("update", "sort", wire_versions.SORT_OF_UPDATES, "8.0"),
     ("delete", "hint", wire_versions.HINT_OF_ANY_WRITE, "4.4"),
@@ -44,10 +44,10 @@ _BYTES_BETWEEN_TURNS = 16 * 1024
 
 
 class Statements:
-    """The documents of an insert, update or delete, encoded as they are taken, batch by batch.
+    """Documents of an insert, update or delete, encoded batch by batch.
 
     :param kind: ``insert``, ``update`` or ``delete``.
-    :param documents: of which each is encoded once.
+    :param documents: the documents; each is encoded once.
     """
 
     __slots__ = ("_ahead", "_codec_options", "_documents", "has_reply", "kind")
@@ -56,13 +56,13 @@ class Statements:
         self.kind = kind
         self._documents: Iterator[Document] = iter(documents)
         self._codec_options = codec_options
-        self.has_reply = True  # to the message that is encoded next
-        self._ahead: tuple[Document, bytes] | None = None  # encoded, but did not fit
+        self.has_reply = True  # True if the server replies to the next message
+        self._ahead: tuple[Document, bytes] | None = None  # encoded, but did not fit into the last message
 
     def take(self, hello: Hello) -> tuple[list[Document], list[bytes]]:
-        """As many as one message holds: the documents, and the same encoded. Empty at the end.
+        """Return the documents that fit into one message, and their encodings. Empty at the end.
 
-        :raises DocumentTooLarge: the first of them does not fit into a message, or is too large for a server that
+        :raises DocumentTooLarge: the first document does not fit into a message, or is too large for a server that
             would not reply.
         """
         taken: list[Document] = []
@@ -91,19 +91,19 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # The server refuses what is too large, and writes its neighbours; but it has to be able to say so.
+            # The server rejects a document that is too large, and writes the others; but its error needs a reply.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large(body, hello)
             yield document, body
 
 
 def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> None:
-    """Refuse what a server would refuse without the application hearing of it, since there is no reply.
+    """Check the fields of an unacknowledged write: the application would not see the server's error.
 
-    :param kind: the command that is not acknowledged.
-    :param fields: of the command, or of a statement of it.
-    :param hello: of the server.
-    :raises ConfigurationError: one of the fields needs a reply, or a newer server.
+    :param kind: the name of the unacknowledged command.
+    :param fields: the fields of the command, or of a statement.
+    :param hello: the handshake reply of the server.
+    :raises ConfigurationError: a field needs a reply, or a newer server.
     """
     for name in _NEED_A_REPLY:
         if name in fields:
@@ -114,14 +114,14 @@ def check_unacknowledged(kind: str, fields: Container[str], hello: Hello) -> Non
 
 
 def needs_a_reply(name: str) -> ConfigurationError:
-    """The error for a field without which errors would go unseen."""
+    """Return the error for a field whose errors an unacknowledged write would hide."""
     return ConfigurationError(f"{name} cannot be used with an unacknowledged write (w=0)")
 
 
 def check_validation_not_bypassed(fields: Container[str]) -> None:
-    """Refuse to bypass validation in an unacknowledged bulk.
+    """Check that an unacknowledged bulk write does not bypass document validation.
 
-    :raises OperationFailure: the fields of the command ask for it.
+    :raises OperationFailure: the fields of the command bypass it.
     """
     if "bypassDocumentValidation" in fields:
         raise OperationFailure("Cannot set bypass_document_validation with unacknowledged write concern")
@@ -135,12 +135,12 @@ def _too_large(encoded: bytes, hello: Hello) -> DocumentTooLarge:
 
 
 class _Write(Operation):
-    """An insert, update or delete command.
+    """`insert`, `update` or `delete` command.
 
     :param kind: ``insert``, ``update`` or ``delete``.
     :param fields: further fields of the command, such as ``ordered``.
-    :param acknowledged: whether there is a reply.
-    :param retryable: whether it may be tried again; not for updates and deletes of many documents.
+    :param acknowledged: True if the server replies.
+    :param retryable: True if the write may be retried; False for updates and deletes of many documents.
     """
 
     is_write = True
@@ -163,7 +163,7 @@ class _Write(Operation):
         self.retryable = retryable
         self.taken = taken
         self._fields = fields
-        self._encoded: list[bytes] | None = None  # a second try sends the same again
+        self._encoded: list[bytes] | None = None  # a retry sends the same bytes
 
     def command(self, hello: Hello) -> DocumentDict:
         return {self.name: self.context.collection, **self._fields}
@@ -174,7 +174,7 @@ class _Write(Operation):
         return encode_op_msg(request_id, flags, body, ((_SEQUENCES[self.name], self._encoded),))
 
     def encode(self, hello: Hello) -> list[bytes]:
-        """Encode what one message holds; `taken` is the same, not encoded."""
+        """Encode the statements of one message, and set `taken` to these statements."""
         raise NotImplementedError
 
     def decode(self, body: Buffer) -> DocumentDict:
@@ -189,13 +189,13 @@ class _Write(Operation):
 
 
 class WriteBatch(_Write):
-    """One command of an insert, update or delete, with as many statements as fit.
+    """One `insert`, `update` or `delete` command with as many statements as fit.
 
-    :param statements: to take from.
-    :param takes_session: whether an implicit session is used.
-    :param takes_write_concern: whether the write concern is sent.
-    :param operation_id: of the whole bulk.
-    :param need_reply: if the bulk is not acknowledged, the fields of all its commands and statements, by the command.
+    :param statements: the source of the statements.
+    :param takes_session: True if the command uses an implicit session.
+    :param takes_write_concern: True if the command sends the write concern.
+    :param operation_id: the operation ID of the whole bulk write.
+    :param need_reply: for an unacknowledged bulk write, the fields of all commands and statements, by command.
     """
 
     __slots__ = ("_need_reply", "_statements", "operation_id", "reply", "takes_write_concern")
@@ -219,7 +219,7 @@ class WriteBatch(_Write):
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # of the try that wrote, whatever became of a later one
+        self.reply: DocumentDict | None = None  # the reply of the successful attempt; a later failed retry keeps it
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
@@ -237,8 +237,8 @@ class WriteBatch(_Write):
         check_written(reply, len(self.taken))
         return reply
 
-    def let_go(self) -> None:
-        """Forget what was sent, in pieces: to free thousands of buffers at once takes milliseconds."""
+    def free(self) -> None:
+        """Free the sent buffers in pieces: freeing thousands of buffers at once takes milliseconds."""
         encoded, self._encoded = self._encoded, None
         work = LongWork()
         while encoded:
@@ -247,9 +247,9 @@ class WriteBatch(_Write):
 
 
 class SingleWrite(_Write):
-    """An insert, update or delete of one statement, whose errors are raised. The parameters are those of all writes.
+    """`insert`, `update` or `delete` of one statement, which raises the write's errors. The parameters are the same.
 
-    `taken` is that statement, alone.
+    `taken` contains only this statement.
     """
 
     __slots__ = ()
@@ -272,7 +272,7 @@ class SingleWrite(_Write):
         return [encoded]
 
     def result(self, reply: DocumentDict, address: Address) -> DocumentDict:
-        # What most replies look like passes here at little cost.
+        # Fast path for usual replies.
         if _UNUSUAL.isdisjoint(reply) and reply.get("n").__class__ is reply.get("nModified", 0).__class__ is int:
             return reply
         check_written(reply, 1)
@@ -285,10 +285,10 @@ class SingleWrite(_Write):
 
 
 def check_written(reply: Document, count: int) -> None:
-    """Refuse a reply to a write that is not what it has to be.
+    """Check the reply to a write.
 
-    :param count: how many statements the write had.
-    :raises ProtocolError: a field is something else, or names a statement that there was not.
+    :param count: the number of statements in the write.
+    :raises ProtocolError: a field is malformed, or refers to a statement that does not exist.
     """
     check(reply, WRITE)
     for field in ("writeErrors", "upserted"):
@@ -298,9 +298,9 @@ def check_written(reply: Document, count: int) -> None:
 
 
 def ensure_id(document: Value) -> Value:
-    """Give a document its ``_id`` if it has none, in place.
+    """Add an ``_id`` to a document without ``_id``, in place.
 
-    :returns: the ``_id``; None for a raw document, which stays as it is.
+    :returns: the ``_id``; None for a raw document, which remains unchanged.
     """
     if not isinstance(document, dict) and isinstance(document, bson.raw_bson.RawBSONDocument):
         return None
@@ -320,7 +320,7 @@ def update_statement(
     hint: Value,
     sort: Value,
 ) -> DocumentDict:
-    """One element of an update command."""
+    """Return an element of an update command."""
     statement: DocumentDict = {"q": filter, "u": update, "multi": multi, "upsert": upsert}
     if collation is not None:
         statement["collation"] = collation
@@ -334,7 +334,7 @@ def update_statement(
 
 
 def delete_statement(filter: Document, *, limit: int, collation: Document | None, hint: Value) -> DocumentDict:
-    """One element of a delete command.
+    """Return an element of a delete command.
 
     :param limit: 1 for the first document that matches, 0 for all.
     """
