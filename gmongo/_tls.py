@@ -1,4 +1,4 @@
-"""TLS settings of connections. OCSP checks use pyOpenSSL (the extra ``gmongo[ocsp]``), others the standard library."""
+"""TLS settings of connections. OCSP checks use pyOpenSSL (the extra ``gmongo[ocsp]``), not the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a client: the table of them, parsing, validation, and the rules between them."""
+"""Client options: their table, parsing, validation, and rules between options."""
 
 from __future__ import annotations
 

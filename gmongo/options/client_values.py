@@ -1,4 +1,4 @@
-"""Objects that a client makes of its options, after URI and keyword arguments were merged."""
+"""Objects from the merged options of URI and keyword arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference, make_read_preference, read_pref_mode_from_name
 from gmongo.write_concern import WriteConcern
 
-# Option, and the parameter of CodecOptions that it is.
+# Option names, and the corresponding parameters of CodecOptions.
 _CODEC_PARAMETERS = {
     "document_class": "document_class",
     "tz_aware": "tz_aware",
@@ -23,9 +23,9 @@ _CODEC_PARAMETERS = {
 
 
 def codec_options(options: Document) -> CodecOptions[Value]:
-    """How documents are encoded and decoded.
+    """Return the codec options.
 
-    :raises ValueError: for a `tzinfo` without ``tz_aware``.
+    :raises ValueError: `tzinfo` is given without ``tz_aware``.
     """
     given = {
         parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None
@@ -34,22 +34,22 @@ def codec_options(options: Document) -> CodecOptions[Value]:
 
 
 def write_concern(options: Document) -> WriteConcern:
-    """The write concern of the options w, wTimeoutMS, journal and fsync.
+    """Return the write concern of the options w, wTimeoutMS, journal and fsync.
 
-    :raises gmongo.errors.ConfigurationError: if they contradict each other.
+    :raises gmongo.errors.ConfigurationError: the options contradict each other.
     """
     return WriteConcern(options.get("w"), options.get("wtimeoutms"), options.get("journal"), options.get("fsync"))
 
 
 def read_concern(options: Document) -> ReadConcern:
-    """The read concern of the option readConcernLevel."""
+    """Return the read concern of the option readConcernLevel."""
     return ReadConcern(options.get("readconcernlevel"))
 
 
 def read_preference(options: Document) -> _ReadPreference:
-    """The read preference: `read_preference` itself, or what readPreference and its companions describe.
+    """Return the read preference from `read_preference`, or from readPreference and related options.
 
-    :raises gmongo.errors.ConfigurationError: for tags or maxStalenessSeconds with the mode primary.
+    :raises gmongo.errors.ConfigurationError: the mode primary has tags or maxStalenessSeconds.
     """
     if "read_preference" in options:
         preference: _ReadPreference = options["read_preference"]
@@ -59,7 +59,7 @@ def read_preference(options: Document) -> _ReadPreference:
 
 
 def tls_enabled(options: Document) -> bool:
-    """Whether connections use TLS: as the option tls says, else if any other TLS option is given."""
+    """Return True if connections use TLS: the option tls decides; without it, any other TLS option enables TLS."""
     if options.get("tls") is not None:
         return bool(options["tls"])
     return given(options, TLS_DETAILS)

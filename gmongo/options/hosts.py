@@ -1,6 +1,6 @@
-"""Hosts of a connection string: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
+"""Hosts in connection strings: names, IPv4 and IPv6 addresses, paths of Unix domain sockets.
 
-No message quotes a host or a port: the text is a username or password if the URI lacks its host.
+Messages never quote a host or a port: in a malformed URI it may be a username or password.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Address = tuple[str, int | None]
 def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
     """Split a list of hosts such as ``"a.example.com,b.example.com:27018"``.
 
-    :param hosts: with commas between them.
-    :param default_port: the port of a host that has none.
+    :param hosts: a comma-separated list.
+    :param default_port: the port of a host without a port.
     :returns: pairs of host and port; the port of a Unix domain socket is None.
-    :raises gmongo.errors.ConfigurationError: if a host is empty.
-    :raises ValueError: (a ConfigurationError as well) if a host or a port is malformed.
+    :raises gmongo.errors.ConfigurationError: a host is empty.
+    :raises ValueError: (a ConfigurationError as well) a host or a port is malformed.
     """
     return [parse_host(entity, default_port) for entity in hosts.split(",")]
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """As :func:`split_hosts`, for hosts as they are in a URI: percent-encoded where they need to be."""
+    """Split a list of hosts in the form of a URI, percent-encoded where necessary; see :func:`split_hosts`."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 
@@ -40,10 +40,10 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
     socket.
 
     :param entity: the host, with or without a port.
-    :param default_port: the port if there is none in `entity`.
-    :returns: the host in lower case (a path is left as it is) and the port.
-    :raises gmongo.errors.ConfigurationError: if the host is empty.
-    :raises ValueError: (a ConfigurationError as well) if the host or the port is malformed.
+    :param default_port: the port if `entity` has no port.
+    :returns: the host in lower case (except a path) and the port.
+    :raises gmongo.errors.ConfigurationError: the host is empty.
+    :raises ValueError: (a ConfigurationError as well) the host or the port is malformed.
     """
     if entity.endswith(_SOCKET_SUFFIX):
         return entity, None
@@ -60,11 +60,11 @@ def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
 def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str, str | int | None]:
     """Split an IPv6 address in brackets from its port.
 
-    :param entity: such as ``"[::1]"`` or ``"[::1]:27018"``.
-    :param default_port: the port if there is none in `entity`.
+    :param entity: an address such as ``"[::1]"`` or ``"[::1]:27018"``.
+    :param default_port: the port if `entity` has no port.
     :returns: the address without its brackets, and the port: `default_port`, or the unchecked text from
         `entity`.
-    :raises ValueError: (a ConfigurationError as well) if a bracket is missing.
+    :raises ValueError: (a ConfigurationError as well) a bracket is missing.
     """
     address, bracket, rest = entity[1:].partition("]")
     if not bracket or not address or (rest and not rest.startswith(":")):
@@ -73,7 +73,7 @@ def parse_ipv6_literal_host(entity: str, default_port: int | None) -> tuple[str,
 
 
 def is_on_this_machine(address: Address) -> bool:
-    """Whether an address is one of the loopback interface; names other than localhost are not resolved."""
+    """Return True for an address of the loopback interface. Names except localhost are not resolved."""
     host, port = address
     if port is None or host == "localhost":
         return True

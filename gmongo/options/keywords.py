@@ -1,4 +1,4 @@
-"""Options given as keyword arguments of MongoClient."""
+"""Keyword options of MongoClient."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from gmongo.options.table import find, unknown_option
 def validate_keyword_options(keywords: Document) -> DocumentDict:
     """Check and convert the keyword arguments of MongoClient.
 
-    :param keywords: options by name, in any case and under any alias.
-    :returns: the options by their names in lower case, aliases resolved. Times are in seconds, except
+    :param keywords: options by case-insensitive name or alias.
+    :returns: the options by lower-case name, with aliases resolved. Times are in seconds, except
         ``localthresholdms``, which stays in milliseconds.
-    :raises gmongo.errors.ConfigurationError: for an unknown option, for a value that an option does not
-        accept (the error is a ValueError or a TypeError as well), and for two names of one option with
-        different values. Of one name in several spellings (``appName``, ``appname``) the last one counts, unless one
-        of its values is less secure than the other.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, rejects its value (the error is also a ValueError or
+        a TypeError), or has two names with different values. For one name in several spellings (``appName``,
+        ``appname``) the last value takes effect, unless the values differ in security.
     """
     options: DocumentDict = {}
     names: dict[str, str] = {}
@@ -33,24 +32,24 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding(keywords: Document, uri: Document) -> DocumentDict:
-    """Those keyword arguments that count where a URI has the same options. They count, except that None does not undo
-    what protects.
+    """Return the keyword options that override the options of a URI. A keyword of None cannot override an option that
+    protects.
 
-    :param keywords: as :func:`validate_keyword_options` returns them.
-    :param uri: what the URI itself says, without what DNS and the scheme add to it.
-    :raises gmongo.errors.InvalidURI: for a keyword that is less secure than what the URI asks for.
+    :param keywords: the result of :func:`validate_keyword_options`.
+    :param uri: the options in the URI, without options from DNS and the scheme.
+    :raises gmongo.errors.InvalidURI: a keyword is less secure than the URI's option.
     """
-    counting = {}
+    effective = {}
     for key, value in keywords.items():
         option = find(key)
         if option is None or key not in uri:
-            counting[key] = value
+            effective[key] = value
             continue
         if option.insecure is not None and value is option.insecure and uri[key] is not value:
             raise InvalidURI(
                 f"the URI has {option.name}={str(uri[key]).lower()}, which the keyword {option.name}={value} must not"
-                " take back, whichever names they have; remove one of the two"
+                " override; remove one of the two"
             )
         if value is not None or not option.protects:
-            counting[key] = value
-    return counting
+            effective[key] = value
+    return effective

@@ -1,4 +1,4 @@
-"""The mapping that options are kept in: the case of a name does not matter."""
+"""Case-insensitive mapping of options."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gmongo.options.table import find
 
 
 class Options(MutableMapping[str, Any]):
-    """Options by name. Any case finds a name; iteration gives the names in lower case, and `repr` hides secrets.
+    """Options by case-insensitive name. Iteration yields lower-case names, and `repr` hides secrets.
 
-    :param items: options to begin with.
+    :param items: the initial options.
     """
 
     __slots__ = ("_items",)
@@ -50,7 +50,7 @@ class Options(MutableMapping[str, Any]):
         return repr({name: "<hidden>" if _is_secret(name) else value for name, value in self._items.items()})
 
     def copy(self) -> Options:
-        """A shallow copy."""
+        """Return a shallow copy."""
         return Options(self._items)
 
 

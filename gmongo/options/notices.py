@@ -1,4 +1,4 @@
-"""Warnings about options, shown at the line of the application that caused them."""
+"""Warnings about options, attributed to the application's line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import warnings
 
 
 def notice(message: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn at the first caller outside of gmongo.
+    """Warn with the first caller outside of gmongo as the location.
 
-    :param kind: of warning.
+    :param kind: the warning class.
     """
     warnings.warn(message, kind, stacklevel=_levels_to_the_application())
 

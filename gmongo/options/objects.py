@@ -1,6 +1,6 @@
-"""Validators of options that only make sense as Python objects, and so are keyword arguments only.
+"""Validators of options with Python objects as values, which are keyword options only.
 
-Classes of higher floors are recognised by the name of the class: this floor imports none of them.
+Classes of higher layers are recognised by their names, as this layer imports none of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LISTENER_METHODS = ("started", "opened", "pool_created")
 
 
 def document_class(value: Value) -> type[Value]:
-    """The class that documents are decoded to: a mutable mapping, or RawBSONDocument; None is dict."""
+    """Check a class for decoded documents: a mutable mapping or RawBSONDocument; None is dict."""
     try:
         return CodecOptions(document_class=value or dict).document_class
     except TypeError:
@@ -27,28 +27,28 @@ def document_class(value: Value) -> type[Value]:
 
 
 def type_registry(value: object) -> TypeRegistry | None:
-    """A :class:`bson.codec_options.TypeRegistry`, or None."""
+    """Check a :class:`bson.codec_options.TypeRegistry`, or None."""
     if value is None or isinstance(value, TypeRegistry):
         return value
     raise Rejected("a bson.codec_options.TypeRegistry", wrong_type=True)
 
 
 def tzinfo(value: object) -> datetime.tzinfo | None:
-    """A time zone, or None."""
+    """Check a time zone, or None."""
     if value is None or isinstance(value, datetime.tzinfo):
         return value
     raise Rejected("a datetime.tzinfo", wrong_type=True)
 
 
 def read_preference(value: object) -> _ReadPreference:
-    """One of the classes of :mod:`gmongo.read_preferences`."""
+    """Check an instance of a class in :mod:`gmongo.read_preferences`."""
     if isinstance(value, _ReadPreference):
         return value
     raise Rejected("a read preference, such as ReadPreference.SECONDARY", wrong_type=True)
 
 
 def event_listeners(value: object) -> list[object]:
-    """A list of listeners of :mod:`gmongo.monitoring`."""
+    """Check a list of listeners of :mod:`gmongo.monitoring`."""
     if not isinstance(value, (list, tuple)):
         raise Rejected("a list of event listeners", wrong_type=True)
     for listener in value:
@@ -58,7 +58,7 @@ def event_listeners(value: object) -> list[object]:
 
 
 def function(value: object) -> Callable[..., object] | None:
-    """Something that can be called, or None."""
+    """Check a callable, or None."""
     if value is not None and not callable(value):
         raise Rejected("a callable", wrong_type=True)
     chosen: Callable[..., object] | None = value
@@ -66,7 +66,7 @@ def function(value: object) -> Callable[..., object] | None:
 
 
 def tracing(value: object) -> DocumentDict | None:
-    """A mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
+    """Check a mapping with ``enabled``, ``query_text_max_length`` and ``tracer_provider``, or None."""
     checked = _grouped(value, ("enabled", "query_text_max_length", "tracer_provider"))
     length = checked.get("query_text_max_length") if checked else None
     if length is not None and (isinstance(length, bool) or not isinstance(length, int)):
@@ -77,12 +77,12 @@ def tracing(value: object) -> DocumentDict | None:
 
 
 def metrics(value: object) -> DocumentDict | None:
-    """True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
+    """Check True, False, a mapping with ``enabled`` and ``meter_provider``, or None."""
     return {"enabled": value} if isinstance(value, bool) else _grouped(value, ("enabled", "meter_provider"))
 
 
 def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """A mapping with some of `names`, of which the first is a switch and the last an object of OpenTelemetry."""
+    """Check a mapping with some of `names`; the first is a switch, and the last an OpenTelemetry object."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -98,7 +98,7 @@ def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
 
 
 def instance_of(class_name: str) -> Validator:
-    """A validator of instances of the class with that name, or None."""
+    """Return a validator of instances of the class with that name, or None."""
 
     def validate(value: object) -> object:
         if value is None or any(cls.__name__ == class_name for cls in type(value).__mro__):

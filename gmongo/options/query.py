@@ -1,4 +1,4 @@
-"""The options part of a connection string: splitting, repeated names, aliases, validation."""
+"""Options in a connection string: splitting, repeated names, aliases, validation."""
 
 from __future__ import annotations
 
@@ -22,19 +22,17 @@ Pairs = list[tuple[str, str]]
 def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimited: bool = True) -> Options:
     """Parse the options part of a connection string.
 
-    :param opts: the part after the question mark; pairs are separated by ``&`` throughout or by ``;``
-        throughout.
-    :param validate: convert the values and refuse unknown options; otherwise values stay strings.
-    :param warn: warn about what is refused and leave it out, instead of raising; but options without which the client
-        would be less secure, such as ``tls`` and ``authMechanism``, are refused all the same.
-    :param normalize: replace aliases by the names they stand for, such as ``ssl`` by ``tls``.
-    :param delimited: whether a slash precedes the question mark, which otherwise may belong to a password.
-    :returns: the options in a mapping whose names may be looked up in any case. Times are in seconds, except
-        ``localThresholdMS``, which stays in milliseconds.
-    :raises gmongo.errors.InvalidURI: if the text is malformed, or has options that exclude each other.
-    :raises gmongo.errors.ConfigurationError: for an unknown option, unless `warn`.
-    :raises ValueError: for a value that an option does not accept, unless `warn`; the error is a
-        ConfigurationError as well.
+    :param opts: the part after the question mark; all separators are ``&``, or all are ``;``.
+    :param validate: True converts values and rejects unknown options; False keeps strings.
+    :param warn: True warns about invalid options and omits them, instead of raising. Invalid options that protect the
+        client, such as ``tls`` and ``authMechanism``, still raise.
+    :param normalize: True replaces aliases by their canonical names, such as ``ssl`` by ``tls``.
+    :param delimited: True if a slash precedes the question mark, which otherwise may belong to a password.
+    :returns: the options in a case-insensitive mapping. Times are in seconds, except ``localThresholdMS``,
+        which stays in milliseconds.
+    :raises gmongo.errors.InvalidURI: the text is malformed, or has options that exclude each other.
+    :raises gmongo.errors.ConfigurationError: an option is unknown, unless `warn`.
+    :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
     """
     pairs = _split_pairs(opts)
     private = _private(pairs, delimited and "@" not in opts)
@@ -48,10 +46,10 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
 
 
 def validated(options: Document, warn: bool) -> Options:
-    """The values of options converted.
+    """Return the options with converted values.
 
-    :param warn: warn about what is refused and leave it out, instead of raising.
-    :raises gmongo.errors.ConfigurationError: for an unknown option or a value that it does not accept, unless `warn`.
+    :param warn: True warns about invalid options and omits them, instead of raising.
+    :raises gmongo.errors.ConfigurationError: an option is unknown or rejects its value, unless `warn`.
     """
     return _validated(_without_aliases(Options(options)), {name.lower(): name for name in options}, warn)
 
@@ -74,9 +72,9 @@ def _split_pairs(opts: str) -> Pairs:
 
 
 def _private(pairs: Pairs, quotable: bool) -> frozenset[str]:
-    """The names in lower case that no message quotes, nor their values: the text may belong to a secret.
+    """Return the lower-case names that messages must not quote, as name and value may be part of a secret.
 
-    A '?' that was not percent-encoded makes the rest of a password an option, and so does an '&' in a secret option.
+    An unencoded '?' turns the rest of a password into an option, and so does an unencoded '&' in a secret option.
     """
     names = set()
     for name, _ in pairs:
@@ -88,10 +86,10 @@ def _private(pairs: Pairs, quotable: bool) -> frozenset[str]:
 
 
 def refuse_hidden_options(text: str) -> None:
-    """What protects must not be lost in the name of a database or in the value of another option.
+    """Check that no protecting option is hidden in a database name or in the value of another option.
 
-    :param text: a part of the URI that is no list of options, still encoded.
-    :raises gmongo.errors.InvalidURI: for a name of such an option with an equals sign.
+    :param text: a part of the URI outside of the options, still encoded.
+    :raises gmongo.errors.InvalidURI: the text has the name of such an option with an equals sign.
     """
     for name in _NAME_WITH_VALUE.findall(text):
         option = find(name)
@@ -112,7 +110,7 @@ def _refuse_contradictions(pairs: Pairs) -> None:
 
 
 def _refuse_flags_with_two_values(pairs: Pairs) -> None:
-    """The last of several values counts, but not of a flag of which one value is less secure than the other."""
+    """Check that flags do not have two values of different security; for other options the last value takes effect."""
     flags: dict[str, str] = {}
     for name, value in pairs:
         option = find(name)
@@ -133,13 +131,13 @@ def _collect(pairs: Pairs, private: Collection[str]) -> Options:
             if repeat is Repeat.ERROR:
                 raise InvalidURI(f"{name} must not be given twice")
             shown = "an option" if option is None and name.lower() in private else f"the option {name!r}"
-            notice(f"The URI has {shown} more than once; the last value counts")
+            notice(f"The URI has {shown} more than once; the last value takes effect")
         options[name] = value
     return options
 
 
 def _without_aliases(options: Options) -> Options:
-    """Rename what is given under an alias; the proper name wins if both are there."""
+    """Replace aliases by canonical names. The value of a canonical name takes precedence."""
     result = Options()
     for name, value in options.items():
         option = find(name)
@@ -161,7 +159,7 @@ def _deprecation(name: str, proper: str, ignored: bool) -> None:
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the options; `spelling` has their names as they were given, for messages."""
+    """Convert the options; `spelling` maps names to the spelling in the URI, for messages."""
     result = Options()
     for name, value in options.items():
         try:
@@ -188,6 +186,6 @@ def _option_for_uri(name: str, quoted: bool) -> Option:
 
 
 def names_of(options: Iterable[str]) -> str:
-    """Keys of options in the spelling of the documentation, for messages."""
-    found = ((find(key), key) for key in options)
-    return ", ".join(sorted(option.name if option else key for option, key in found))
+    """Return the documented spelling of option keys, for messages."""
+    options_by_key = ((find(key), key) for key in options)
+    return ", ".join(sorted(option.name if option else key for option, key in options_by_key))

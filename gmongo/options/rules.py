@@ -1,4 +1,4 @@
-"""Rules between options: which combinations contradict each other."""
+"""Rules between options that exclude contradictory combinations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.options.table import find
 DEFAULT_MAX_POOL_SIZE = 100
 MIN_HEARTBEAT_SECONDS = 0.5
 
-# Of each group at most one may be given, whatever the values.
+# At most one option of each group may be given, regardless of the values.
 _EXCLUSIVE_TLS_OPTIONS = (
     ("tlsInsecure", "tlsAllowInvalidHostnames"),
     (
@@ -39,8 +39,8 @@ _LIMITS_OF_LATE_REPLIES = ("drainLateRepliesMS", "drainLateRepliesBytes")
 _Options = Document
 _Rule = tuple[Callable[[_Options, int, bool], object], str]
 
-# (what is wrong, the message). What is wrong takes the options, the number of hosts, and whether the URI is
-# mongodb+srv. A message shows the value of a number that it names in braces.
+# (condition of an error, message). The arguments of the condition are the options, the number of hosts, and True for
+# mongodb+srv. A message contains the values of the numbers in braces.
 _RULES_OF_A_URI: tuple[_Rule, ...] = (
     (
         lambda o, hosts, srv: o.get("directconnection") and srv,
@@ -112,11 +112,11 @@ _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
 def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
     """Check the options of a client against each other, after URI and keyword arguments were merged.
 
-    :param options: by their names in lower case, converted.
-    :param nodes_count: how many hosts the client was given, or an SRV record resolved to.
-    :param srv: whether the hosts came from a ``mongodb+srv`` URI.
-    :raises InvalidURI: for TLS options that must not be given together.
-    :raises InvalidOption: for other options that contradict each other.
+    :param options: the converted options by lower-case name.
+    :param nodes_count: the number of hosts from the URI or from DNS.
+    :param srv: True if the hosts came from a ``mongodb+srv`` URI.
+    :raises InvalidURI: TLS options exclude each other.
+    :raises InvalidOption: other options contradict each other.
     """
     complaint = exclusive_tls_options(options)
     if complaint:
@@ -125,14 +125,14 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check only what keyword arguments cannot mend; the parameters are as in :func:`check_combination`."""
+    """Check only the rules that keyword arguments cannot fix; the parameters are as in :func:`check_combination`."""
     _raise_if(_broken(_RULES_OF_A_URI, options, nodes_count, srv))
 
 
 def exclusive_tls_options(names: Collection[str]) -> str | None:
-    """The complaint about TLS options that must not be given together, or None.
+    """Return the message about TLS options that exclude each other, or None.
 
-    :param names: the options given, in lower case.
+    :param names: the given options, in lower case.
     """
     for group in _EXCLUSIVE_TLS_OPTIONS:
         for first, second in combinations(group, 2):
@@ -154,12 +154,12 @@ def _raise_if(complaint: str | None) -> None:
 
 
 def given(options: _Options, names: Iterable[str]) -> bool:
-    """Whether at least one of the options is given; None is not."""
+    """Return True if at least one of the options is not None."""
     return any(options.get(name.lower()) is not None for name in names)
 
 
 def _relies_on_tls(options: _Options) -> bool:
-    """Whether an option of TLS is given that does not only leave out a check."""
+    """Return True if a TLS option is given that does more than disable a check."""
     return any(options.get(each.lower(), None) not in (None, _insecure(each)) for each in TLS_DETAILS)
 
 

@@ -1,6 +1,6 @@
-"""Hosts and options from DNS, for ``mongodb+srv`` URIs: SRV and TXT records.
+"""Hosts and options from DNS for ``mongodb+srv`` URIs: SRV and TXT records.
 
-DNS questions are asked with dnspython in a native thread, so that the loop is not held.
+dnspython queries DNS in a native thread, so that the event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_SERVICE_NAME = "mongodb"
 _DEFAULT_TIMEOUT = 20.0
 _OPTIONS_IN_TXT = frozenset(("authsource", "replicaset", "loadbalanced"))
 
-# Option, and the field of SrvName that it sets.
+# Option keys, and the fields of SrvName that they set.
 _FIELDS = {
     "srvservicename": "service_name",
     "srvmaxhosts": "max_hosts",
@@ -41,10 +41,10 @@ HostPort = tuple[str, int]
 
 
 class Answer(NamedTuple):
-    """What DNS said.
+    """Answer from DNS.
 
     :param records: pairs of host and port from SRV records, or the text of each TXT record.
-    :param ttl: how long the answer may be kept, in seconds.
+    :param ttl: the time to live of the answer, in seconds; 0 by default.
     """
 
     records: list[Any]
@@ -55,14 +55,14 @@ Lookup = Callable[[str, str, float], Answer]
 
 
 def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Answer:
-    """Ask DNS, in a native thread. A test may put another function in the place of this one.
+    """Query DNS in a native thread. A test may replace this function.
 
     :param name: the domain name.
     :param record_type: ``"SRV"`` or ``"TXT"``.
-    :param timeout: in seconds, for the question with all its retries.
-    :param ref: whether this keeps the hub running.
-    :returns: the answer; without records if there are none, or the name does not exist.
-    :raises gmongo.errors.ConfigurationError: if DNS fails otherwise.
+    :param timeout: the time limit of the query with all retries, in seconds.
+    :param ref: True if the query keeps the event loop alive.
+    :returns: the answer, without records if the name or the records do not exist.
+    :raises gmongo.errors.ConfigurationError: the query failed.
     """
     import dns.resolver
 
@@ -72,7 +72,7 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return Answer([])
         finally:
-            if monkey.is_module_patched("socket"):  # dnspython's sockets have made a hub in this thread
+            if monkey.is_module_patched("socket"):  # dnspython's sockets have created a hub in this thread
                 get_hub().destroy(destroy_loop=True)
 
     outcome = in_a_thread(job, ref)
@@ -92,15 +92,15 @@ def _to_answer(record_type: str, reply: Any) -> Answer:
 
 @dataclass(frozen=True)
 class SrvName:
-    """The name in a ``mongodb+srv`` URI, and how it is to be resolved.
+    """Host name of a ``mongodb+srv`` URI, with the options of its resolution.
 
     :param hostname: the host of the URI.
-    :param service_name: ``srvServiceName``.
-    :param max_hosts: ``srvMaxHosts``; 0 is without limit.
-    :param allowed_suffix: ``srvAllowedHostsSuffix``, the domain that hosts have to lie in instead of the one
-        of `hostname`.
-    :param host_validator: called with each host, in place of the check of its domain; true accepts the host.
-    :param timeout: of each DNS question, in seconds.
+    :param service_name: the option ``srvServiceName``.
+    :param max_hosts: the option ``srvMaxHosts``; 0 means no limit.
+    :param allowed_suffix: the option ``srvAllowedHostsSuffix``, the required domain of hosts instead of the
+        domain of `hostname`.
+    :param host_validator: a function that returns true to accept a host; it replaces the check of the domain.
+    :param timeout: the time limit of each DNS query, in seconds.
     """
 
     hostname: str
@@ -111,11 +111,11 @@ class SrvName:
     timeout: float = _DEFAULT_TIMEOUT
 
     def all_hosts(self, ref: bool = True) -> Answer:
-        """Every host that the SRV records name, with the time the answer may be kept.
+        """Return every host in the SRV records, with the time to live.
 
-        :param ref: whether the query keeps the hub running.
-        :raises gmongo.errors.ConfigurationError: if DNS fails or knows no such records, or a host lies
-            outside of the allowed domain.
+        :param ref: True if the query keeps the event loop alive.
+        :raises gmongo.errors.ConfigurationError: the query failed, there are no records, or a host is outside
+            of the allowed domain.
         """
         answer = self._look_up(ref)
         for host, _ in answer.records:
@@ -124,10 +124,10 @@ class SrvName:
         return answer
 
     def verified_hosts(self) -> Answer:
-        """The hosts that the SRV records name and that are allowed; others are left out with a warning. It is for
-        greenlets in the background: the hub is not held.
+        """Return the allowed hosts in the SRV records, and warn about others. The query of this method does not keep
+        the event loop alive.
 
-        :raises gmongo.errors.ConfigurationError: if DNS fails, or no host is left.
+        :raises gmongo.errors.ConfigurationError: the query failed, or no host is allowed.
         """
         answer = self._look_up(ref=False)
         accepted = []
@@ -141,26 +141,26 @@ class SrvName:
         return Answer(accepted, answer.ttl)
 
     def _look_up(self, ref: bool) -> Answer:
-        question = f"_{self.service_name}._tcp.{self.hostname}"
-        answer = lookup(question, "SRV", self.timeout, ref)
+        name = f"_{self.service_name}._tcp.{self.hostname}"
+        answer = lookup(name, "SRV", self.timeout, ref)
         if not answer.records:
-            raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {question}")
+            raise ConfigurationError(f"there are no hosts for the URI: DNS has no SRV records of {name}")
         return Answer([(host.lower().rstrip("."), port) for host, port in answer.records], answer.ttl)
 
     def seeds(self, ref: bool = True) -> list[HostPort]:
-        """The hosts to begin with: all of them, or as many at random as `max_hosts` allows.
+        """Return the seeds: all hosts, or `max_hosts` random hosts.
 
-        :param ref: whether the query keeps the hub running.
+        :param ref: True if the query keeps the event loop alive.
         :raises gmongo.errors.ConfigurationError: as :meth:`all_hosts`.
         """
         hosts: list[HostPort] = self.all_hosts(ref).records
         return _chance.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """The options in the TXT record of the host; empty without such a record.
+        """Return the options in the TXT record of the host; empty without a record.
 
-        :param ref: whether the query keeps the hub running.
-        :raises gmongo.errors.ConfigurationError: if DNS fails, there are several records, or one has an
+        :param ref: True if the query keeps the event loop alive.
+        :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or a record has an
             option other than authSource, replicaSet and loadBalanced.
         """
         records = lookup(self.hostname, "TXT", self.timeout, ref).records
@@ -179,7 +179,7 @@ class SrvName:
 
     def _accepts(self, host: str) -> bool:
         if self.host_validator is not None:
-            return bool(_ask(self.host_validator, host))
+            return bool(_validate(self.host_validator, host))
         return host.endswith(f".{self._domain}")
 
     @property
@@ -187,17 +187,17 @@ class SrvName:
         return self.allowed_suffix or own_domain(self.hostname)
 
     def _complaint(self, host: str) -> str:
-        judge = self._domain if self.host_validator is None else "srv_host_validator"
-        return f"the SRV records of {self.hostname} name the host {host!r}, which {judge} does not allow"
+        validator = self._domain if self.host_validator is None else "srv_host_validator"
+        return f"the SRV records of {self.hostname} name the host {host!r}, which {validator} does not allow"
 
 
 def srv_name(hostname: str, options: Document, timeout: float | None = None) -> SrvName:
-    """The name to resolve, as the options of a client ask for it.
+    """Return the name to resolve, with the options of a client.
 
     :param hostname: the host of the URI.
-    :param options: by their names in lower case; strings that were not validated yet are converted.
-    :param timeout: of each DNS question, in seconds; by default connectTimeoutMS, or 20 without that.
-    :raises gmongo.errors.ConfigurationError: if an option has a value that it does not accept.
+    :param options: the options by lower-case name; the function converts strings.
+    :param timeout: the time limit of each DNS query, in seconds; None uses connectTimeoutMS, or 20 seconds.
+    :raises gmongo.errors.ConfigurationError: an option does not accept its value.
     """
     fields: DocumentDict = {}
     for key, field in _FIELDS.items():
@@ -210,9 +210,9 @@ def srv_name(hostname: str, options: Document, timeout: float | None = None) -> 
 
 
 def srv_hostname(hosts: str) -> str:
-    """The host of a ``mongodb+srv`` URI, checked before DNS is asked.
+    """Check and return the host of a ``mongodb+srv`` URI.
 
-    :raises gmongo.errors.InvalidURI: if there are several hosts, a port, or an IP address.
+    :raises gmongo.errors.InvalidURI: there are several hosts, a port, or an IP address.
     """
     if "," in hosts:
         raise InvalidURI("a mongodb+srv URI must have exactly one host")
@@ -224,9 +224,9 @@ def srv_hostname(hosts: str) -> str:
 
 
 def own_domain(hostname: str) -> str:
-    """The domain that the hosts from SRV records have to lie in.
+    """Return the required domain of the hosts in SRV records.
 
-    It is `hostname` without its first label; all of it, if it has fewer than three labels.
+    It is `hostname` without its first label, or `hostname` itself if it has fewer than three labels.
     """
     return hostname.partition(".")[2] if hostname.count(".") >= 2 else hostname
 
@@ -239,7 +239,7 @@ def _is_ip_address(text: str) -> bool:
     return True
 
 
-def _ask(validator: Callable[[str], object], host: str) -> object:
+def _validate(validator: Callable[[str], object], host: str) -> object:
     try:
         return validator(host)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Validators of values with a structure: write concern, tags, authentication properties, compressors, codecs.
+"""Validators of structured values: write concern, tags, authentication properties, compressors, codecs.
 
 They follow the contract of :mod:`gmongo.options.validators`.
 """
@@ -36,7 +36,7 @@ STRING_PROPERTIES = (
     "SERVICE_REALM",
     "TOKEN_RESOURCE",
 )
-SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}  # others may hold secrets
+SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}  # others may contain secrets
 OBJECT_PROPERTIES = ("ALLOWED_HOSTS", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK")
 RESERVED_TOP_LEVEL_NAMES = frozenset(
     ("corp", "example", "home", "internal", "invalid", "local", "localhost", "mail", "test")
@@ -53,7 +53,7 @@ _DATETIME_CONVERSIONS = {conversion.name: conversion for conversion in DatetimeC
 
 
 def write_acknowledgement(value: object) -> int | str:
-    """The option ``w``: a number of members, or the name of a mode."""
+    """Check the option ``w``: a number of members, or the name of a mode."""
     if isinstance(value, str) and not _looks_like_a_number(value):
         return value
     try:
@@ -65,19 +65,19 @@ def write_acknowledgement(value: object) -> int | str:
 
 
 def tag_sets(value: object) -> list[dict[str, str]]:
-    """One tag set such as ``dc:ny,rack:1``, or a list of them; the empty string is the empty tag set.
+    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets; an empty string is the empty tag set.
 
-    Names and values are percent-encoded where they have a comma, and names where they have a colon.
+    Commas in names and values, and colons in names, are percent-encoded.
     """
     entries = value if isinstance(value, (list, tuple)) else [value]
     return [_tag_set(entry) for entry in entries]
 
 
 def mechanism_properties(value: object) -> DocumentDict:
-    """Properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
+    """Convert properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
 
-    Callbacks and ``ALLOWED_HOSTS`` can be given in a mapping only, never in a connection string. Names may be in any
-    case; they come out in upper case.
+    Only a mapping may have callbacks and ``ALLOWED_HOSTS``, not a connection string. Names are case-insensitive; the
+    result has upper-case names.
     """
     if isinstance(value, str):
         properties: DocumentDict = dict(_pairs(value, "comma-separated NAME:value pairs"))
@@ -94,7 +94,7 @@ def mechanism_properties(value: object) -> DocumentDict:
 
 
 def compressors(value: object) -> list[str]:
-    """Names of compressors in the order of preference; unknown ones are warned about and left out."""
+    """Convert names of compressors in the order of preference. Warn about unknown names and omit them."""
     if isinstance(value, str):
         names = value.split(",")
     elif isinstance(value, Iterable):
@@ -108,14 +108,14 @@ def compressors(value: object) -> list[str]:
 
 
 def uuid_representation(value: object) -> int:
-    """The name of a representation of UUIDs, converted to the number that ``bson`` uses."""
+    """Convert the name of a UUID representation to the number in ``bson``."""
     if not isinstance(value, str) or value not in _UUID_REPRESENTATIONS:
         raise Rejected(f"one of {', '.join(_UUID_REPRESENTATIONS)}")
     return _UUID_REPRESENTATIONS[value]
 
 
 def datetime_conversion(value: object) -> DatetimeConversion:
-    """A :class:`bson.codec_options.DatetimeConversion`, its name or its number; None is the default."""
+    """Convert a :class:`bson.codec_options.DatetimeConversion`, its name or its number; None is the default."""
     if value is None:
         return DatetimeConversion.DATETIME
     if isinstance(value, str) and value in _DATETIME_CONVERSIONS:
@@ -128,10 +128,10 @@ def datetime_conversion(value: object) -> DatetimeConversion:
 
 
 def allowed_hosts_suffix(value: object) -> str:
-    """The domain that hosts from SRV records have to lie in, in lower case and without outer dots.
+    """Convert the required domain of hosts from SRV records to lower case without outer dots.
 
-    One label is accepted only if it is reserved for private use, such as ``localhost`` or ``internal``; a
-    public suffix of two labels, such as ``co.uk``, is not recognised as one.
+    A single label must be reserved for private use, such as ``localhost`` or ``internal``. Public suffixes of
+    two labels, such as ``co.uk``, are not rejected.
     """
     if not isinstance(value, str):
         raise Rejected("a domain name", wrong_type=True)

@@ -1,4 +1,4 @@
-"""The table of all options: which there are, how they are spelled, what they accept."""
+"""Table of all options: names, aliases, sources and validators."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, o
 
 
 class Source(Enum):
-    """Where an option may be given."""
+    """Sources of an option."""
 
     ANYWHERE = "URI or keyword"
     KEYWORD = "keyword only"
 
 
 class Repeat(Enum):
-    """What it means that an option is in a URI twice."""
+    """Meaning of a repeated option in a URI."""
 
     LAST_WINS = "the last one counts, with a warning"
     LIST = "the values make a list"
@@ -33,15 +33,15 @@ class Repeat(Enum):
 class Option:
     """One option.
 
-    :param name: the name as specifications spell it; its lower case is the key of the option.
-    :param validate: checks and converts a value.
-    :param aliases: other names that are as good.
-    :param deprecated: other names that are accepted with a warning.
-    :param secret: whether the value must never be shown.
-    :param protects: whether to go on without it would be less secure than what was asked for, so that a wrong value is
-        an error even where those of other options in a URI are warnings.
-    :param decodes: whether `validate` decodes the parts of a text by itself, since a delimiter that is encoded is none.
-    :param insecure: of a flag, the value that is less secure than the other. It never overrides the other.
+    :param name: the name in the spelling of the specifications; its lower case is the key of the option.
+    :param validate: a function that checks and converts a value.
+    :param aliases: equivalent names.
+    :param deprecated: names that are accepted with a warning.
+    :param secret: True if the value must never be shown.
+    :param protects: True if the client would be less secure without the option. An invalid value in a URI is then
+        always an error, never a warning.
+    :param decodes: True if `validate` percent-decodes the parts of a text, as an encoded delimiter is not a delimiter.
+    :param insecure: the less secure value of a flag, which never overrides the other value; None for other options.
     """
 
     name: str
@@ -57,20 +57,20 @@ class Option:
 
     @property
     def key(self) -> str:
-        """The name in lower case, under which results carry the option."""
+        """The name in lower case, the key of the option in results."""
         return self.name.lower()
 
     def check(self, value: object, quoted: bool = True) -> object:
         """Convert `value`.
 
-        :param quoted: whether an error may quote the value.
-        :raises InvalidOption: (or :class:`InvalidOptionType`) if the option does not accept it.
+        :param quoted: True if an error may quote the value.
+        :raises InvalidOption: (or :class:`InvalidOptionType`) the option does not accept `value`.
         """
         try:
             return self.validate(value)
         except Rejected as refusal:
             rule, kind = refusal.rule, InvalidOptionType if refusal.wrong_type else InvalidOption
-        # Outside of the handler, so that no context of the error quotes the value.
+        # Raise outside of the handler, so that the error's context does not quote the value.
         shown = f", not {short(value)}" if quoted and not self.secret else ""
         raise kind(f"{self.name} must be {rule}{shown}")
 
@@ -201,14 +201,14 @@ SECRET = frozenset(option.name.lower() for option in OPTIONS if option.secret)
 
 
 def find(name: str) -> Option | None:
-    """The option with that name or alias in any case, or None."""
+    """Return the option with this case-insensitive name or alias, or None."""
     return _BY_NAME.get(name.lower())
 
 
-# Names that contain this are about security, whether there is such an option or not.
+# An option name with one of these parts concerns security, even if the option does not exist.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
-_NEAR = 0.65  # two letters of three; old options such as safe are not near to any
-# What has taken the place of options that PyMongo 4 removed.
+_NEAR = 0.65  # similarity from 0 to 1; legacy options such as safe are less similar to any option
+# Replacements of options that PyMongo 4 removed.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",
     "ssl_cert_reqs": "tlsAllowInvalidCertificates (True for CERT_NONE)",
@@ -222,10 +222,10 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 
 
 def protects(name: str) -> bool:
-    """Whether an option, which need not exist, is one without which the client might be less secure.
+    """Return True if the client may be less secure without this option, which need not exist.
 
-    An unknown name counts as one if it contains a word such as ``tls``, or if it is nearly the name of such an option.
-    Percent-encoding, case, spaces and other signs do not matter.
+    This includes unknown names that contain a word such as ``tls``, or resemble the name of such an option. The check
+    ignores percent-encoding, case, spaces and punctuation.
     """
     option = find(name)
     if option is not None:
@@ -237,10 +237,10 @@ def protects(name: str) -> bool:
 
 
 def unknown_option(name: str, in_uri: bool) -> str:
-    """The message for an option that does not exist, with the name that may have been meant.
+    """Return the message for an unknown option, with a similar name.
 
-    :param name: as it was given.
-    :param in_uri: whether it was in a URI, where keyword arguments cannot have been meant.
+    :param name: the unknown name.
+    :param in_uri: True if the option was in a URI, where keyword options are not suggested.
     """
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
@@ -254,6 +254,6 @@ def unknown_option(name: str, in_uri: bool) -> str:
 
 
 def _nearest(name: str, allowed: list[str]) -> list[str]:
-    import difflib  # a hundredth of the time that the import of gmongo takes, for a mistake
+    import difflib  # late: only this error needs it
 
     return difflib.get_close_matches(name, allowed, n=1, cutoff=_NEAR)

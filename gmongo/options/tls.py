@@ -1,7 +1,7 @@
-"""The TLS context of a client. Certificates are read here, once, so that a wrong file is an error at construction.
+"""TLS context of a client. The client reads certificate files once, in its constructor, which reports invalid files.
 
-The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. It neither asks for stapled OCSP responses
-nor shows them; :mod:`gmongo.wire.openssl` does.
+The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. It does not support stapled OCSP
+responses; :mod:`gmongo.wire.openssl` does.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _CONTENT = {
 
 
 class _NoPassword(Exception):
-    """The key is encrypted, and there is no password."""
+    """Error for an encrypted key without a password."""
 
 
 def tls_context(options: Document) -> ssl.SSLContext | None:
-    """How connections are encrypted, or None if they are not.
+    """Return the TLS context, or None without TLS.
 
-    :param options: of the client, by their names in lower case.
-    :raises ConfigurationError: a file cannot be read or is not what it should be; the message names the option.
+    :param options: the options of the client by lower-case name.
+    :raises ConfigurationError: a file cannot be read or is invalid; the message names the option.
     """
     if not tls_enabled(options):
         return None
-    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # gevent's is safe with and without monkey-patching
+    context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # gevent's works with and without monkey-patching
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION  # nor may a server make the client begin again, and again
-    context.hostname_checks_common_name = False  # only subject alternative names, as RFC 6125 has it
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a server must not make the client renegotiate repeatedly
+    context.hostname_checks_common_name = False  # only subject alternative names, as in RFC 6125
     insecure = bool(options.get("tlsinsecure"))
     if insecure or options.get("tlsallowinvalidcertificates") or options.get("tlsallowinvalidhostnames"):
         context.check_hostname = False
@@ -59,18 +59,18 @@ def _load(option: str, path: str, load: Callable[[str], None]) -> None:
     try:
         load(path)
     except ssl.SSLError as error:
-        why = f" ({error.reason})" if error.reason else ""
-        raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{why}") from error
+        reason = f" ({error.reason})" if error.reason else ""
+        raise ConfigurationError(f"{option}: {path!r} must be a PEM file with {_CONTENT[option]}{reason}") from error
     except OSError as error:
         raise ConfigurationError(f"{option}: cannot read {path!r}: {error.strerror or error}") from error
 
 
 def _load_own(context: ssl.SSLContext, path: str, password: str | None) -> None:
-    asked = False
+    is_encrypted = False
 
-    def give_password() -> str:  # without it, OpenSSL would ask on the terminal
-        nonlocal asked
-        asked = True
+    def give_password() -> str:  # without this callback, OpenSSL would prompt on the terminal
+        nonlocal is_encrypted
+        is_encrypted = True
         if password is None:
             raise _NoPassword
         return password
@@ -81,6 +81,6 @@ def _load_own(context: ssl.SSLContext, path: str, password: str | None) -> None:
     except _NoPassword:
         raise ConfigurationError(f"{option}: the key in {path!r} needs tlsCertificateKeyFilePassword") from None
     except ConfigurationError as error:
-        if asked:
+        if is_encrypted:
             raise ConfigurationError(f"tlsCertificateKeyFilePassword does not open the key in {path!r}") from error
         raise

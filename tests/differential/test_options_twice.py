@@ -219,7 +219,7 @@ def test_tls_of_a_uri_stays_whichever_name_it_has(in_uri: str, keyword: str, val
     uri = f"mongodb://h/?{in_uri}={value}"
     assert tls_enabled(gmongo.MongoClient(uri, connect=False, **{keyword: True}).options.merged)
     if value == "true":
-        with pytest.raises(InvalidURI, match=r"tls=true, which the keyword tls=False must not take back"):
+        with pytest.raises(InvalidURI, match=r"tls=true, which the keyword tls=False must not override"):
             gmongo.MongoClient(uri, connect=False, **{keyword: False})
 
 
@@ -254,5 +254,5 @@ class TestDns:
         options: Any = {keyword: False}
         assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
         assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)
-        with pytest.raises(ConfigurationError, match="take back"):
+        with pytest.raises(ConfigurationError, match="must not override"):
             gmongo.MongoClient("mongodb+srv://example.com/?tls=true", connect=False, **options)
