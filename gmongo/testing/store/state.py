@@ -108,8 +108,8 @@ class State:
     def list_view(self, view: Collection) -> None:
         """Enter a view, as it is now, into the collection that lists the views."""
         views = self.catalog[view.database, VIEWS]
-        options = {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
-        document = {"_id": view.namespace, **options}
+        document = {"_id": view.namespace}
+        document |= {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
         views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
 
     def create(self, database: str, name: str, options: Document) -> Collection:
