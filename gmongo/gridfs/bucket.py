@@ -331,9 +331,9 @@ class GridFSBucket:
 
         Specification: GridFS, "Renaming Stored Files".
 
-        :param filename: the name of the file.
         :param filename: the present name.
         :param new_filename: the new name.
+        :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         :raises TypeError: a name is not a string.
         :raises NoFile: no file has this name.
         """
