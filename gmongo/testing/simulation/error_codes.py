@@ -15,6 +15,7 @@ NAMES = {
     11: "UserNotFound",
     13: "Unauthorized",
     14: "TypeMismatch",
+    17: "ProtocolError",
     18: "AuthenticationFailed",
     20: "IllegalOperation",
     22: "InvalidBSON",

@@ -28,8 +28,6 @@ from gmongo.testing.unsupported import not_supported
 def bulk_write(context: Context) -> Document:
     """``bulkWrite``, of the ``admin`` database."""
     body = context.body
-    if context.state.version < (8, 0):
-        raise CommandError(59, "CommandNotFound", "no such command: 'bulkWrite'")
     if context.database != "admin":
         raise CommandError(13, "Unauthorized", "bulkWrite may only be run against the admin database.")
     _check(context, body)

@@ -9,7 +9,7 @@ from bson.int64 import Int64
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.values import is_number, is_whole, type_name, whole
 
 Version = tuple[int, int]
 _MAX_BATCH = 100_000
@@ -156,7 +156,7 @@ _KINDS: Mapping[str, str] = {
         indexOptionDefaults let lsid projection q query readConcern sort storageEngine timeseries validator""",
     "cursor": "cursor",
     "bool": """allowDiskUse allowPartialResults authorizedCollections authorizedDatabases awaitData errorsOnly explain
-        multi noCursorTimeout ordered returnKey showRecordId singleBatch tailable upsert""",
+        multi noCursorTimeout oplogReplay ordered returnKey showRecordId singleBatch tailable upsert""",
     "switch": """autoIndexId bypassDocumentValidation capped dryRun dropTarget freeStorage ignoreUnknownIndexOptions new
         remove""",
     "number": "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber",
@@ -186,6 +186,8 @@ def check_command(name: str, body: Mapping[str, Any], version: Version) -> None:
     """
     if name not in FIELDS:
         return
+    if name == "bulkWrite" and version < (8, 0):
+        raise CommandError(59, "CommandNotFound", "no such command: 'bulkWrite'")
     _check(name, body, version, GENERIC)
 
 
@@ -222,7 +224,7 @@ def _is_there(name: str, field: str, version: Version) -> bool:
 
 
 def _check_type(name: str, field: str, value: Any) -> None:
-    if field == "maxTimeMS" and not (_IS["number"](value) and int(value) == value and 0 <= value < 2**31):
+    if field == "maxTimeMS" and not (is_number(value) and is_whole(value) and 0 <= whole(value) < 2**31):
         raise bad_value(f"{value!r} value for maxTimeMS is no whole number, or out of range")
     kind = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field, "any")
     if (value is None and not _refuses_null(name, field, kind)) or _IS[kind](value):
