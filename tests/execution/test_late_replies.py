@@ -416,6 +416,19 @@ def test_a_request_that_went_out_in_part(client_of, server, pools):
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
+@pytest.mark.real_time
+def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
+    client = client_of(drainLateReplies=True)
+    client.d.c.find_one({"_id": 5})
+    (pool,) = client._topology.pools()
+    with checked_out(pool) as connection:
+        request = struct.pack("<iiii", 20_000_016, 1, 0, OP_MSG) + bytes(20_000_000)
+        sending = gevent.spawn(connection.exchange, 1, [request], None, bson.decode)
+        eventually(lambda: connection._transport._waiting is sending)
+        sending.kill()
+        assert connection.mid_message and connection.unanswered is None
+
+
 def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatch):
     """The time is over before the first byte: nothing has happened to the connection, with the option or without."""
     for options in ({}, {"drainLateReplies": True}):
@@ -428,6 +441,19 @@ def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatc
         assert counts(client) == (1, 1, 0, 0)
         assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Closed") == []
+
+
+@pytest.mark.real_time
+def test_an_unacknowledged_write_has_no_reply(client_of, server):
+    client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
+    client.d.c.find_one({"_id": 5})
+    (pool,) = client._topology.pools()
+    (connection,) = pool.machine.available
+    sending = gevent.spawn(client.d.c.insert_one, {"x": bytes(15_000_000)})
+    eventually(lambda: connection.mid_message)
+    sending.kill()
+    assert connection.unanswered is None
+    assert counts(client) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("holds", ["cursor", "transaction"])

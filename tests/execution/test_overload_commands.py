@@ -10,8 +10,9 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, in_turn, rejected
 from tests.support.clients import Client
+from tests.support.server import ScriptedServer
 
 # What it is called on the wire -> what the application does. Those above the gap were never retried before this policy.
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
@@ -148,6 +149,18 @@ def test_good_byes_are_said_once(deployment: Deployment, client: Client, sleeps:
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
     assert sleeps == []
+
+
+def test_each_batch_of_a_bulk_has_its_own_retries(
+    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float]
+) -> None:
+    server.hello_extra["maxWriteBatchSize"] = 1
+    client = connect(f"mongodb://{server.name}")
+    in_turn(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
+    assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
+    assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
+    numbers = [command["txnNumber"] for command in server.commands("insert")]
+    assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
 
 
 def test_the_numbers_for_users(deployment: Deployment, client: Client, sleeps: list[float]) -> None:

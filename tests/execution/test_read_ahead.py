@@ -500,6 +500,13 @@ def test_no_reading_ahead_of_changes(client: Any) -> None:
         cursor.read_ahead()
 
 
+@pytest.mark.parametrize("value", [None, "1", 1.0, True])
+@pytest.mark.parametrize("name", ["batches", "max_bytes"])
+def test_wrong_types(client: Any, name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"{name} must be an integer"):
+        client.db.c.find().read_ahead(**{name: value})
+
+
 @pytest.mark.parametrize("value", [0, -1])
 @pytest.mark.parametrize("name", ["batches", "max_bytes"])
 def test_wrong_numbers(client: Any, name: str, value: int) -> None:

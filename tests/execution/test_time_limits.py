@@ -146,6 +146,18 @@ def test_nothing_is_sent_when_the_reply_would_come_too_late(
     check_nothing_held(client)
 
 
+def test_timeout_ms_replaces_other_limits_of_the_server(deployment: Deployment, connect: Callable[..., Client]) -> None:
+    client = connect(deployment, timeoutMS=30_000)
+    collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
+    collection.insert_one({})
+    insert = deployment.commands.named("insert")[0].body
+    assert "wtimeout" not in insert.get("writeConcern", {})
+    with client.start_session() as session, session.start_transaction(max_commit_time_ms=5):
+        client.db.c.insert_one({}, session=session)
+    commit = deployment.commands.named("commitTransaction")[0].body
+    assert commit["maxTimeMS"] > 5
+
+
 # Blocks
 
 

@@ -12,7 +12,7 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, check_nothing_held, fail, slow
+from tests.execution.harness import BOTH, check_nothing_held, fail, slow, spread
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -88,6 +88,29 @@ def test_overload_in_the_callback_is_answered_before_the_whole_is(
         session.with_transaction(lambda s: calls.append(client.db.c.insert_one({}, session=s)))
     assert len(calls) == 1
     assert sleeps == [0.1, 0.2, 0.4]
+
+
+def test_the_commit_is_sent_again_to_another_mongos(connect: Callable[..., Client]) -> None:
+    with Deployment.sharded(2) as cluster:
+        client = connect(cluster, localThresholdMS=1000)
+        eventually(lambda: len(client.nodes) == 2)
+        with client.start_session() as session, session.start_transaction():
+            client.db.c.insert_one({"_id": 1}, session=session)
+            (pinned,) = [member for member in cluster.members if member.address == spread(cluster, "insert")[0]]
+            fail(
+                cluster,
+                "commitTransaction",
+                times=1,
+                code=None,
+                labels=["RetryableWriteError"],
+                writeConcernError={"code": 91, "errmsg": "shutting down"},
+                member=pinned,
+            )
+        first, *more = cluster.commands.named("commitTransaction")
+        assert more
+        assert all("recoveryToken" in command.body for command in (first, *more))
+        assert more[-1].member != pinned.address == first.member
+        assert more[-1].body["writeConcern"]["w"] == "majority"
 
 
 def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> None:

@@ -204,3 +204,18 @@ def test_a_server_that_closes_the_connections_of_applications(
     for number in set(streaming.peers) - monitoring:
         streaming.peers[number].close()
     assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]
+
+
+@pytest.mark.requirement("SM-111", "SM-119")
+def test_a_server_that_closes_the_connections_of_monitors_is_checked_at_intervals(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
+    """Each time a known server is lost, so a check follows at once; but once in the minimum between checks."""
+    streaming.exhausts = False
+    streaming.fail("hello", *[cut(0)] * 1000)
+
+    # It answers what is awaited at once.
+    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
+    connect(streaming, heartbeatFrequencyMS=60_000)
+    gevent.sleep(0.4)
+    assert 2 <= len(streaming.commands("handshake")) <= 4

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from itertools import product
 from typing import Any
 
 import pytest
 
 from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError
-from gmongo.read_preferences import Nearest
+from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.sdam.selection import suitable_servers
 from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.topology_description import TopologyDescription, initial_description
@@ -17,6 +18,8 @@ from gmongo.sdam.transitions import updated
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
+AGES = (0, 109, 110, 111, None)  # seconds between a member's last write and the newest there can be; None is not told
+CHECKED = (0.0, 1.0)  # seconds before the newest check
 
 
 def member(host: str, kind: str, age: int | None, checked: float = 0.0, zone: Any = None) -> ServerDescription:
@@ -37,6 +40,43 @@ def topology_of(*servers: ServerDescription, options: str = "") -> TopologyDescr
 
 def hosts(topology: TopologyDescription, preference: Any) -> list[str]:
     return [server.address[0] for server in suitable_servers(topology, preference, frozenset())]
+
+
+@pytest.mark.parametrize("of_primary", [0, 20, None])
+@pytest.mark.parametrize("primary_checked", CHECKED)
+def test_beside_a_primary_a_secondary_is_as_stale_as_it_lags_behind_it(
+    of_primary: int | None, primary_checked: float
+) -> None:
+    primary = member("a", "isWritablePrimary", of_primary, primary_checked)
+    for age, checked in product(AGES, CHECKED):
+        topology = topology_of(primary, member("b", "secondary", age, checked))
+        staleness = HEARTBEAT
+        if age is not None and of_primary is not None:  # else the secondary is the newest there is
+            staleness += (age - checked) - (of_primary - primary_checked)
+        fresh = staleness <= LIMIT
+        assert hosts(topology, Secondary(max_staleness=LIMIT)) == (["b"] if fresh else [])
+        assert hosts(topology, Nearest(max_staleness=LIMIT)) == (["a", "b"] if fresh else ["a"])
+        assert hosts(topology, SecondaryPreferred(max_staleness=LIMIT)) == (["b"] if fresh else ["a"])
+        assert hosts(topology, PrimaryPreferred(max_staleness=LIMIT)) == ["a"]
+        assert hosts(topology, Secondary()) == ["b"]
+
+
+def test_without_a_primary_a_secondary_is_as_stale_as_it_lags_behind_the_newest() -> None:
+    for ages in product(AGES, repeat=3):
+        topology = topology_of(*(member(host, "secondary", age) for host, age in zip("abc", ages, strict=True)))
+        newest = min((age for age in ages if age is not None), default=0)
+        expected = [
+            host
+            for host, age in zip("abc", ages, strict=True)
+            if age is None or age - newest + HEARTBEAT <= LIMIT
+        ]  # fmt: skip
+        for preference in (Secondary, SecondaryPreferred, PrimaryPreferred, Nearest):
+            assert hosts(topology, preference(max_staleness=LIMIT)) == expected
+
+
+def test_only_secondaries_are_the_measure() -> None:
+    arbiter = member("a", "arbiterOnly", 0)
+    assert hosts(topology_of(arbiter, member("b", "secondary", 500)), Secondary(max_staleness=LIMIT)) == ["b"]
 
 
 def test_a_time_with_a_zone_is_the_same_time() -> None:
@@ -73,3 +113,20 @@ def test_the_least_staleness(limit: int, options: str, complaint: str | None, ki
         with pytest.raises(ConfigurationError) as caught:
             hosts(topology, Nearest(max_staleness=limit))
         assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [{"msg": "isdbgrid"}, {"isWritablePrimary": True}],
+    ids=["mongos", "standalone"],
+)
+def test_elsewhere_staleness_is_not_looked_at(hello: dict[str, Any]) -> None:
+    topology = initial_description(ClientOptions("mongodb://a/", None, {}).topology())
+    server = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": 25, **hello}, 0.001)
+    assert hosts(updated(topology, server), Secondary(max_staleness=1)) == ["a"]
+
+
+def test_the_primary_is_never_stale() -> None:
+    topology = topology_of(member("a", "isWritablePrimary", 5000), member("b", "secondary", 0))
+    assert hosts(topology, Primary()) == ["a"]
+    assert hosts(topology, Nearest(max_staleness=LIMIT)) == ["a", "b"]
