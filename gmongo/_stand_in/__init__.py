@@ -1,8 +1,8 @@
-"""Standing in for PyMongo: its names, in this process, lead to gmongo's modules.
+"""Stand-in for PyMongo: in this process, PyMongo's module names lead to gmongo's modules.
 
-A module of PyMongo's that gmongo has is gmongo's own module object under both names, so that ``except`` and
-``isinstance`` hold whichever name was used. ``pymongo`` itself and the few private modules that libraries import are
-files in the folder ``pymongo`` here. What gmongo lacks can be imported from there, and refuses to be constructed.
+A PyMongo module that gmongo has is one module object under both names, so ``except`` and ``isinstance`` work with
+either name. ``pymongo`` itself and the few private modules that libraries import are files in the folder ``pymongo``
+here. Classes that gmongo lacks can be imported from there, and raise an error when they are constructed.
 """
 
 from __future__ import annotations

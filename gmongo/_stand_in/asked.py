@@ -1,4 +1,4 @@
-"""Which of PyMongo's names a program asks for, for ``python -m gmongo --check``."""
+"""Audit of the PyMongo names that a program uses, for ``python -m gmongo --check``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FINDER = "gmongo._stand_in.finder"
 
 
 class Asked:
-    """Collects what is asked for: names of modules, and attributes that gmongo's objects do not have.
+    """Record of used names: modules, and attributes that gmongo's objects do not have.
 
-    :ivar names: each name, and the modules that asked for it.
-    :ivar absent: those that gmongo does not have.
-    :ivar refused: those of classes that gmongo has to be named only.
+    :ivar names: each used name, and the modules that used it.
+    :ivar absent: used names that gmongo does not have.
+    :ivar refused: used names of classes that gmongo has only as placeholders.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class Asked:
         self._classes: dict[type, str] = {}
 
     def module(self, name: str, module: ModuleType | None, by_program: bool) -> None:
-        """A module was loaded, or was asked for and is not there.
+        """Record a module that was loaded, or that gmongo does not have.
 
-        :param by_program: it was not only loaded together with another one.
+        :param by_program: False if the module was only loaded together with another module.
         """
         if by_program:
             self._note(name, module is None, _FINDER)
@@ -38,19 +38,19 @@ class Asked:
             self._watch(_plainest(name), module)
 
     def missing(self) -> dict[str, str]:
-        """The names that gmongo does not have and PyMongo has, each with PyMongo's name for it: libraries ask for
-        those of older versions, too, which PyMongo does not have either.
+        """Return the absent names that PyMongo has, each with its name in PyMongo. Libraries also use names of older
+        versions, which the installed PyMongo does not have either.
 
-        A module that has several of PyMongo's names is one object, so that nothing tells by which of them it was asked.
+        A module under several PyMongo names is one object, so the record cannot tell which of the names was used.
         """
-        meant = {name: _all_names(name) for name in self.absent}
-        there = those_in_pymongo(name for names in meant.values() for name in names)
+        aliases = {name: _all_names(name) for name in self.absent}
+        known = those_in_pymongo(name for names in aliases.values() for name in names)
         return {
-            name: next(each for each in names if each in there) for name, names in meant.items() if there & {*names}
+            name: next(each for each in names if each in known) for name, names in aliases.items() if known & {*names}
         }
 
     def _note(self, name: str, is_absent: bool, passing: str = "") -> None:
-        place = _asking(passing)
+        place = _user_module(passing)
         if place is None:
             return
         self.names.setdefault(name, set()).add(place)
@@ -58,55 +58,55 @@ class Asked:
             self.absent.add(name)
 
     def _watch(self, module_name: str, module: ModuleType) -> None:
-        """Notice the names that are asked for in a module, and the attributes of the objects of its classes."""
+        """Record the names that are read from a module, and the absent attributes of objects of its classes."""
         if getattr(type(module), "watched", False):
             return
         exported, spec = getattr(module, "__all__", ()), module.__spec__
         for name, value in vars(module).items():
             if isinstance(value, type) and (name in exported or (spec and value.__module__ == spec.name)):
                 self._watch_objects(f"{module_name}.{name}", value)
-        asked, plain = self, type(module)
+        record, plain = self, type(module)
 
         class Watched(plain):  # type: ignore[misc, valid-type]
             watched = True
 
             def __getattribute__(self, name: str) -> object:
-                if name.startswith("__") and name != "__version__":  # the interpreter and its modules ask for these
+                if name.startswith("__") and name != "__version__":  # the interpreter and the library read these
                     return super().__getattribute__(name)
                 full = f"{module_name}.{name}"
                 try:
                     value = super().__getattribute__(name)
                 except AttributeError:
-                    asked._note(full, is_absent=True)
+                    record._note(full, is_absent=True)
                     raise
-                asked._note(full, is_absent=False)
+                record._note(full, is_absent=False)
                 if isinstance(value, type) and issubclass(value, Refused):
-                    asked.refused.add(full)
+                    record.refused.add(full)
                 return value
 
         module.__class__ = Watched
 
     def _watch_objects(self, class_name: str, kind: type) -> None:
-        """Notice the attributes that are asked of the objects of a class and are not there."""
+        """Record the absent attributes that are read from objects of a class."""
         if kind in self._classes or issubclass(kind, Refused) or _root(kind.__module__) != "gmongo":
             return
         self._classes[kind] = class_name
-        asked, own = self, getattr(kind, "__getattr__", object.__getattribute__)
+        record, original = self, getattr(kind, "__getattr__", object.__getattribute__)
 
         def __getattr__(instance: object, name: str) -> object:
             try:
-                return own(instance, name)
+                return original(instance, name)
             except AttributeError:
                 if not name.startswith("__"):
-                    classes = (asked._classes.get(each) for each in type(instance).__mro__)
-                    asked._note(f"{next(filter(None, classes))}.{name}", is_absent=True)
+                    classes = (record._classes.get(each) for each in type(instance).__mro__)
+                    record._note(f"{next(filter(None, classes))}.{name}", is_absent=True)
                 raise
 
         setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
 
 
 def _plainest(name: str) -> str:
-    """The shortest of the names that a module has."""
+    """Return the shortest name of a module."""
     return min(_names_of_module(name), key=len)
 
 
@@ -116,7 +116,7 @@ def _names_of_module(name: str) -> list[str]:
 
 
 def _all_names(name: str) -> list[str]:
-    """A name, and what else it is called: by the other names of its module."""
+    """Return a name, and its equivalents under the other names of its module."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
@@ -125,10 +125,10 @@ def _all_names(name: str) -> list[str]:
     return [name]
 
 
-def _asking(passing: str) -> str | None:
-    """The module whose code is running; None if it is one of gmongo's.
+def _user_module(passing: str) -> str | None:
+    """Return the module whose code runs, or None for a gmongo module.
 
-    :param passing: the module of gmongo's through which the program asks.
+    :param passing: the gmongo module between the program and this record.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,4 +1,4 @@
-"""The finder that answers for ``pymongo`` and ``gridfs``."""
+"""Import finder of ``pymongo`` and ``gridfs``."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ Watch = Callable[[str, ModuleType | None, bool], None]
 
 
 class StandIn(MetaPathFinder):
-    """Finds gmongo's modules under PyMongo's names.
+    """Import finder that finds gmongo's modules under PyMongo's names.
 
-    It is asked after finders that hook imports, such as New Relic's, and before the one that would find
-    PyMongo's own files.
+    It comes after finders that hook imports, such as New Relic's, and before the finder of PyMongo's own files.
 
-    :ivar watch: is called with each name, its module, or None where there is none, and whether the program asked for it
-        or it came with another one.
+    :ivar watch: called with each name, its module or None, and True if the program imported the name itself.
     """
 
     def __init__(self) -> None:
         self.watch: Watch | None = None
-        self._asked_for = True
+        self._by_program = True
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where the module is, if its name is one of PyMongo's.
+        """Return the spec of a PyMongo module name.
 
-        :raises ModuleNotFoundError: gmongo has nothing for this name.
+        :raises ModuleNotFoundError: gmongo has no module for this name.
         """
         if fullname.partition(".")[0] not in ROOTS:
             return None
@@ -57,23 +55,23 @@ class StandIn(MetaPathFinder):
         )
 
     def loaded(self, name: str, module: ModuleType) -> None:
-        """A module is there under this name: give it what belongs to it."""
+        """Adapt a module that was loaded under a PyMongo name."""
         adopt_loggers(module)
         for lacking in LACKING.get(name, ()):
             setattr(module, lacking, getattr(asynchronous, lacking))
             module.__dict__["__all__"].append(lacking)
         if self.watch is not None:
-            self.watch(name, module, self._asked_for)
+            self.watch(name, module, self._by_program)
         others = LOADED_WITH.get(name)
         if others:
-            asked_for, self._asked_for = self._asked_for, False
+            by_program, self._by_program = self._by_program, False
             for other in others:
                 _load_under(other)
-            self._asked_for = asked_for
+            self._by_program = by_program
 
 
 class _Alias(Loader):
-    """Gives an existing module to the import system, which takes it for new and replaces its ``__spec__``."""
+    """Loader of an existing module. The import system replaces the ``__spec__``, and the loader restores it."""
 
     def __init__(self, finder: StandIn) -> None:
         self._finder = finder
@@ -91,7 +89,7 @@ class _Alias(Loader):
 
 
 class _File(SourceFileLoader):
-    """Loads one of the files that stand for packages of PyMongo's."""
+    """Loader of a file that replaces a PyMongo package."""
 
     def __init__(self, finder: StandIn, name: str, path: str) -> None:
         super().__init__(name, path)
@@ -103,10 +101,10 @@ class _File(SourceFileLoader):
 
 
 def _load_under(name: str) -> None:
-    """Import a module under PyMongo's name. It has that name meanwhile: New Relic finds its hooks by ``__name__``."""
+    """Import a module under PyMongo's name. It has that ``__name__`` meanwhile, for the hooks of New Relic."""
     module = importlib.import_module(ALIASES[name])
-    own, module.__name__ = module.__name__, name
+    original, module.__name__ = module.__name__, name
     try:
         importlib.import_module(name)
     finally:
-        module.__name__ = own
+        module.__name__ = original

@@ -1,4 +1,4 @@
-"""What PyMongo itself has, asked in a process of its own, where nothing stands in for it."""
+"""Names that PyMongo itself has, found in a separate process without the stand-in."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from importlib.util import find_spec
 
 from gmongo._stand_in.names import ROOTS
 
-_PROGRAM = "import json, sys; asked = json.load(sys.stdin); sys.path[:] = asked['path']; import {0}; {0}.answer(asked)"
-_OF_SELF = re.compile(r"\bself\.(\w+)")
+_PROGRAM = "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.answer(query)"
+_SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
 
 
 def those_in_pymongo(names: Iterable[str]) -> set[str]:
-    """Those of some dotted names that lead to something in PyMongo, as it is installed; all of them if it cannot tell.
+    """Return the dotted names that exist in the installed PyMongo. If the process fails, return all names.
 
-    :param names: of modules, of what is in them, and of attributes of classes and their objects.
+    :param names: names of modules, their members, and attributes of classes and their objects.
     """
-    asked = set(names)
-    if not asked:
+    requested = set(names)
+    if not requested:
         return set()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(__name__)],
-        input=json.dumps({"path": sys.path, "names": sorted(asked)}),
+        input=json.dumps({"path": sys.path, "names": sorted(requested)}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         check=False,
     )
-    return set(json.loads(done.stdout)) if done.returncode == 0 else asked
+    return set(json.loads(process.stdout)) if process.returncode == 0 else requested
 
 
-def answer(asked: dict[str, list[str]]) -> None:
-    """Write which of the names are there, in the process that is asked."""
-    json.dump([name for name in asked["names"] if _is_there(name)], sys.stdout)
+def answer(query: dict[str, list[str]]) -> None:
+    """Write the names that exist; the separate process calls this."""
+    json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
         try:
-            found = importlib.import_module(module)
-        except Exception:  # whatever a module raises that lacks what it needs
+            imported = importlib.import_module(module)
+        except Exception:  # a module without its dependencies may raise anything
             if _has_file(module):
                 return True
         else:
-            return _leads_on(found, parts[length:])
+            return _has_members(imported, parts[length:])
     return False
 
 
@@ -63,28 +63,28 @@ def _has_file(module: str) -> bool:
         return False
 
 
-def _leads_on(value: object, parts: list[str]) -> bool:
+def _has_members(value: object, parts: list[str]) -> bool:
     if not parts:
         return True
     name, *others = parts
     if others:
-        return hasattr(value, name) and _leads_on(getattr(value, name), others)
-    return hasattr(value, name) or (isinstance(value, type) and name in _of_objects(value))
+        return hasattr(value, name) and _has_members(getattr(value, name), others)
+    return hasattr(value, name) or (isinstance(value, type) and name in _instance_attributes(value))
 
 
 @cache
-def _of_objects(kind: type) -> set[str]:
-    """The attributes that a class gives its objects, by its code: whatever it says of ``self``."""
+def _instance_attributes(kind: type) -> set[str]:
+    """Return the attributes that a class gives its objects: the names after ``self.`` in its source."""
     return {
         f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
         for base in kind.__mro__
         if base.__module__.partition(".")[0] in ROOTS
-        for name in _OF_SELF.findall(_source(base))
+        for name in _SELF_ATTRIBUTE.findall(_source(base))
     }
 
 
 def _source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    except (OSError, TypeError):  # it was made by a call, as a named tuple is
+    except (OSError, TypeError):  # a call created the class, such as a named tuple
         return ""

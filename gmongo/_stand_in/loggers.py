@@ -7,8 +7,8 @@ from types import ModuleType
 
 
 def adopt_loggers(module: ModuleType) -> None:
-    """Let a module of gmongo's log to PyMongo's loggers: levels, handlers and filters that an application has set for
-    ``pymongo`` apply, and what ``logging.config`` does to it. Clients that exist keep those they have."""
+    """Replace the loggers of a gmongo module by PyMongo's loggers, so that an application's settings of ``pymongo``
+    loggers apply: levels, handlers, filters, and ``logging.config``. Existing clients keep their loggers."""
     for name, value in list(vars(module).items()):
         if isinstance(value, logging.Logger) and value.name.partition(".")[0] == "gmongo":
             setattr(module, name, logging.getLogger(value.name.replace("gmongo", "pymongo", 1)))

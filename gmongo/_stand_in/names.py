@@ -1,9 +1,9 @@
-"""Which module stands under which of PyMongo's names."""
+"""PyMongo's module names, and the modules that stand in for them."""
 
 from __future__ import annotations
 
 PYMONGO_VERSION = "4.20.0"
-"""The PyMongo whose API gmongo keeps. Libraries choose code by it."""
+"""The PyMongo version whose API gmongo implements. Libraries select code by it."""
 
 ROOTS = frozenset({"pymongo", "gridfs"})
 
@@ -60,35 +60,35 @@ _ASYNCHRONOUS = (
 )
 
 _PRIVATE = ("asynchronous", "common", "cursor_shared", "database_shared", "typings")
-_OURS = "gmongo._stand_in.pymongo"
+_FOLDER = "gmongo._stand_in.pymongo"
 
 ALIASES: dict[str, str] = {
     **{f"pymongo.synchronous.{name}": f"gmongo.{name}" for name in _SYNCHRONOUS},
     **{f"pymongo.{name}": f"gmongo.{name}" for name in _PUBLIC},
-    **{f"pymongo.{name}": f"{_OURS}.{name}" for name in _PRIVATE},
-    **{f"pymongo.asynchronous.{name}": f"{_OURS}.asynchronous" for name in _ASYNCHRONOUS},
+    **{f"pymongo.{name}": f"{_FOLDER}.{name}" for name in _PRIVATE},
+    **{f"pymongo.asynchronous.{name}": f"{_FOLDER}.asynchronous" for name in _ASYNCHRONOUS},
     "gridfs": "gmongo.gridfs",
-    "gridfs.asynchronous": f"{_OURS}.asynchronous",
+    "gridfs.asynchronous": f"{_FOLDER}.asynchronous",
     "gridfs.errors": "gmongo.gridfs.errors",
-    "gridfs.grid_file": f"{_OURS}.grid_file",
+    "gridfs.grid_file": f"{_FOLDER}.grid_file",
     "gridfs.synchronous": "gmongo.gridfs",
-    "gridfs.synchronous.grid_file": f"{_OURS}.grid_file",
+    "gridfs.synchronous.grid_file": f"{_FOLDER}.grid_file",
 }
-"""PyMongo's name of a module -> the module that stands there."""
+"""PyMongo's module name -> the gmongo module with that name."""
 
 PACKAGES = {"pymongo": "__init__.py", "pymongo.synchronous": "synchronous.py"}
-"""Packages that are modules of their own, made from these files. (``from pymongo import errors`` looks for
-``pymongo.errors`` by the ``__name__`` of what stands for ``pymongo``, so that gmongo cannot.)"""
+"""Packages with separate modules, created from these files. (``from pymongo import errors`` finds ``pymongo.errors`` by
+the ``__name__`` of the ``pymongo`` module, so the module ``gmongo`` cannot serve as ``pymongo``.)"""
 
 LOADED_WITH = {
     "pymongo": tuple(name for name in ALIASES if name.startswith("pymongo.") and "encryption" not in name),
     "gridfs": ("gridfs.errors", "gridfs.grid_file"),
 }
-"""What comes with a package: its submodules are there without an import of their own, as they are in PyMongo. Those of
-``pymongo.synchronous`` come first, since instrumentation that knows both names takes the first that it sees."""
+"""Submodules that are loaded with a package, as in PyMongo. The names of ``pymongo.synchronous`` come first, since
+instrumentation that knows both names uses the first name that it sees."""
 
 LACKING = {
     "gridfs": ("AsyncGridFS", "AsyncGridFSBucket", "AsyncGridIn", "AsyncGridOut", "AsyncGridOutCursor"),
     "pymongo.encryption_options": ("AsyncHTTPProxyKMSConnect",),
 }
-"""Names that gmongo's modules get to be imported only; ``pymongo.asynchronous`` has them."""
+"""Names that gmongo's modules get for imports only, from ``pymongo.asynchronous``."""

@@ -1,4 +1,4 @@
-"""Classes of PyMongo's that gmongo does not have."""
+"""Placeholders for PyMongo classes that gmongo does not have."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gmongo.errors import ConfigurationError
 
 
 class Refused:
-    """The base of classes that can be imported, subscripted and asked about, and refuse to be constructed.
+    """Base of placeholder classes, which support import, subscription and ``isinstance``, and refuse construction.
 
-    :cvar why: the reason, for the message.
+    :cvar why: the reason for the error message.
     """
 
     why: ClassVar[str]

@@ -1,4 +1,4 @@
-"""The table of ``python -m gmongo --check``."""
+"""Report of ``python -m gmongo --check``."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import TextIO
 
 from gmongo._stand_in.asked import Asked
 
-_HEAD = ("name", "there", "asked for by")
-_MOST = 3  # modules named in a line
+_HEAD = ("name", "available", "used by")
+_MOST = 3  # maximum number of modules in a line
 _LIMITS = (
-    "Seen are the names of modules, and attributes that gmongo's objects do not have, in the code that ran. Not seen "
-    "are names that code reads from a class itself, or replaces there, and what code that did not run would ask for"
+    "The check records names of modules, and absent attributes of gmongo's objects, in code that ran. It does not "
+    "record names that code reads from a class or replaces there, or names in code that did not run"
 )
 
 
-def write(asked: Asked, missing: dict[str, str], stream: TextIO) -> None:
-    """Write a line for each name, those that are absent first; with :mod:`rich`, if it is installed.
+def write(record: Asked, missing: dict[str, str], stream: TextIO) -> None:
+    """Write a line for each name, absent names first; as a table if :mod:`rich` is installed.
 
-    :param missing: those that are absent and in PyMongo, with the names that they have there.
+    :param missing: absent names that PyMongo has, with their names in PyMongo.
     """
-    title = f"process {os.getpid()} asked for {len(asked.names)} names of pymongo and gridfs; {len(missing)} missing"
-    there = dict.fromkeys(asked.refused, "to be named only")
-    there |= {name: "no" if name in missing else "not in PyMongo either" for name in asked.absent}
-    names = sorted(asked.names, key=lambda name: (name not in missing, name not in asked.absent, name))
-    rows = [(missing.get(name, name), there.get(name, "yes"), _places(asked.names[name])) for name in names]
+    title = f"process {os.getpid()} used {len(record.names)} names of pymongo and gridfs; {len(missing)} missing"
+    status = dict.fromkeys(record.refused, "placeholder")
+    status |= {name: "no" if name in missing else "not in PyMongo either" for name in record.absent}
+    names = sorted(record.names, key=lambda name: (name not in missing, name not in record.absent, name))
+    rows = [(missing.get(name, name), status.get(name, "yes"), _places(record.names[name])) for name in names]
     try:
         from rich.console import Console
         from rich.table import Column, Table

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 # What PyMongo has: modules, names in them, and attributes of classes and their objects. Without the stand-in.
 LIST = """
 import importlib, json, pkgutil, types
-from gmongo._stand_in.in_pymongo import _of_objects
+from gmongo._stand_in.in_pymongo import _instance_attributes
 
 modules, classes = {}, {}
 for root in ("pymongo", "gridfs", "bson"):
@@ -28,7 +28,7 @@ for root in ("pymongo", "gridfs", "bson"):
         modules[name] = [each for each in dir(module) if not hasattr(types.ModuleType("any"), each)]
         for each, value in vars(module).items():
             if isinstance(value, type) and value.__module__ == name and root != "bson":
-                attributes = {*dir(value), *_of_objects(value)}
+                attributes = {*dir(value), *_instance_attributes(value)}
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """

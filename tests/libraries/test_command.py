@@ -116,7 +116,7 @@ def test_check_tells_what_was_asked_for_and_what_is_missing(program, table):
         "pymongo.errors": ["yes", "__main__"],
         "pymongo.errors.PyMongoError": ["yes", "__main__"],
     }
-    assert "asked for 10 names of pymongo and gridfs; 1 missing" in done.stderr
+    assert "used 10 names of pymongo and gridfs; 1 missing" in done.stderr
 
 
 ASKS_OBJECTS = """
@@ -133,9 +133,9 @@ ASKS_OBJECTS = """
 def test_check_sees_attributes_that_objects_do_not_have(program, table):
     done = run_python("-m", "gmongo", "--check", program(ASKS_OBJECTS))
     assert done.stdout == "[False, True, False, False, False, True, False, False]\n"
-    rows = {name: there for name, (there, _) in table(done.stderr).items() if there not in ("yes", "there")}
+    rows = {name: there for name, (there, _) in table(done.stderr).items() if there not in ("yes", "available")}
     assert rows == {
-        "pymongo.AsyncMongoClient": "to be named only",
+        "pymongo.AsyncMongoClient": "placeholder",
         "pymongo.MongoClient._kill_cursors": "no",
         "pymongo.database.Database._retryable_read_command": "no",
         "pymongo.collection.Collection._nothing": "not in PyMongo either",
@@ -144,7 +144,7 @@ def test_check_sees_attributes_that_objects_do_not_have(program, table):
         "pymongo.client_options.ClientOptions._ClientOptions__pool_options": "no",
     }
     assert "5 missing" in done.stderr
-    assert "Seen are the names of modules, and attributes that gmongo's objects do not have" in done.stderr
+    assert "The check records names of modules, and absent attributes of gmongo's objects" in done.stderr
 
 
 def test_check_knows_that_a_module_has_several_names(program):

@@ -91,7 +91,7 @@ def test_what_uses_pymongo_is_named(interpreter: SimpleNamespace, value: object)
 
 def test_what_has_left_no_trace(interpreter: SimpleNamespace) -> None:
     interpreter.modules = {"pymongo": module("pymongo"), "app": module("app", number=5)}
-    with pytest.raises(RuntimeError, match=r"pymongo was imported before, by a module that does not keep it\."):
+    with pytest.raises(RuntimeError, match=r"pymongo was imported before, by a module that keeps no reference\."):
         installing.install()
     assert not [each for each in interpreter.meta_path if isinstance(each, StandIn)]
 
@@ -171,7 +171,7 @@ def test_attributes_that_objects_do_not_have_are_noted() -> None:
 
 def test_a_module_that_a_program_asks_for_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked()
-    monkeypatch.setattr(asked_module, "_asking", lambda passing: f"app, by {passing}")
+    monkeypatch.setattr(asked_module, "_user_module", lambda passing: f"app, by {passing}")
     asked.module("pymongo.nothing", None, by_program=True)
     asked.module("pymongo.some", None, by_program=False)
     assert asked.names == {"pymongo.nothing": {"app, by gmongo._stand_in.finder"}} and asked.absent == {
@@ -191,16 +191,16 @@ def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report.os, "getpid", lambda: 77)
     report.write(asked, {"gone": "pymongo.gone"}, stream)
     title, *lines = stream.getvalue().splitlines()
-    assert title == "process 77 asked for 5 names of pymongo and gridfs; 1 missing"
+    assert title == "process 77 used 5 names of pymongo and gridfs; 1 missing"
     assert lines[:6] == [
-        "name          there                  asked for by",
+        "name          available              used by",
         "pymongo.gone  no                     app",
         "old           not in PyMongo either  app",
         "a             yes                    m1, m2, m3 and 2 more",
         "b             yes                    app",
-        "named         to be named only       x",
+        "named         placeholder            x",
     ]
-    assert lines[6].startswith("Seen are the names of modules")
+    assert lines[6].startswith("The check records names of modules")
 
 
 def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     report.write(asked, {"gone": "gone"}, stream)
     lines = stream.getvalue().splitlines()
     styles = {
-        word: next(line for line in lines if word in line).partition(word)[0] for word in ("there  ", "gone", "old")
+        word: next(line for line in lines if word in line).partition(word)[0] for word in ("there ", "gone", "old")
     }
     assert "1;31m" in styles["gone"] and "2m" in styles["old"]
 
@@ -236,7 +236,7 @@ def test_names_are_looked_for_in_pymongo() -> None:
         "pymongo.nothing": False,
         "nothing.at.all": False,
     }
-    assert {name: in_pymongo._is_there(name) for name in names} == names
+    assert {name: in_pymongo._exists(name) for name in names} == names
 
 
 def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,8 +246,8 @@ def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch
         return importlib.import_module(name)
 
     monkeypatch.setattr(in_pymongo, "importlib", SimpleNamespace(import_module=refuse))
-    assert in_pymongo._is_there("pymongo.daemon") and in_pymongo._is_there("pymongo.daemon.anything")
-    assert not in_pymongo._is_there("pymongo.nothing.anything")
+    assert in_pymongo._exists("pymongo.daemon") and in_pymongo._exists("pymongo.daemon.anything")
+    assert not in_pymongo._exists("pymongo.nothing.anything")
 
 
 def test_what_is_asked_of_pymongo_and_what_is_not() -> None:

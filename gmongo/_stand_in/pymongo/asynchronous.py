@@ -1,6 +1,6 @@
-"""PyMongo's asynchronous classes, all in one module: libraries name them in annotations and ``isinstance``.
+"""PyMongo's asynchronous classes in one module: libraries use them in annotations and ``isinstance``.
 
-gmongo is for greenlets and has none of them, so that they can be imported, and nothing else.
+gmongo is for greenlets and does not implement these classes, so they are placeholders.
 """
 
 from __future__ import annotations
@@ -10,84 +10,84 @@ from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
 
-__path__: list[str] = []  # of a package: pymongo.asynchronous.mongo_client is this module too
+__path__: list[str] = []  # the module is also the package of pymongo.asynchronous.mongo_client
 
 
 class _Asynchronous(Refused):
-    why = "it is asyncio's, and gmongo is for greenlets: use MongoClient"
+    why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
 
 
 class AsyncMongoClient(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncDatabase(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncCollection(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncCursor(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncRawBatchCursor(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncCommandCursor(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncRawBatchCommandCursor(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncClientSession(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncChangeStream(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncClusterChangeStream(AsyncChangeStream):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncDatabaseChangeStream(AsyncChangeStream):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncCollectionChangeStream(AsyncChangeStream):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncClientEncryption(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncHTTPProxyKMSConnect(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncGridFS(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncGridFSBucket(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncGridIn(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncGridOut(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""
 
 
 class AsyncGridOutCursor(_Asynchronous):
-    """Refuses."""
+    """Raises ConfigurationError."""

@@ -1,4 +1,4 @@
-"""What libraries take from PyMongo's module of this name, which is private: limits, defaults and a few checks."""
+"""Names of a private PyMongo module that libraries import: limits, defaults and a few checks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LOCAL_THRESHOLD_MS = 15
 
 
 def validate_read_preference(_name: object, value: object) -> _ReadPreference:
-    """`value`, if it is a read preference.
+    """Return `value` if it is a read preference.
 
-    :raises TypeError: it is none.
+    :raises TypeError: `value` is not a read preference.
     """
     if not isinstance(value, _ReadPreference):
         raise TypeError(f"{value!r} is not a read preference")

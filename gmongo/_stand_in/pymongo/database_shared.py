@@ -1,4 +1,4 @@
-"""What libraries take from PyMongo's module of this name, which is private."""
+"""Names of a private PyMongo module that libraries import."""
 
 from __future__ import annotations
 

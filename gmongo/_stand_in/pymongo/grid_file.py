@@ -1,4 +1,4 @@
-"""PyMongo's module of the classes of GridFS. What replaces a class here, as mongomock does, replaces it in GridFS."""
+"""PyMongo's module of GridFS classes. Replacing a class here, as mongomock does, replaces it in GridFS."""
 
 from __future__ import annotations
 

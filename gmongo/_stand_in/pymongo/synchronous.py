@@ -1,3 +1,3 @@
-"""PyMongo keeps its synchronous modules here; libraries import them for annotations."""
+"""Package of PyMongo's synchronous modules, which libraries import for annotations."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What libraries take from PyMongo's module of this name, which is private: types for annotations."""
+"""Names of a private PyMongo module that libraries import: types for annotations."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ ClusterTime = Document
 
 
 def strip_optional(elem: _T | None) -> _T:
-    """`elem`, which is not None."""
+    """Return `elem`, which is not None."""
     assert elem is not None
     return elem
