@@ -98,8 +98,8 @@ class Encrypter:
             return client
         if self._internal is None:
             replaced = ("auto_encryption_opts", "minpoolsize")
-            like = {name: value for name, value in self._construction.items() if name.lower() not in replaced}
-            self._internal = self._new_client(**like, minPoolSize=0)
+            arguments = {name: value for name, value in self._construction.items() if name.lower() not in replaced}
+            self._internal = self._new_client(**arguments, minPoolSize=0)
         return self._internal
 
     def analysed(self, database: str, command: bytes) -> bytes:

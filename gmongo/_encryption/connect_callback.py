@@ -149,7 +149,7 @@ def _usual_context() -> ssl.SSLContext:
 
 def _bridge(secure: socket.socket) -> socket.socket:
     """Return a plain socket whose bytes travel through a TLS socket, as TLS with the service begins inside it."""
-    ours, theirs = socket.socketpair()
+    near_end, far_end = socket.socketpair()
 
     def pass_on(source: socket.socket, target: socket.socket) -> None:
         try:
@@ -161,6 +161,6 @@ def _bridge(secure: socket.socket) -> socket.socket:
             for each in (source, target):
                 each.close()
 
-    spawn(pass_on, theirs, secure)
-    spawn(pass_on, secure, theirs)
-    return ours
+    spawn(pass_on, far_end, secure)
+    spawn(pass_on, secure, far_end)
+    return near_end

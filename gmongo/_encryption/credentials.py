@@ -38,10 +38,10 @@ class OnDemand:
         :param deadline: the deadline of the requests.
         :raises OperationFailure: a service returns no credentials.
         """
-        fetch = {"aws": self._of_aws, "azure": self._of_azure, "gcp": self._of_google}
+        fetch = {"aws": self._aws_credentials, "azure": self._azure_credentials, "gcp": self._google_credentials}
         return {provider: fetch[provider](deadline) for provider in self._providers}
 
-    def _of_aws(self, deadline: float | None) -> dict[str, str]:
+    def _aws_credentials(self, deadline: float | None) -> dict[str, str]:
         try:
             aws = self._aws.find()
         except ConfigurationError as error:
@@ -49,7 +49,7 @@ class OnDemand:
         credentials = {"accessKeyId": aws.key_id, "secretAccessKey": aws.secret}
         return credentials if aws.token is None else {**credentials, "sessionToken": aws.token}
 
-    def _of_azure(self, deadline: float | None) -> dict[str, str]:
+    def _azure_credentials(self, deadline: float | None) -> dict[str, str]:
         began = _clock.monotonic()
         token, valid_until = self._azure
         if valid_until - began <= _VALID_FOR:
@@ -62,7 +62,7 @@ class OnDemand:
             self._azure = token, began + (float(lifetime) if lifetime.isdecimal() else 0.0)
         return {"accessToken": token}
 
-    def _of_google(self, deadline: float | None) -> dict[str, str]:
+    def _google_credentials(self, deadline: float | None) -> dict[str, str]:
         service = "the Google Cloud metadata service"
         host = os.environ.get("GCE_METADATA_HOST") or _GOOGLE
         url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
@@ -71,5 +71,5 @@ class OnDemand:
 
 
 def _seconds(deadline: float | None) -> float:
-    left = remaining(deadline)
-    return _TIMEOUT if left is None else max(min(_TIMEOUT, left), 0.001)
+    seconds_left = remaining(deadline)
+    return _TIMEOUT if seconds_left is None else max(min(_TIMEOUT, seconds_left), 0.001)

@@ -49,5 +49,5 @@ def _each(documents: memoryview) -> Iterator[memoryview]:
 
 
 def _enclosed(elements: Sequence[bytes | memoryview]) -> bytes:
-    inside = b"".join(elements)
-    return _INT32.pack(len(inside) + 5) + inside + _END
+    content = b"".join(elements)
+    return _INT32.pack(len(content) + 5) + content + _END

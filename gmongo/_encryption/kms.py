@@ -44,9 +44,9 @@ class Kms:
         :raises NetworkTimeout: the answer did not arrive in time.
         :raises EncryptionError: libmongocrypt does not retry, or cannot parse the answer.
         """
-        pause, left = request.usleep / 1e6, remaining(deadline)
+        pause, seconds_left = request.usleep / 1e6, remaining(deadline)
         if pause:
-            sleep(timer_delay(pause if left is None else min(pause, left)))
+            sleep(timer_delay(pause if seconds_left is None else min(pause, seconds_left)))
         provider = request.kms_provider
         address = parse_host(request.endpoint, _KMIP_PORT if provider.startswith("kmip") else _PORT)
         try:
@@ -54,8 +54,8 @@ class Kms:
         except MongoCryptError as error:
             raise EncryptionError(error) from error
         except AutoReconnect as error:
-            left = remaining(deadline)
-            if left is not None and left <= 0:
+            seconds_left = remaining(deadline)
+            if seconds_left is not None and seconds_left <= 0:
                 raise
             try:
                 request.fail()
@@ -63,17 +63,17 @@ class Kms:
                 raise EncryptionError(MongoCryptError(f"{final}, last attempt failed with: {error}")) from error
 
     def _exchange(self, request: Native, provider: str, address: Address, deadline: float | None) -> None:
-        where = f"{provider} KMS at {address_text(address)}"
+        service = f"{provider} KMS at {address_text(address)}"
         opened: list[Transport | Race] = []
         try:
-            with _limit(where, "could not be connected to", deadline):
+            with _limit(service, "could not be connected to", deadline):
                 transport = self._connect(opened.append, provider, address, deadline)
-            with _limit(where, "did not answer", deadline):
+            with _limit(service, "did not answer", deadline):
                 transport.send([request.message])
                 while (needed := request.bytes_needed) > 0:
                     request.feed(transport.receive_some(needed))
         except TransportError as error:
-            raise AutoReconnect(f"{where}: {error}") from error
+            raise AutoReconnect(f"{service}: {error}") from error
         finally:
             for each in opened:
                 each.close()
@@ -85,7 +85,7 @@ class Kms:
         if self._callback is None:
             return connect(address, attach, tls=tls)
         sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _seconds(deadline)))
-        transport = tls.transport(_taken_over(sock), True, address[0])
+        transport = tls.transport(_detached(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
         transport.shake_hands()
@@ -93,13 +93,13 @@ class Kms:
 
 
 def _seconds(deadline: float | None) -> float:
-    left = remaining(deadline)
-    return TIMEOUT if left is None else min(TIMEOUT, left)
+    seconds_left = remaining(deadline)
+    return TIMEOUT if seconds_left is None else min(TIMEOUT, seconds_left)
 
 
-def _limit(where: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
+def _limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
     seconds = _seconds(deadline)
-    return interrupt_after(seconds, NetworkTimeout(f"{where} {problem} within {max(seconds, 0):.3g} seconds"))
+    return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
 def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
@@ -127,9 +127,9 @@ def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConn
     return answer
 
 
-def _taken_over(sock: socket) -> _socket.socket:
+def _detached(sock: socket) -> _socket.socket:
     """Move the socket of the application or of gevent into a plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
-    taken = _socket.socket(family, kind, 0, fileno=number)
-    taken.setblocking(False)
-    return taken
+    plain = _socket.socket(family, kind, 0, fileno=number)
+    plain.setblocking(False)
+    return plain

@@ -36,19 +36,19 @@ class KmsTls:
     def __init__(self, options: Document | None, providers: Iterable[str]) -> None:
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"kms_tls_options must be a dict, not {short(options)}")
-        self._own = {provider: _own(provider, given) for provider, given in (options or {}).items()}
+        self._by_provider = {name: _provider_tls(name, each) for name, each in (options or {}).items()}
         remote = {name for name in providers if name.partition(":")[0] != "local"}
         # Loading the certificate authorities of the system takes some milliseconds.
-        self._usual = None if remote <= set(self._own) else _made({"tls": True})
+        self._default = None if remote <= set(self._by_provider) else _tls_from({"tls": True})
 
     def of(self, provider: str) -> Tls:
         """Return the TLS settings of one provider."""
-        tls = self._own.get(provider, self._usual)
+        tls = self._by_provider.get(provider, self._default)
         assert tls is not None
         return tls
 
 
-def _own(provider: str, options: object) -> Tls:
+def _provider_tls(provider: str, options: object) -> Tls:
     where = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
         raise TypeError(f"{where} must be a dict, not {short(options)}")
@@ -62,10 +62,10 @@ def _own(provider: str, options: object) -> Tls:
     for name in checked:
         if name != "tls" and name not in _ALLOWED:
             raise ConfigurationError(f"{where}: {name} is not a TLS option. Options: {', '.join(_ALLOWED.values())}")
-    return _made(checked)
+    return _tls_from(checked)
 
 
-def _made(options: Document) -> Tls:
+def _tls_from(options: Document) -> Tls:
     tls = tls_of(options, TIMEOUT)
     assert tls is not None
     return tls

@@ -90,10 +90,10 @@ class Machine:
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))
 
-    def _feed(self, context: Context, deadline: float | None, ask: Callable[[], list[bytes]]) -> None:
+    def _feed(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
         native = context.native
         with _explained(), unbound(), until(deadline):
-            for each in ask():
+            for each in fetch():
                 context.step(native.add_mongo_operation_result, each)
         context.step(native.complete_mongo_operation)
 

@@ -23,7 +23,7 @@ from gmongo.wire.message import Buffer
 
 _SELECTION_TIMEOUT_MS = 10_000
 # Fields that describe the schema: error messages may quote them, since they name the faulty schema field.
-_OF_THE_SCHEMA = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
+_SCHEMA_FIELDS = ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas", "$db")
 _POLL_INTERVAL, _MOST_POLLS = 0.002, 500  # seconds, number
 
 
@@ -80,7 +80,7 @@ class _Analyse(RunCommand):
 
     def decode(self, body: Buffer) -> DocumentDict:
         self._encoded = bytes(body)
-        sent = [value for field, value in self._command.items() if field not in (self.name, *_OF_THE_SCHEMA)]
+        sent = [value for field, value in self._command.items() if field not in (self.name, *_SCHEMA_FIELDS)]
         return dict(without_quotes(super().decode(body), sent))
 
     def result(self, reply: DocumentDict, address: Address) -> bytes:

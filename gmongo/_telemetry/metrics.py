@@ -99,13 +99,13 @@ class Instruments:
         self._observe_retries(meter)
 
     def _observe_pools(self, meter: Meter) -> None:
-        for name, unit, description, count in _OF_POOLS:
+        for name, unit, description, count in _POOL_INSTRUMENTS:
             meter.create_observable_up_down_counter(
                 f"db.client.connection.{name}", [self._pools_observed(count)], unit, description
             )
 
     def _observe_retries(self, meter: Meter) -> None:
-        for name, unit, description, read in _OF_CLIENTS:
+        for name, unit, description, read in _CLIENT_INSTRUMENTS:
             meter.create_observable_counter(f"gmongo.client.{name}", [self._clients_observed(read)], unit, description)
         tokens = self._clients_observed(lambda executor: {"": executor.overload.bucket.tokens})
         meter.create_observable_up_down_counter(
@@ -152,7 +152,7 @@ def _limit(pool: Pool) -> dict[str, int]:
     return {"": pool.options.max_pool_size} if pool.options.max_pool_size else {}
 
 
-_OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = (
+_POOL_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = (
     (
         "count",
         "{connection}",
@@ -179,7 +179,7 @@ _OF_POOLS: tuple[tuple[str, str, str, Callable[[Pool], dict[str, int]]], ...] = 
         lambda pool: {"": len(pool.machine.queue.waiters) + len(pool.machine.pending)},
     ),
 )
-_OF_CLIENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, float]]], ...] = (
+_CLIENT_INSTRUMENTS: tuple[tuple[str, str, str, Callable[[Executor], dict[str, float]]], ...] = (
     (
         "retries",
         "{retry}",

@@ -58,11 +58,11 @@ def telemetry_settings(tracing: Document | None, metrics: Document | None, slow:
     )
 
 
-def _is_on(option: str, given: bool | None, variable: str) -> bool:
-    enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if given is None else given
+def _is_on(option: str, option_value: bool | None, variable: str) -> bool:
+    enabled = os.environ.get(_PREFIX + variable, "").strip().lower() in _YES if option_value is None else option_value
     if not enabled or find_spec("opentelemetry") is not None:
         return enabled
-    if given:
+    if option_value:
         raise ConfigurationError(f"{option} needs {_REQUIRED}")
     notice(f"{_PREFIX}{variable} has no effect: it needs {_REQUIRED}")
     return False

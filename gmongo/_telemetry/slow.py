@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 slow_log = logging.getLogger("gmongo.slow")
 
-_KEPT = 50
+_MOST_ENTRIES = 50
 
 
 class SlowOperations(Observer):
@@ -31,7 +31,7 @@ class SlowOperations(Observer):
 
     def __init__(self, limit: float, query_text_max_length: int) -> None:
         self.limit = limit
-        self.last: deque[DocumentDict] = deque(maxlen=_KEPT)
+        self.last: deque[DocumentDict] = deque(maxlen=_MOST_ENTRIES)
         self._text_length = query_text_max_length
 
     def command_started(self, account: Account, sent: Sent) -> None:
@@ -49,10 +49,10 @@ class SlowOperations(Observer):
         if error is not None:
             fields["error"] = exception_of(error, 0)["exception.message"]
         command = account.notes.pop(self, None)
-        kept = {**fields, "moment": account.started + seconds}
+        entry = {**fields, "moment": account.started + seconds}
         if command is not None:
-            kept["text"] = query_text(command, self._text_length)
-        self.last.append(kept)
+            entry["text"] = query_text(command, self._text_length)
+        self.last.append(entry)
         if slow_log.isEnabledFor(logging.WARNING):
             log(slow_log, _line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
@@ -61,7 +61,7 @@ def _parts(account: Account, seconds: float) -> dict[str, float]:
     """Return the duration of each phase, in milliseconds. Heartbeats measure the round-trip time of the network."""
     answering = max(account.exchanging - account.decoding, 0.0)
     network = min(account.round_trip * account.commands, answering)
-    known = account.selecting + account.checking_out + account.backing_off + account.exchanging
+    measured = account.selecting + account.checking_out + account.backing_off + account.exchanging
     parts = {
         "selection": account.selecting,
         "checkOut": max(account.checking_out - account.connecting, 0.0),
@@ -70,7 +70,7 @@ def _parts(account: Account, seconds: float) -> dict[str, float]:
         "network": network,
         "decoding": account.decoding,
         "backOff": account.backing_off,
-        "driver": max(seconds - known, 0.0),
+        "driver": max(seconds - measured, 0.0),
     }
     return {f"{name}MS": _milliseconds(part) for name, part in parts.items()}
 
@@ -85,10 +85,10 @@ def _line(fields: DocumentDict) -> str:
         for name, words in _WORDS.items()
         if fields[f"{name}MS"] or name in ("server", "network")
     )
-    where = f" on {fields['server']}" if "server" in fields else ""
+    server = f" on {fields['server']}" if "server" in fields else ""
     tries = f"; {fields['tries']} tries" if fields["tries"] > 1 else ""
     error = f"; failed: {fields['error']}" if "error" in fields else ""
-    return f"Slow operation: {fields['operation']}{where} took {fields['durationMS']:g} ms: {parts}{tries}{error}"
+    return f"Slow operation: {fields['operation']}{server} took {fields['durationMS']:g} ms: {parts}{tries}{error}"
 
 
 _WORDS = {

@@ -50,5 +50,5 @@ def _code_of(error: BaseException) -> str:
     value = getattr(error, "details", None)
     details = value if isinstance(value, Mapping) else {}
     name, code = details.get("codeName"), getattr(error, "code", None)
-    shown = name if isinstance(name, str) and name.isidentifier() else type(error).__name__
-    return shown if code is None else f"{shown} (code {code})"
+    label = name if isinstance(name, str) and name.isidentifier() else type(error).__name__
+    return label if code is None else f"{label} (code {code})"

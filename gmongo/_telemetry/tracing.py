@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # Spans omit shorter waits, unless the wait was for a new connection or ended with an error.
 _SHORTEST_WAIT = 0.001  # seconds
 _UNKNOWN = object()
-_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
+_PROVIDER_IN_ENVIRONMENT = "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
 _SYSTEM = {"db.system.name": "mongodb"}
 # Commands whose first field names a collection. In other commands, this field may be a user name, for example.
 _NAMES_COLLECTION = frozenset(
@@ -66,7 +66,7 @@ class Traces(Observer):
 
     def wanted(self) -> bool:
         if self._tracer is None:
-            if _none_is_set():
+            if _has_no_provider():
                 return False
             provider = get_tracer_provider()
             if isinstance(provider, ProxyTracerProvider):
@@ -75,10 +75,10 @@ class Traces(Observer):
         return True
 
     def carried(self, run: Callable[[], None]) -> Callable[[], None]:
-        here = contexts.get_current()
+        current = contexts.get_current()
 
         def run_there() -> None:
-            contexts.attach(here)  # for the lifetime of the greenlet
+            contexts.attach(current)  # for the lifetime of the greenlet
             run()
 
         return run_there
@@ -102,14 +102,14 @@ class Traces(Observer):
             parent = set_span_in_context(transaction.observed)
         assert self._tracer is not None
         span = self._tracer.start_span(summary, parent, SpanKind.CLIENT, attributes)
-        inside = set_span_in_context(span, parent)
-        account.notes[self] = span, inside, contexts.attach(inside)
+        span_context = set_span_in_context(span, parent)
+        account.notes[self] = span, span_context, contexts.attach(span_context)
 
     def operation_ended(self, account: Account, error: BaseException | None) -> None:
-        kept = account.notes.pop(self, None)
-        if kept is None:
+        note = account.notes.pop(self, None)
+        if note is None:
             return
-        span, _, token = kept
+        span, _, token = note
         contexts.detach(token)
         if error is not None:
             _record(span, error, 0 if account.sensitive else self._text_length)
@@ -120,42 +120,42 @@ class Traces(Observer):
     def waited(
         self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        kept = account.notes.get(self)
-        is_none = seconds < _SHORTEST_WAIT and not connecting and error is None
-        if kept is None or is_none or not kept[0].is_recording():
+        note = account.notes.get(self)
+        is_negligible = seconds < _SHORTEST_WAIT and not connecting and error is None
+        if note is None or is_negligible or not note[0].is_recording():
             return
         attributes: DocumentDict = {"gmongo.wait.duration": seconds}
         if connecting:
             attributes["gmongo.wait.connecting"] = connecting
         if error is not None:
             attributes["error.type"] = kind_of(error)
-        kept[0].add_event(wait.value, attributes)
+        note[0].add_event(wait.value, attributes)
 
     def try_failed(self, account: Account, error: PyMongoError) -> None:
-        kept = account.notes.get(self)
-        if kept is not None and kept[0].is_recording():
-            kept[0].add_event("retry", {"gmongo.tries": account.tries, "error.type": kind_of(error)})
+        note = account.notes.get(self)
+        if note is not None and note[0].is_recording():
+            note[0].add_event("retry", {"gmongo.tries": account.tries, "error.type": kind_of(error)})
 
     # Commands
 
     def command_started(self, account: Account, sent: Sent) -> None:
-        kept = account.notes.get(self)
-        if kept is None or sent.sensitive or not kept[0].is_recording():
+        note = account.notes.get(self)
+        if note is None or sent.sensitive or not note[0].is_recording():
             return
         assert self._tracer is not None
-        span = self._tracer.start_span(sent.name, kept[1], SpanKind.CLIENT, self._attributes_of(account, sent))
+        span = self._tracer.start_span(sent.name, note[1], SpanKind.CLIENT, self._attributes_of(account, sent))
         account.notes[sent.request_id] = span
 
     def _attributes_of(self, account: Account, sent: Sent) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
         host, port = connection.address
         collection = account.collection or _collection_of(name, command, sent.database)
-        where = f"{sent.database}.{collection}" if collection else sent.database
+        namespace = f"{sent.database}.{collection}" if collection else sent.database
         attributes: DocumentDict = {
             "db.system.name": "mongodb",
             "db.namespace": sent.database,
             "db.command.name": name,
-            "db.query.summary": f"{name} {where}",
+            "db.query.summary": f"{name} {namespace}",
             "server.address": host,
             "network.transport": "tcp" if port is not None else "unix",
             "db.mongodb.driver_connection_id": connection.id,
@@ -227,11 +227,11 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
     span.set_status(Status(StatusCode.ERROR, kind_of(error)))
 
 
-def _none_is_set() -> bool:
+def _has_no_provider() -> bool:
     """True if the application has certainly set no provider. Asking OpenTelemetry would cost each operation a
     microsecond.
     """
-    return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _IN_ENVIRONMENT
+    return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
 
 
 def _tracer_of(provider: TracerProvider) -> Tracer:

@@ -141,8 +141,7 @@ def _moment(value: object) -> datetime | None:
 def read_token(variable: str, variables: Mapping[str, str]) -> str:
     """Return the token in the file that an environment variable names.
 
-    :raises ConfigurationError: the variable is not set.
-    :raises OperationFailure: the file is not readable.
+    :raises OperationFailure: the file is not readable; :class:`ConfigurationError` if the variable is not set.
     """
     path = variables.get(variable)
     if not path:

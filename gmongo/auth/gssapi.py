@@ -60,7 +60,7 @@ class GssapiConversation(SaslConversation):
         service = f"{properties['SERVICE_NAME']}@{host}"
         if properties.get("SERVICE_REALM"):
             service = f"{properties['SERVICE_NAME']}/{host}@{properties['SERVICE_REALM']}"
-        self._context, token = _in_a_thread(self._open, gssapi_library(), service)
+        self._context, token = _run_in_thread(self._open, gssapi_library(), service)
         return token or b""
 
     def _open(self, gssapi: ModuleType, service: str) -> tuple[SecurityContext, bytes | None]:
@@ -83,7 +83,7 @@ class GssapiConversation(SaslConversation):
         if done:
             raise self.too_early()
         if not self._context.complete:
-            token: bytes | None = _in_a_thread(self._context.step, payload)
+            token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""
         self._answered = True
         return self._choose_layer(payload)
@@ -116,14 +116,14 @@ def canonical(host: str, mode: str) -> str:
     return str(name or host).lower()
 
 
-def _in_a_thread(work: Callable[..., T], *arguments: object) -> T:
-    result: T | Exception = get_hub().threadpool.apply(_caught, (work, *arguments))
+def _run_in_thread(work: Callable[..., T], *arguments: object) -> T:
+    result: T | Exception = get_hub().threadpool.apply(_result_or_error, (work, *arguments))
     if isinstance(result, Exception):
         raise OperationFailure(f"GSSAPI: {result}") from result
     return result
 
 
-def _caught(work: Callable[..., T], *arguments: object) -> T | Exception:
+def _result_or_error(work: Callable[..., T], *arguments: object) -> T | Exception:
     try:
         return work(*arguments)
     except Exception as error:

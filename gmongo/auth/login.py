@@ -85,11 +85,11 @@ class ScramLogin(Login):
         return fields
 
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        begun = speculated(hello)
-        if begun is None and self._negotiates:
+        speculative = speculated(hello)
+        if speculative is None and self._negotiates:
             self._mechanism = _best_of(hello.get("saslSupportedMechs"))
             self._conversation = self._make()
-        converse(run, self._conversation, begun)
+        converse(run, self._conversation, speculative)
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         converse(run, self._make())
@@ -136,5 +136,5 @@ def speculated(hello: Reply) -> Reply | None:
 
 def _best_of(mechanisms: object) -> str:
     """Return the SCRAM mechanism for a user. A server that names no mechanisms may only know SCRAM-SHA-1."""
-    known = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
-    return "SCRAM-SHA-256" if known else "SCRAM-SHA-1"
+    has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
+    return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

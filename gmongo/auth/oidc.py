@@ -149,8 +149,8 @@ class OidcLogin(Login):
         return {} if self._token is None else speculation(TokenConversation(self._source, self._token))
 
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        begun = speculated(hello)
-        if self._token is not None and begun is not None and begun.get("done"):
+        speculative = speculated(hello)
+        if self._token is not None and speculative is not None and speculative.get("done"):
             return
         self._token = None
         self._authenticate(run, seconds)

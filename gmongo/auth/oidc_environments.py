@@ -79,9 +79,9 @@ class GcpToken(OIDCCallback):
 def callback_of(credential: Credential) -> OIDCCallback:
     """Return the callback of a credential: the callback of the application, or the callback of its environment."""
     properties = credential.properties
-    given: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
-    if given is not None:
-        return given
+    callback: OIDCCallback | None = properties.get("OIDC_CALLBACK") or properties.get("OIDC_HUMAN_CALLBACK")
+    if callback is not None:
+        return callback
     environment, resource = properties["ENVIRONMENT"], properties.get("TOKEN_RESOURCE", "")
     if environment == "azure":
         return AzureToken(resource)

@@ -138,7 +138,7 @@ class CommandEvents:
     def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
         shown = {} if sent.sensitive else reply
         if self._listeners:
-            event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_rest(sent))
+            event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_end_fields(sent))
             publish(self._listeners, "succeeded", event)
         if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
@@ -148,7 +148,7 @@ class CommandEvents:
         if sent.sensitive and replied:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
         if self._listeners:
-            event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_rest(sent))
+            event = CommandFailedEvent(timedelta(seconds=duration), failure, sent.name, *_end_fields(sent))
             publish(self._listeners, "failed", event)
         if self._is_logged():
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
@@ -175,7 +175,7 @@ class CommandEvents:
         log(self._logger, Details(structured), structured)
 
 
-def _rest(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
+def _end_fields(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
     """Return the last fields of both end events."""
     connection = sent.connection
     return (

@@ -51,12 +51,12 @@ class _Turn:
 class Delivery:
     """Undelivered events of one client. ``with delivery:`` postpones all deliveries until the end of the block."""
 
-    __slots__ = ("_delivered", "_dropped", "_events", "_held", "_left", "_stuck", "_turns")
+    __slots__ = ("_block_depth", "_delivered", "_dropped", "_events", "_left", "_stuck", "_turns")
 
     def __init__(self) -> None:
         self._events: deque[tuple[_Turn, Callable[..., None], tuple[object, ...]]] = deque()
         self._turns: dict[greenlet, _Turn] = {}
-        self._held = 0
+        self._block_depth = 0
         self._left = 0  # number of events that greenlets have left to substitutes
         self._dropped = 0
         self._delivered = 0
@@ -79,10 +79,10 @@ class Delivery:
         return True
 
     def __enter__(self) -> None:
-        self._held += 1
+        self._block_depth += 1
 
     def __exit__(self, *_outcome: object) -> None:
-        self._held -= 1
+        self._block_depth -= 1
 
     @property
     def pending(self) -> bool:
@@ -106,7 +106,7 @@ class Delivery:
         """
         current = getcurrent()
         turn = self._turns.get(current)
-        if turn is None or turn.delivering or self._held:
+        if turn is None or turn.delivering or self._block_depth:
             return
         try:
             while turn.size:
@@ -196,5 +196,5 @@ class Delivery:
             turn.size = 0
         self._events.clear()
         self._turns.clear()
-        self._held = self._left = self._dropped = 0
+        self._block_depth = self._left = self._dropped = 0
         self._stuck = False

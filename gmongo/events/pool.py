@@ -38,7 +38,7 @@ class PoolEvents:
     :param silent: True to log nothing.
     """
 
-    __slots__ = ("_address", "_listeners", "_logger", "_made", "_where", "delivery", "wanted", "where")
+    __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "wanted", "where")
 
     wanted: Callable[[], bool]
     """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
@@ -52,7 +52,7 @@ class PoolEvents:
         *,
         silent: bool,
     ) -> None:
-        self._made = made
+        self._on_established = made
         self.delivery = delivery
         self._address = address
         self._listeners = listeners
@@ -68,8 +68,8 @@ class PoolEvents:
 
     def note_made(self, seconds: float) -> None:
         """Schedule the report of an established connection. Does not switch greenlets."""
-        if self._made is not None:
-            self.delivery.note(self._made, self._address, seconds)
+        if self._on_established is not None:
+            self.delivery.note(self._on_established, self._address, seconds)
 
     def pool_created(self, options: Document) -> None:
         pairs = ", ".join(f"{name}={value}" for name, value in options.items())

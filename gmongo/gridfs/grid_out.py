@@ -246,12 +246,12 @@ class GridOut(io.IOBase):
         """Return between one and `size` bytes of one chunk."""
         if not self._chunk:
             self._fetch()
-        taken = self._chunk[:size]
-        if self._position + len(taken) == self.length:
+        part = self._chunk[:size]
+        if self._position + len(part) == self.length:
             self._check_end()
         self._chunk = self._chunk[size:]
-        self._position += len(taken)
-        return taken
+        self._position += len(part)
+        return part
 
     def _fetch(self) -> None:
         """Fetch the chunk at the present position, and discard the bytes before the position."""

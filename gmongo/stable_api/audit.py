@@ -89,7 +89,7 @@ def _place() -> str:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(("<frozen", _DRIVER)):
-            place = f"{_shown(file)}:{frame.f_lineno}"
+            place = f"{_relative_path(file)}:{frame.f_lineno}"
             if not file.startswith(_LIBRARIES):
                 return place
             fallback = fallback or place
@@ -97,7 +97,7 @@ def _place() -> str:
     return fallback
 
 
-def _shown(file: str) -> str:
+def _relative_path(file: str) -> str:
     """Return a path relative to the working directory if the file is below that directory."""
     try:
         return str(Path(file).relative_to(Path.cwd()))

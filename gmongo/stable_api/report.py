@@ -67,12 +67,12 @@ def _show_rich(audit: Audited, stream: TextIO) -> None:
 
 
 def _summary(audit: Audited) -> str:
-    seen = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
+    prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
-        return f"{seen}, nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
+        return f"{prefix}, nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
     noun = "thing" if hindrances == 1 else "things"
-    return f"{seen}, {hindrances} {noun} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
+    return f"{prefix}, {hindrances} {noun} that ServerApi('1', strict=True, deprecation_errors=True) may refuse"
 
 
 def _row(finding: Finding) -> tuple[str, str, str, str]:

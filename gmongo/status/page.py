@@ -53,7 +53,7 @@ class StatusPage:
         except (ConfigurationError, OSError) as error:  # a change of the directory since the construction
             return [unknown("", str(error))]
 
-    def _shown(self) -> DocumentDict:
+    def _content(self) -> DocumentDict:
         states = self.states()
         return {"summary": summary(states), "processes": states}
 
@@ -68,7 +68,7 @@ class StatusPage:
             return []
         requested = parse_qs(environ.get("QUERY_STRING", "")).get("format", [""])[-1]
         if requested == "json":
-            kind, body = "application/json", json.dumps(self._shown()).encode()
+            kind, body = "application/json", json.dumps(self._content()).encode()
         else:
             kind, body = "text/html; charset=utf-8", _PAGE
         start_response("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body))), *_HEADERS])
@@ -81,7 +81,7 @@ def _source(text: str, tag: str) -> str:
     return f"'sha256-{b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
-def _whole() -> str:
+def _page_text() -> str:
     """Return the page with its style and its script."""
     html, css, js = (
         files("gmongo.status").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
@@ -91,7 +91,7 @@ def _whole() -> str:
     )
 
 
-_TEXT = _whole()
+_TEXT = _page_text()
 _PAGE = _TEXT.encode()
 _POLICY = (
     f"default-src 'none'; connect-src 'self'; script-src {_source(_TEXT, 'script')}; "

@@ -46,14 +46,14 @@ _SLOW = {
     "server?": str,
     "error?": str,
 }
-_HAPPENING = {**dict.fromkeys(("what", "server", "error"), str), **dict.fromkeys(("times", "agoMS", "sinceMS"), NUMBER)}
+_EVENT = {**dict.fromkeys(("what", "server", "error"), str), **dict.fromkeys(("times", "agoMS", "sinceMS"), NUMBER)}
 _CLIENT = {
     "number": NUMBER,
     **dict.fromkeys(("application", "topology", "replicaSet"), str),
     "servers": [_SERVER],
     "operations": [_OPERATION],
     "slow": [_SLOW],
-    "history": [_HAPPENING],
+    "history": [_EVENT],
     "retries": dict.fromkeys(("tokens", "retries", "slept", "exhausted", "others", "errors"), NUMBER),
 }
 _STATE = {"process": NUMBER, "version": str, "requests": NUMBER, "clients": [_CLIENT]}
@@ -70,38 +70,38 @@ def picked(state: object, query_text: bool) -> DocumentDict:
     return fields
 
 
-def _picked(value: object, shape: Any, where: str) -> Any:
+def _picked(value: object, shape: Any, path: str) -> Any:
     if isinstance(shape, tuple) and not isinstance(shape[0], type):  # (schema, None) allows None
-        return None if value is None else _picked(value, shape[0], where)
+        return None if value is None else _picked(value, shape[0], path)
     if isinstance(shape, list):
-        return [_picked(each, shape[0], f"{where}[{index}]") for index, each in enumerate(_of(list, value, where))]
+        return [_picked(each, shape[0], f"{path}[{index}]") for index, each in enumerate(_typed(list, value, path))]
     if isinstance(shape, dict):
-        return _fields(_of(dict, value, where), shape, where)
+        return _fields(_typed(dict, value, path), shape, path)
     if shape is str:
-        return printable(_of(str, value, where))
+        return printable(_typed(str, value, path))
     if value is None and None in shape:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or abs(value) > _LARGEST:
-        raise ValueError(f"{where} must be a number")
+        raise ValueError(f"{path} must be a number")
     return value
 
 
-def _fields(value: Document, shape: Mapping[Any, Any], where: str) -> DocumentDict:
+def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
     if str in shape:  # a mapping with any names
-        return {printable(name): _picked(each, shape[str], f"a field of {where}") for name, each in value.items()}
+        return {printable(name): _picked(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
-    for key, inside in shape.items():
+    for key, part_shape in shape.items():
         name = key.removesuffix("?")
         if name in value:
-            fields[name] = _picked(value[name], inside, f"{name} of {where}")
+            fields[name] = _picked(value[name], part_shape, f"{name} of {path}")
         elif name == key:
-            raise ValueError(f"{where} has no {name}")
+            raise ValueError(f"{path} has no {name}")
     return fields
 
 
-def _of(kind: type, value: object, where: str) -> Any:
+def _typed(kind: type, value: object, path: str) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(f"{where} must be {_NAMES[kind]}")
+        raise ValueError(f"{path} must be {_NAMES[kind]}")
     return value
 
 

@@ -20,7 +20,7 @@ from gmongo.status.shape import picked
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
-_SHOWN = 200  # maximum number of operations on a page
+_MOST_OPERATIONS = 200  # maximum number of operations on a page
 
 
 def process_state(query_text: bool = False) -> DocumentDict:
@@ -51,7 +51,7 @@ def _client(executor: Executor) -> DocumentDict:
     topology, overload = executor.topology, executor.overload
     description = topology.description
     application = topology.settings.connection.metadata.get("application") or {}
-    happened = list(topology.history.happenings)
+    events = list(topology.history.happenings)
     return {
         "number": executor.number,
         "application": application.get("name", ""),
@@ -61,9 +61,9 @@ def _client(executor: Executor) -> DocumentDict:
             _server(each, server.pool if (server := topology.servers.get(address)) else None)
             for address, each in sorted(description.server_descriptions().items(), key=lambda item: str(item[0]))
         ],
-        "operations": _operations(executor)[:_SHOWN],
+        "operations": _operations(executor)[:_MOST_OPERATIONS],
         "slow": [_slow(each) for each in _slow_operations(executor)],
-        "history": [_happening(each) for each in reversed(happened)],
+        "history": [_event(each) for each in reversed(events)],
         "retries": {**overload.stats(), "others": overload.others, "errors": overload.errors},
     }
 
@@ -101,17 +101,17 @@ def _operations(executor: Executor) -> list[DocumentDict]:
         for waiter in topology.selector.waiters()
     ]
     for pool in topology.pools():
-        where = address_text(pool.address)
+        label = address_text(pool.address)
         running += [
-            _running("connection check-out", None, where, greenlet_name(waiter.greenlet), now - waiter.since)
+            _running("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
             for waiter in list(pool.machine.queue.waiters)
         ]
         running += [
-            _running("connecting", None, where, each["greenlet"], each["seconds"], each["connection"])
+            _running("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
             for each in holders(pool.machine.pending)
         ]
         running += [
-            _running("on a connection", each["operation"], where, each["greenlet"], each["seconds"], each["connection"])
+            _running("on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"])
             for each in holders(pool.machine.in_use)
         ]
     for waiting, (operation, since) in executor.backing_off.copy().items():
@@ -141,14 +141,14 @@ def _slow(entry: DocumentDict) -> DocumentDict:
     return {**entry, "agoMS": _ago(entry["moment"])}
 
 
-def _happening(happening: Happening) -> DocumentDict:
+def _event(event: Happening) -> DocumentDict:
     return {
-        "what": happening.kind,
-        "server": address_text(happening.address),
-        "error": _reason(happening.error),
-        "times": happening.times,
-        "agoMS": _ago(happening.moment),
-        "sinceMS": _ago(happening.first),
+        "what": event.kind,
+        "server": address_text(event.address),
+        "error": _reason(event.error),
+        "times": event.times,
+        "agoMS": _ago(event.moment),
+        "sinceMS": _ago(event.first),
     }
 
 

@@ -46,17 +46,17 @@ def wrong(states: list[DocumentDict]) -> list[DocumentDict]:
     """Return the problems, the most serious problem first. Equal problems of several clients are one problem."""
     merged: dict[tuple[str, str, str], DocumentDict] = {}
     for state in states:
-        for each in _of_process(state):
-            known = merged.setdefault((each["what"], each["server"], each["error"]), {**each, "in": [], "count": 0})
-            known["count"] += each["count"]
-            if state["process"] not in known["in"]:
-                known["in"].append(state["process"])
-            if (each["sinceMS"] or 0) > (known["sinceMS"] or 0):  # the problem began with its first instance
-                known.update(sinceMS=each["sinceMS"], event=each["event"])
+        for each in _problems(state):
+            problem = merged.setdefault((each["what"], each["server"], each["error"]), {**each, "in": [], "count": 0})
+            problem["count"] += each["count"]
+            if state["process"] not in problem["in"]:
+                problem["in"].append(state["process"])
+            if (each["sinceMS"] or 0) > (problem["sinceMS"] or 0):  # the problem began with its first instance
+                problem.update(sinceMS=each["sinceMS"], event=each["event"])
     return sorted(merged.values(), key=lambda each: (_WORST_FIRST.index(each["what"]), -(each["sinceMS"] or 0)))
 
 
-def _of_process(state: DocumentDict) -> Iterator[DocumentDict]:
+def _problems(state: DocumentDict) -> Iterator[DocumentDict]:
     if "error" in state:
         yield _finding("does not answer", error=state["error"])
     for client in state["clients"]:
@@ -67,9 +67,9 @@ def _of_process(state: DocumentDict) -> Iterator[DocumentDict]:
 
 
 def _finding(
-    what: str, server: str = "", count: int = 1, since: float | None = None, event: str = "", error: str = ""
+    kind: str, server: str = "", count: int = 1, since: float | None = None, event: str = "", error: str = ""
 ) -> DocumentDict:
-    return {"what": what, "server": server, "count": count, "sinceMS": since, "event": event, "error": error}
+    return {"what": kind, "server": server, "count": count, "sinceMS": since, "event": event, "error": error}
 
 
 def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
@@ -81,14 +81,14 @@ def _without_primary(client: DocumentDict) -> Iterator[DocumentDict]:
 def _unknown(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
         if server["type"] == "Unknown" and server["error"]:  # without an error, no heartbeat has ended yet
-            happened = [each for each in client["history"] if each["server"] == server["address"]]
-            changes = [each for each in happened if each["what"] != "check failed"]
-            yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or happened))
+            events = [each for each in client["history"] if each["server"] == server["address"]]
+            changes = [each for each in events if each["what"] != "check failed"]
+            yield _finding("server unknown", server["address"], error=server["error"], **_since(changes or events))
 
 
-def _since(happened: list[DocumentDict]) -> DocumentDict:
+def _since(events: list[DocumentDict]) -> DocumentDict:
     """Return time and kind of the latest event, if one is recorded."""
-    return {"since": happened[0]["sinceMS"], "event": happened[0]["what"]} if happened else {}
+    return {"since": events[0]["sinceMS"], "event": events[0]["what"]} if events else {}
 
 
 def _waiting(client: DocumentDict) -> Iterator[DocumentDict]:
@@ -98,9 +98,9 @@ def _waiting(client: DocumentDict) -> Iterator[DocumentDict]:
     for server in client["servers"]:
         pool = server["pool"]
         if pool and (pool["oldestWaitMS"] or 0) >= _LONG:
-            held = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
+            usage = f"{pool['inUse']} of {pool['maxPoolSize'] or 'any number of'} connections in use"
             yield _finding(
-                "waiting for a connection", server["address"], pool["waiting"], pool["oldestWaitMS"], error=held
+                "waiting for a connection", server["address"], pool["waiting"], pool["oldestWaitMS"], error=usage
             )
 
 

@@ -11,7 +11,7 @@ from gmongo._documents import DocumentDict
 from gmongo.status.summary import summary
 from gmongo.status.views import VIEWS, Column, Order, Row, View, duration
 
-_MOST = 20
+_MOST_ROWS = 20
 _STYLES = {"Unknown": "red", "paused": "yellow", "closed": "yellow"}
 
 
@@ -28,18 +28,18 @@ class Tables:
         yield headline(self._states)
         yield problems(self._states)
         for view in VIEWS:
-            yield table(view, self._states, options.max_width, view.order, _MOST)
+            yield table(view, self._states, options.max_width, view.order, _MOST_ROWS)
 
 
 def headline(states: list[DocumentDict]) -> RenderableType:
     """Return a summary of all processes in one line."""
     if not states:
         return Text("no process publishes its state here")
-    whole = summary(states)
+    totals = summary(states)
     return Text(
-        f"{_counted(whole['processes'], 'process', 'processes')}, {_counted(whole['clients'], 'client', 'clients')}: "
-        f"{whole['inUse']} of {_counted(whole['total'], 'connection', 'connections')} in use, "
-        f"{whole['waiting']} waiting, {_counted(whole['errors'], 'error', 'errors')}"
+        f"{_counted(totals['processes'], 'process', 'processes')}, {_counted(totals['clients'], 'client', 'clients')}: "
+        f"{totals['inUse']} of {_counted(totals['total'], 'connection', 'connections')} in use, "
+        f"{totals['waiting']} waiting, {_counted(totals['errors'], 'error', 'errors')}"
     )
 
 
@@ -75,18 +75,18 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
     """
     columns, rows = view.shown(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
-    by = next(each for each in view.columns if each.name == order.column)
-    rows.sort(key=lambda row: _rank(by.value(row)), reverse=order.descending)
-    made = Table(title=Text(title, "bold"), title_justify="left", box=None, header_style="dim", pad_edge=False)
+    sort_column = next(each for each in view.columns if each.name == order.column)
+    rows.sort(key=lambda row: _rank(sort_column.value(row)), reverse=order.descending)
+    result = Table(title=Text(title, "bold"), title_justify="left", box=None, header_style="dim", pad_edge=False)
     for each in columns:
         is_number = all(isinstance(each.value(row), (int, float, type(None))) for row in rows)
-        mark = ("↓" if order.descending else "↑") if each is by else ""
-        made.add_column(
+        mark = ("↓" if order.descending else "↑") if each is sort_column else ""
+        result.add_column(
             f"{each.name}{mark}", justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
         )
     for row in rows[:most]:
-        made.add_row(*(_cell(each, row) for each in columns))
-    return Group(Text(), made if rows else Text(title, "bold"))
+        result.add_row(*(_cell(each, row) for each in columns))
+    return Group(Text(), result if rows else Text(title, "bold"))
 
 
 def _rank(value: float | str | None) -> tuple[bool, float, str]:

@@ -178,9 +178,9 @@ OPERATIONS = View(
 
 def _spent(row: Row) -> str:
     """Return the phases of a slow operation with their durations, the longest phase first."""
-    least = row["durationMS"] / 100
+    minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
-    return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > least)
+    return ", ".join(f"{shown} {duration(milliseconds)}" for milliseconds, shown in parts if milliseconds > minimum)
 
 
 _PARTS = {

@@ -23,9 +23,9 @@ from gmongo.status.state import process_state
 _SUFFIX = ".sock"
 _NUMBER = re.compile("[1-9][0-9]{0,6}")
 _PATIENCE = 1.0  # seconds until a process must have answered
-_LOOKS = 1.0  # seconds between two checks for a fork
+_CHECK_INTERVAL = 1.0  # seconds between two checks for a fork
 _PAUSE = 0.05  # seconds between two attempts
-_MOST = 4_000_000  # maximum number of bytes of a state
+_MOST_BYTES = 4_000_000  # maximum number of bytes of a state
 _AT_A_TIME = 50
 _published: dict[Path, Publisher] = {}
 
@@ -91,7 +91,7 @@ class Publisher:
         if self._process != os.getpid():
             self._process = os.getpid()
             self._serve()
-        return _LOOKS
+        return _CHECK_INTERVAL
 
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
@@ -102,11 +102,11 @@ class Publisher:
         if os.path.lexists(path):
             raise FileExistsError(f"{path} is not a socket of this user")
         listener = socket.socket(socket.AF_UNIX)
-        before = os.umask(0o177)
+        old_mask = os.umask(0o177)
         try:
             listener.bind(str(unfinished))
         finally:
-            os.umask(before)
+            os.umask(old_mask)
         listener.listen(_AT_A_TIME)
         unfinished.rename(path)  # after listen(): a reader takes a socket without a listener for a dead process
         if self._server is not None:
@@ -135,7 +135,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
     except FileNotFoundError:
         return []
     paths = sorted((each for each in sockets if _is_own_socket(each)), key=lambda each: int(each.stem))
-    states = Pool(_AT_A_TIME).map(lambda path: _ask(path, query_text), paths)
+    states = Pool(_AT_A_TIME).map(lambda path: _fetch(path, query_text), paths)
     return [state for state in states if state is not None]
 
 
@@ -159,7 +159,7 @@ def _has_ended(process: int) -> bool:
     return False
 
 
-def _ask(path: Path, query_text: bool) -> DocumentDict | None:
+def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
     limit = gevent.Timeout(_PATIENCE)
     try:
         with limit:
@@ -197,6 +197,6 @@ def _read(path: Path) -> bytes:
         received = bytearray()
         while part := sock.recv(65536):
             received += part
-            if len(received) > _MOST:
-                raise ValueError(f"it has more than {_MOST} bytes")
+            if len(received) > _MOST_BYTES:
+                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
     return bytes(received)

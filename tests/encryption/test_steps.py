@@ -365,7 +365,7 @@ def test_a_socket_that_is_taken_over_does_not_block() -> None:
     for module in (socket, gevent.socket):
         given, far = module.socketpair()
         with far:
-            taken = kms._taken_over(given)
+            taken = kms._detached(given)
             assert given.fileno() == -1 and taken.family == socket.AF_UNIX
             assert not taken.getblocking() and not os.get_blocking(taken.fileno())
             taken.close()
@@ -723,10 +723,10 @@ def test_authorities_are_read_for_providers_without_options_of_their_own(
     own: Any, usual: bool, tls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
-    monkeypatch.setattr(kms_tls, "_made", lambda options: made.append(options) or str(len(made)))
+    monkeypatch.setattr(kms_tls, "_tls_from", lambda options: made.append(options) or str(len(made)))
     found = kms_tls.KmsTls(own, ["aws", "kmip", "local", "local:x"])
     assert ({"tls": True} in made[len(own or {}) :]) is usual
-    assert (found._usual is not None) is usual
+    assert (found._default is not None) is usual
     assert [found.of("aws"), found.of("kmip")] == tls
 
 

@@ -106,9 +106,9 @@ def metrics() -> None:
     from gmongo._telemetry import metrics as ours
 
     for instruments in list(ours._instruments.values()):
-        for *_, number in ours._OF_POOLS:
+        for *_, number in ours._POOL_INSTRUMENTS:
             list(instruments._pools_observed(number)(CallbackOptions()))
-        for *_, read in ours._OF_CLIENTS:
+        for *_, read in ours._CLIENT_INSTRUMENTS:
             list(instruments._clients_observed(read)(CallbackOptions()))
 
 

@@ -182,7 +182,7 @@ def test_what_a_process_of_the_same_number_has_left_is_replaced(tmp_path: Path) 
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
             left.bind(str(tmp_path / f"{os.getpid()}{suffix}"))
     publisher = workers.Publisher(tmp_path, False)
-    assert publisher.look() == workers._LOOKS
+    assert publisher.look() == workers._CHECK_INTERVAL
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
@@ -217,7 +217,7 @@ def test_a_time_out_of_the_application_passes_through(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(workers, "_read", read)
     with pytest.raises(gevent.Timeout) as caught:
-        workers._ask(tmp_path / "7.sock", False)
+        workers._fetch(tmp_path / "7.sock", False)
     assert caught.value is foreign
 
 
@@ -238,4 +238,4 @@ def test_why_a_process_does_not_answer(
         raise raised
 
     monkeypatch.setattr(workers, "_read", read)
-    assert workers._ask(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}
+    assert workers._fetch(tmp_path / "7.sock", False) == {"process": "7", "error": reason, "clients": []}

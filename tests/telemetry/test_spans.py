@@ -369,7 +369,7 @@ def test_the_quick_look_for_a_provider_may_fail(
     deployment: Deployment, accounts: list[Account], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks at what is private to OpenTelemetry."""
-    monkeypatch.setattr("gmongo._telemetry.tracing._none_is_set", lambda: False)
+    monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
     monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
