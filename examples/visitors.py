@@ -97,7 +97,7 @@ def _timed(latencies: list[float], connection: Connection, *request: Any) -> tup
 
 
 def percentile(latencies: list[float], percent: float) -> float:
-    """Return the lowest latency that `percent` of all latencies do not exceed; 0 without latencies."""
+    """Return the lowest latency that `percent` of all latencies do not exceed; 0 for an empty list."""
     if not latencies:
         return 0.0
     return sorted(latencies)[max(0, math.ceil(len(latencies) * percent / 100) - 1)]

@@ -9,7 +9,7 @@ from gmongo._stand_in.in_pymongo import those_in_pymongo
 from gmongo._stand_in.names import ALIASES, ROOTS
 from gmongo._stand_in.refused import Refused
 
-_NOT_PROGRAMS = frozenset({"gmongo", *ROOTS})
+_DRIVER_PACKAGES = frozenset({"gmongo", *ROOTS})
 _FINDER = "gmongo._stand_in.finder"
 
 
@@ -134,7 +134,7 @@ def _user_module(passing: str) -> str | None:
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
         if name not in (__name__, passing) and _root(name) != "importlib":
-            return None if _root(name) in _NOT_PROGRAMS else name
+            return None if _root(name) in _DRIVER_PACKAGES else name
         frame = frame.f_back
     return None
 

@@ -34,7 +34,7 @@ class PoolEvents:
     :param address: the address of the server.
     :param listeners: connection pool listeners.
     :param delivery: the delivery of the client, which calls the publishing methods.
-    :param made: called for each established connection; None without metrics.
+    :param on_established: called for each established connection; None without metrics.
     :param silent: True to log nothing.
     """
 
@@ -48,11 +48,11 @@ class PoolEvents:
         address: Address,
         listeners: tuple[monitoring.ConnectionPoolListener, ...],
         delivery: Delivery,
-        made: Callable[[Address, float], None] | None,
+        on_established: Callable[[Address, float], None] | None,
         *,
         silent: bool,
     ) -> None:
-        self._on_established = made
+        self._on_established = on_established
         self.delivery = delivery
         self._address = address
         self._listeners = listeners
