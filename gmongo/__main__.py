@@ -30,14 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gmongo._stand_in.asked import Asked
     from gmongo._stand_in.report import write
 
-    asked = Asked()
-    stand_in.watch = asked.module
+    audit = Asked()
+    stand_in.watch = audit.module
     status = 1
     try:
         status = run_program(options.module, options.program, options.arguments)
     finally:  # also when an exception of the program passes through
-        missing = asked.missing()
-        write(asked, missing, sys.stderr)
+        missing = audit.missing()
+        write(audit, missing, sys.stderr)
     return _MISSING if status == 0 and missing else status
 
 

@@ -16,5 +16,5 @@ class CursorType:
     """Like `TAILABLE`, but the server waits some time for new documents."""
     EXHAUST = 64
     """Like `NON_TAILABLE`, but the server sends all batches without further ``getMore`` commands. The cursor uses its
-    own connection until its end; an early end closes the connection. The cursor cannot have a limit, and a mongos must
+    own connection until its end. An early end closes the connection. The cursor cannot have a limit, and a mongos must
     have MongoDB 7.1 or later. In a transaction, the cursor is non-tailable."""

@@ -23,8 +23,8 @@ class Forkable(Protocol):
         """Mark the state in the child as inherited. The hook calls this method first. Do no I/O and do not switch."""
 
 
-# Keyed by identity. Other threads may register at any time: a dictionary's values are copied atomically, unlike those
-# of a WeakSet.
+# Keyed by identity. Other threads may register at any time: copying the values of a dictionary is atomic, unlike
+# iterating over a WeakSet.
 _registered: dict[int, weakref.ref[Forkable]] = {}
 
 

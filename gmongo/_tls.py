@@ -55,13 +55,13 @@ class _Renewal:
     def __init__(self, files: Sequence[str], make: Callable[[], ssl.SSLContext]) -> None:
         self._files = files
         self.make = make
-        self._seen = self._versions()
+        self._loaded_versions = self._versions()
 
     def __call__(self) -> ssl.SSLContext | None:
-        seen = self._versions()
-        if seen == self._seen:
+        versions = self._versions()
+        if versions == self._loaded_versions:
             return None
-        self._seen = seen  # read an invalid file again only after its next change
+        self._loaded_versions = versions  # read an invalid file again only after its next change
         try:
             return self.make()
         except Exception as error:  # from the standard library or pyOpenSSL
@@ -69,15 +69,15 @@ class _Renewal:
             return None
 
     def _versions(self) -> list[tuple[int, int, int] | None]:
-        """Return a version of each file; None for a missing file."""
-        seen: list[tuple[int, int, int] | None] = []
+        """Return a version of each file, None for a missing file."""
+        versions: list[tuple[int, int, int] | None] = []
         for path in self._files:
             try:
                 status = os.stat(path)
-                seen.append((status.st_mtime_ns, status.st_size, status.st_ino))
+                versions.append((status.st_mtime_ns, status.st_size, status.st_ino))
             except OSError:
-                seen.append(None)
-        return seen
+                versions.append(None)
+        return versions
 
 
 def _context(options: Document) -> ssl.SSLContext:
@@ -91,10 +91,10 @@ def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float 
     from gmongo.wire.ocsp.transport import CheckedTls
 
     # A revocation list needs no responder; OpenSSL rejects a certificate whose issuer has no list.
-    asks = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
+    queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
     renewal.make = lambda: _openssl_context(options, _context(options))
-    return CheckedTls(_openssl_context(options, context), renewal, revocation=Revocation(asks, seconds))
+    return CheckedTls(_openssl_context(options, context), renewal, revocation=Revocation(queries_responders, seconds))
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:

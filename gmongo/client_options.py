@@ -41,7 +41,7 @@ _DEFAULT_PROXY_PORT = 1080
 _LARGEST_PORT = 65535
 _SENDS_SECRETS = {"PLAIN": "the password", "MONGODB-OIDC": "an access token"}
 
-# The pool's options as events and logs show them, times in milliseconds, in the order of the log message (CMAP-214).
+# Pool options in events and logs, with times in milliseconds, in the order of the log message (CMAP-214).
 _SHOWN_POOL_OPTIONS = ("maxIdleTimeMS", "minPoolSize", "maxPoolSize", "maxConnecting", "waitQueueTimeoutMS")
 
 
@@ -159,7 +159,7 @@ class ClientOptions(InheritedOptions):
         self.seeds, self.merged, self.credential = tuple(seeds), merged, credential
 
     def _resolved(self, settings: TopologySettings) -> TopologySettings:
-        """Return the settings with the seeds and options from DNS; an operation waits for this call."""
+        """Return the settings with the seeds and options from DNS. An operation waits for this call."""
         self._resolve(ref=False)
         return replace(
             settings,
@@ -238,7 +238,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def timeout(self) -> float | None:
-        """The time limit of an operation as a whole, in seconds; None means no limit."""
+        """The time limit of an operation as a whole, in seconds. None means no limit."""
         return self.merged.get("timeoutms")
 
     @property

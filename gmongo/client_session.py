@@ -248,7 +248,7 @@ class ClientSession:
     ) -> _TransactionBlock:
         """Start a transaction (replica sets and sharded clusters). The method sends nothing.
 
-        In a ``with`` statement, the end of the block commits the transaction; an exception that leaves the block aborts
+        In a ``with`` statement, the end of the block commits the transaction. An exception that leaves the block aborts
         it. After the server has aborted the transaction because of an error, a commit fails with NoSuchTransaction.
 
         Specification: Transactions, "startTransaction".
@@ -312,7 +312,7 @@ class ClientSession:
         self._ending.abort(self._deadline(timeout_ms))
 
     def _deadline(self, timeout_ms: float | None) -> float | None:
-        """Return the deadline of an operation that starts now; None means no limit."""
+        """Return the deadline of an operation that starts now. None means no limit."""
         return self._executor.for_operation(timeout_ms, self).deadline()
 
     def with_transaction(
@@ -335,7 +335,7 @@ class ClientSession:
 
         After a transient error the method retries the transaction for up to 120 seconds. The time limit in force
         replaces the 120 seconds: `timeout_ms`, :func:`gmongo.timeout`, ``default_timeout_ms`` of the session or
-        ``timeoutMS`` of the client. `callback` may therefore run several times; its effects outside of the transaction
+        ``timeoutMS`` of the client. `callback` may therefore run several times. Its effects outside of the transaction
         must be idempotent. It must not suppress errors of commands: after such an error the server may have aborted the
         transaction, and each retry fails. For other error handling, use :meth:`start_transaction`.
 

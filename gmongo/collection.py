@@ -84,7 +84,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ``database["orders.archive"]``.
 
     A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
-    server recognise a retry. A `comment` is any BSON value; the server shows it in its log, its profiler and
+    server recognise a retry. A `comment` is any BSON value. The server shows it in its log, its profiler and
     ``currentOp`` (MongoDB 4.4; older servers accept only strings, and not with every command).
 
     Each operation may raise these exceptions, and the exceptions in its own documentation:
@@ -105,7 +105,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :class:`~gmongo.database.Database`.
     :param name: the name.
     :param create: True creates the collection now, without a check for an existing collection; False by default.
-    :param codec_options: the options to encode and decode documents; None uses the database's, here and in the next 3.
+    :param codec_options: the options to encode and decode documents; None uses the database's, here and for the next 3.
     :param read_preference: the servers that reads run on.
     :param write_concern: the acknowledgement that writes wait for.
     :param read_concern: the isolation level of reads.
@@ -225,9 +225,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :returns: a new collection object; this object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
-        chosen = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
+        options = options_of(self, "Collection", (codec_options, read_preference, write_concern, read_concern))
         timeout_ms = self._timeout_ms if timeout_ms is None else timeout_ms
-        return Collection(self._database, self._name, False, *chosen, timeout_ms=timeout_ms)
+        return Collection(self._database, self._name, False, *options, timeout_ms=timeout_ms)
 
     def __getitem__(self, name: str) -> Collection[DocumentType]:
         options = (self.codec_options, self.read_preference, self.write_concern, self.read_concern)

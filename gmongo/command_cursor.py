@@ -134,15 +134,15 @@ class CommandCursor(Generic[DocumentType]):
         iterates = limits_each_iteration(timeout_mode, executor, tailable, operation.takes_write_concern)
         if iterates and not awaits:
             operation.takes_max_time = False  # a server counts the time of all later batches against maxTimeMS
-        chosen: SessionHandle | None = None if session is None else checked_session(session)
+        handle: SessionHandle | None = None if session is None else checked_session(session)
         if session is None and operation.takes_session:
-            chosen = executor.implicit_session()
+            handle = executor.implicit_session()
         deadline = executor.deadline()
         check_await_time(max_await_time_ms, deadline)
         try:
-            reply = executor.run(operation, chosen, deadline)
+            reply = executor.run(operation, handle, deadline)
         except BaseException:
-            end_if_implicit(chosen)
+            end_if_implicit(handle)
             raise
         cursor = cls.__new__(cls)
         cursor._open(
@@ -152,7 +152,7 @@ class CommandCursor(Generic[DocumentType]):
             operation.decoding,
             batch_size,
             max_await_time_ms,
-            chosen,
+            handle,
             comment,
             None if iterates else deadline,
         )

@@ -62,7 +62,7 @@ class Cursor(Generic[DocumentType]):
         >>> [note["title"] for note in cursor]
         ['first', 'second']
 
-    The first iteration sends the query. Before that, methods can change the options; afterwards these methods raise
+    The first iteration sends the query. Before that, methods can change the options. Afterwards these methods raise
     :class:`~gmongo.errors.InvalidOperation`. Several greenlets may share a cursor: each document goes to one greenlet.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
@@ -204,8 +204,8 @@ class Cursor(Generic[DocumentType]):
         self._executor = self._executor.for_operation(timeout_ms, self._session)
         self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
 
-    def _add_flag(self, name: str, flag: int, wanted: bool) -> None:
-        self._flags |= flag if checked_flag(name, wanted) else 0
+    def _add_flag(self, name: str, flag: int, is_set: bool) -> None:
+        self._flags |= flag if checked_flag(name, is_set) else 0
 
     def _set(self, field: str, value: object) -> None:
         if value is None:
@@ -488,8 +488,8 @@ class Cursor(Generic[DocumentType]):
             fields["singleBatch"] = True
         if self._batch_size:
             # If the first batch had exactly `limit` documents, an exhausted cursor would stay open on the server.
-            same = self._batch_size == self._limit
-            fields["batchSize"] = self._batch_size + 1 if same else self._batch_size
+            equals_limit = self._batch_size == self._limit
+            fields["batchSize"] = self._batch_size + 1 if equals_limit else self._batch_size
         if self._flags:
             fields |= {name: True for flag, name in _FLAGS.items() if self._flags & flag}
         return fields
@@ -515,7 +515,7 @@ class Cursor(Generic[DocumentType]):
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
     def _opened(self) -> ServerCursor | None:
-        """Return the server cursor, and open it on first use; None if the result is empty or the cursor is closed."""
+        """Return the server cursor, opened on first use, or None for an empty result or a closed cursor."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is not None:
                 self._turn.wait(self._executor.deadline())

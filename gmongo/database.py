@@ -50,9 +50,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     Creating a Database sends nothing. :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
     :param client: the client. A client of another library may have a class named ``MongoClient`` or derived from such a
-        class, as in Ming; gmongo's operations do not run on such a client.
+        class, as in Ming. gmongo's operations do not run on such a client.
     :param name: the name.
-    :param codec_options: the options to encode and decode documents; None uses the client's, here and in the next 3.
+    :param codec_options: the options to encode and decode documents; None uses the client's, here and for the next 3.
     :param read_preference: the servers that reads run on.
     :param write_concern: the acknowledgement that writes wait for.
     :param read_concern: the isolation level of reads.
@@ -143,8 +143,8 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :returns: a new database object; this object remains unchanged.
         :raises TypeError: an option has the wrong type.
         """
-        chosen = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
-        return Database(self._client, self._name, *chosen, self._timeout_ms if timeout_ms is None else timeout_ms)
+        options = options_of(self, "Database", (codec_options, read_preference, write_concern, read_concern))
+        return Database(self._client, self._name, *options, self._timeout_ms if timeout_ms is None else timeout_ms)
 
     # Collections
 
@@ -696,7 +696,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
 
 def _selector(read_preference: _ReadPreference | None) -> _ReadPreference:
-    """Return the server selector of a command; the default is the primary, not the database's read preference."""
+    """Return the server selector of a command. The default is the primary, not the database's read preference."""
     if read_preference is not None and not isinstance(read_preference, _ReadPreference):
         raise TypeError(f"read_preference must be a read preference, not {short(read_preference)}")
     return _PRIMARY if read_preference is None else read_preference

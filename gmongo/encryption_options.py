@@ -180,8 +180,8 @@ class RangeOpts:
 
     :param sparsity: the sparsity of the index; None uses libmongocrypt's default.
     :param trim_factor: the number of omitted top levels of the index; None uses libmongocrypt's default.
-    :param min: the minimum value, of the field's type; required with `precision`.
-    :param max: the maximum value, of the field's type; required with `precision`.
+    :param min: the minimum value, with the type of the field; required with `precision`.
+    :param max: the maximum value, with the type of the field; required with `precision`.
     :param precision: the number of significant decimal places, for ``double`` and ``decimal128`` only.
     :raises TypeError: a number is not an integer.
 

@@ -99,7 +99,7 @@ class ConnectionFailure(PyMongoError):
 
 
 class AutoReconnect(ConnectionFailure):
-    """The driver lost a connection; the next operation reconnects.
+    """The driver lost a connection. The next operation reconnects.
 
     :param message: the error message; empty by default.
     :param errors: the underlying errors (a list) or the server's reply; None (the default) means no errors.

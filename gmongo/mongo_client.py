@@ -230,28 +230,28 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             keywords,
             silent=self._is_silent,
         )
-        chosen = self._options
-        codec_options = chosen.codec_options
+        options = self._options
+        codec_options = options.codec_options
         if codec_options == DEFAULT_CODEC_OPTIONS:
             codec_options = DEFAULT_CODEC_OPTIONS  # the identical object: a comparison by identity is fast
-        super().__init__(codec_options, chosen.read_preference, chosen.write_concern, chosen.read_concern)
-        observers = observers_of(chosen.telemetry())
-        self._topology = Topology(chosen.topology(None if observers is None else observers.connection_made))
+        super().__init__(codec_options, options.read_preference, options.write_concern, options.read_concern)
+        observers = observers_of(options.telemetry())
+        self._topology = Topology(options.topology(None if observers is None else observers.connection_made))
         self._encrypter: Encrypter | None = None
-        if chosen.auto_encryption_opts is not None:
+        if options.auto_encryption_opts is not None:
             # Import late: the module loads libmongocrypt, which other clients do not need.
             from gmongo._encryption.automatic import Encrypter
 
             construction = {"host": host, "port": port, **keywords}
-            self._encrypter = Encrypter(self, chosen.auto_encryption_opts, MongoClient, _SilentClient, construction)
-        self._executor = self._make_executor(chosen, observers)
+            self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, construction)
+        self._executor = self._make_executor(options, observers)
         self._reaper = CursorReaper(self._executor)
         self._session_reaper = SessionReaper(self._executor)
-        if chosen.connect:
+        if options.connect:
             self._topology.open()
 
-    def _make_executor(self, chosen: ClientOptions, observers: Observers | None) -> Executor:
-        """Create the executor; its class includes encryption and telemetry only if the options enable them."""
+    def _make_executor(self, options: ClientOptions, observers: Observers | None) -> Executor:
+        """Create the executor. Its class includes encryption and telemetry only if the options enable them."""
         kind: type[Executor] = Executor
         if self._encrypter is not None:
             from gmongo._encryption.executor import EncryptingExecutor
@@ -259,12 +259,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             kind = EncryptingExecutor
         encrypters = () if self._encrypter is None else (self._encrypter,)
         if observers is None:
-            events = CommandEvents(chosen.listeners.command, silent=chosen.silent)
-            return kind(self._topology, chosen.execution(), events, *encrypters)
+            events = CommandEvents(options.listeners.command, silent=options.silent)
+            return kind(self._topology, options.execution(), events, *encrypters)
         from gmongo.execution.observed import ObservedCommands, observed
 
-        observed_events = ObservedCommands(chosen.listeners.command, observers)
-        executor = observed(kind)(self._topology, chosen.execution(), observed_events, *encrypters)
+        observed_events = ObservedCommands(options.listeners.command, observers)
+        executor = observed(kind)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor
 
@@ -454,7 +454,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         self._executor.run(WriteCommand(self._context_in(database.name, self._write_concern), command), session)
 
     def _context_in(self, database: str, write_concern: WriteConcern) -> OperationContext:
-        """Return the context of the client's writes in a database."""
+        """Return the context of client writes in a database."""
         return OperationContext(database, "", self._codec_options, write_concern=write_concern.document or None)
 
     # Client bulk write
@@ -758,16 +758,16 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return hash(self.eq_props())
 
     def __repr__(self) -> str:
-        chosen = self._options
-        hosts = [f"{host}:{port}" if port else host for host, port in chosen.seeds]
-        kind = chosen.codec_options.document_class
+        options = self._options
+        hosts = [f"{host}:{port}" if port else host for host, port in options.seeds]
+        kind = options.codec_options.document_class
         shown = {
-            "host": repr(f"mongodb+srv://{chosen.srv_hostname}" if chosen.is_unresolved else hosts),
+            "host": repr(f"mongodb+srv://{options.srv_hostname}" if options.is_unresolved else hosts),
             "document_class": "dict" if kind is dict else f"{kind.__module__}.{kind.__name__}",
-            "tz_aware": repr(chosen.codec_options.tz_aware),
-            "connect": repr(chosen.connect),
+            "tz_aware": repr(options.codec_options.tz_aware),
+            "connect": repr(options.connect),
         }
-        for name, value in chosen.merged.items():
+        for name, value in options.merged.items():
             if name not in SECRET or name == "authmechanismproperties":
                 shown.setdefault(name, _shown(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
@@ -781,9 +781,9 @@ class _SilentClient(MongoClient[Value]):
     _is_silent = True
 
 
-def _is_same_library(one: DriverInfo, other: DriverInfo) -> bool:
-    """Return True if two libraries have equal names; None and an empty field are equal."""
-    return all((mine or None) == (yours or None) for mine, yours in zip(one, other, strict=True))
+def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
+    """Return True if two libraries have equal names. None and an empty field are equal."""
+    return all((left or None) == (right or None) for left, right in zip(first, second, strict=True))
 
 
 def _shown(name: str, value: object) -> str:

@@ -1,4 +1,4 @@
-"""Stable API: versions of the server's commands with guaranteed behaviour."""
+"""Stable API: versions of server commands with guaranteed behaviour."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServerApi:
     Specification: Stable API.
 
     :param version: a value of :class:`ServerApiVersion`.
-    :param strict: True lets the server reject commands outside the version; None uses the server's default, which is
+    :param strict: True lets the server reject commands outside the version. None uses the server's default, which is
         False.
     :param deprecation_errors: True lets the server reject deprecated features of the version; None uses the server's
         default, which is False.
@@ -52,12 +52,12 @@ class ServerApi:
 
     @property
     def strict(self) -> bool | None:
-        """True if the server rejects commands outside the version; None uses the server's default."""
+        """True if the server rejects commands outside the version. None uses the server's default."""
         return self._strict
 
     @property
     def deprecation_errors(self) -> bool | None:
-        """True if the server rejects deprecated features; None uses the server's default."""
+        """True if the server rejects deprecated features. None uses the server's default."""
         return self._deprecation_errors
 
     def __repr__(self) -> str:

@@ -1,1 +1,1 @@
-"""What takes several commands: cursors, bulk writes, transactions that are tried again, change streams."""
+"""Features of several commands each: cursors, bulk writes, transactions with retries, change streams."""

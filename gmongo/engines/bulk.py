@@ -50,9 +50,9 @@ def statement_of(model: object) -> _Statement:
         ensure_id(model.document)
         return "insert", model.document, True
     if isinstance(model, (DeleteOne, DeleteMany)):
-        one = isinstance(model, DeleteOne)
-        element = delete_statement(model.filter, limit=int(one), collation=model.collation, hint=model.hint)
-        return "delete", element, one
+        is_single = isinstance(model, DeleteOne)
+        element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
+        return "delete", element, is_single
     if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
         return "update", _update_of(model), not isinstance(model, UpdateMany)
     raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
@@ -100,7 +100,7 @@ def inserts(documents: list[Value]) -> list[_Run]:
 
 
 def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
-    """Yield runs: if ordered, one for each change of kind; else one for each kind (inserts, updates, deletes)."""
+    """Yield runs: if ordered, one for each change of kind, else one for each kind (inserts, updates, deletes)."""
     if not ordered:
         by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
         for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
@@ -206,9 +206,9 @@ class Bulk:
     ) -> None:
         """Send one run in batches."""
         statements = Statements(run.kind, run.elements, self._context.codec_options)
-        done = 0
-        while done < len(run.elements):
-            needs_reply = self._needs_replies and (self._acknowledged or not is_last or done + 1 < len(run.elements))
+        offset = 0
+        while offset < len(run.elements):
+            needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < len(run.elements))
             statements.has_reply = needs_reply
             batch = WriteBatch(
                 self._context,
@@ -226,8 +226,8 @@ class Bulk:
                 batch.account = self._account
             reply = self._reply_to(batch, executor, session, deadline)
             if needs_reply:
-                self._add(run, batch, done, reply)
-            done += len(batch.taken)
+                self._add(run, batch, offset, reply)
+            offset += len(batch.taken)
             batch.free()
             if self._stops:
                 return

@@ -33,11 +33,11 @@ class Position:
     :param operation_time: the start time from the application, or None.
     """
 
-    __slots__ = ("_given", "_operation_time", "_starts_after", "resuming", "token")
+    __slots__ = ("_operation_time", "_start_fields", "_starts_after", "resuming", "token")
 
     def __init__(self, resume_after: Value, start_after: Value, operation_time: Timestamp | None) -> None:
-        given = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
-        self._given = {name: value for name, value in given.items() if value is not None}
+        fields = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
+        self._start_fields = {name: value for name, value in fields.items() if value is not None}
         self._operation_time = operation_time
         self._starts_after = start_after is not None  # until the first change
         self.token: Value = resume_after if start_after is None else start_after
@@ -46,12 +46,12 @@ class Position:
     def fields(self) -> DocumentDict:
         """Return the fields of ``$changeStream`` for the start or the resume."""
         if not self.resuming:
-            return self._given
+            return self._start_fields
         if self.token is not None:
             return {"startAfter" if self._starts_after else "resumeAfter": self.token}
         if self._operation_time is not None:
             return {"startAtOperationTime": self._operation_time}
-        return self._given
+        return self._start_fields
 
     def opened(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
         """Update the position after the reply to the `aggregate`.

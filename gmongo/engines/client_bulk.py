@@ -61,7 +61,7 @@ class ClientBulk:
         self._verbose = verbose
         self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
         self._acknowledged = acknowledged
-        self._given = session
+        self._explicit_session = session
         self._account: Account | None = None
         self._deadline = executor.deadline()
         self._operation_id = next_request_id()
@@ -80,11 +80,11 @@ class ClientBulk:
         :raises ClientBulkWriteException: a write failed, a write concern was not satisfied, or the server or the
             network failed.
         """
-        with self._executor.operation_scope("bulkWrite", self._context, self._given) as self._account:
+        with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._account:
             return self._execute(writes)
 
     def _execute(self, writes: Writes) -> DocumentDict:
-        session = self._given
+        session = self._explicit_session
         if session is None and self._acknowledged:
             session = self._executor.implicit_session()
         try:
@@ -107,8 +107,8 @@ class ClientBulk:
 
     def _failure(self, error: Exception | None) -> ClientBulkWriteException:
         self.outcome["writeErrors"].sort(key=lambda each: each["idx"])
-        done = ClientBulkWriteResult(self.outcome, True, self._verbose) if self.outcome["anySuccessful"] else None
-        failure = ClientBulkWriteException(self.outcome, self._verbose, done)
+        partial = ClientBulkWriteResult(self.outcome, True, self._verbose) if self.outcome["anySuccessful"] else None
+        failure = ClientBulkWriteException(self.outcome, self._verbose, partial)
         with_labels(failure, self.outcome)
         if isinstance(error, PyMongoError):
             for label in error._error_labels:

@@ -90,7 +90,7 @@ class Lease:
         refuse_inherited(self._epoch, self._executor)
 
     def share_session(self) -> SharedSession | None:
-        """Make an implicit session shared with the batches read ahead, and return it; None without such a session."""
+        """Share an implicit session with the batches read ahead, and return it. Return None without such a session."""
         if isinstance(self.session, ImplicitSession):
             self.session = SharedSession(self.session)
             return self.session
@@ -175,7 +175,7 @@ class Lease:
             pin.release()
 
     def _goes_with_connection(self) -> bool:
-        """True if the cursor has a pinned, unusable connection: the server closes the cursor with the connection."""
+        """Return True if a pinned connection is unusable: the server closes the cursor with its connection."""
         return self.pin is not None and not self.pin.connection.usable
 
     def _deadline_for_closing(self) -> float | None:

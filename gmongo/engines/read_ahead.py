@@ -136,7 +136,7 @@ class ReadAhead:
         return room or needed
 
     def end(self) -> int:
-        """Request no further batches, and discard the fetched batches. Do not switch; a finaliser may call it.
+        """Request no further batches, and discard the fetched batches. Do not switch. A finaliser may call it.
 
         :returns: the ID of a cursor that may still be open on the server, or 0.
         """
@@ -218,7 +218,7 @@ class ReadAhead:
         greenlet = self._greenlet
         assert greenlet is not None
         left = remaining(deadline) if self._deadline is None else None  # else the getMore has the cursor's deadline
-        holding = hold_hub()  # the fetching greenlet does not keep the event loop alive
+        keep_alive = hold_hub()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:
             text = f"{self._address}: {limit_text(left)} ended while a batch was read ahead"
@@ -226,7 +226,7 @@ class ReadAhead:
                 greenlet.join()
         finally:
             self._is_awaited = False
-            holding.close()
+            keep_alive.close()
 
 
 def checked_allowance(batches: int, max_bytes: int) -> tuple[int, int]:

@@ -203,8 +203,8 @@ class ServerCursor:
             if self._batch is not None:
                 self._decode_more(self._batch)
             else:
-                turn.found = self._fetch(deadline)
-        return turn.found
+                turn.has_found = self._fetch(deadline)
+        return turn.has_found
 
     def _decode_more(self, batch: Batch) -> None:
         self._work.checkpoint()  # an application that only iterates must not block the event loop
@@ -304,12 +304,12 @@ class ServerCursor:
         if lease.ahead is not None:
             lease.ahead.stop()
         if isinstance(error, OperationFailure):
-            gone = error.code in codes.CURSOR_GONE
-            if gone or self._exhaust:  # an error ends both the stream and its cursor
+            is_gone = error.code in codes.CURSOR_GONE
+            if is_gone or self._exhaust:  # an error ends both the stream and its cursor
                 lease.cursor_id = 0
             if lease.pin is None or self._exhaust:  # otherwise the cursor keeps its pinned connection until close()
                 self.close()
-            return gone and self._tailable  # a capped collection has overwritten the position of the cursor
+            return is_gone and self._tailable  # a capped collection has overwritten the position of the cursor
         lease.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)

@@ -25,7 +25,7 @@ _ATTEMPT_TIMEOUT = 1.0  # seconds
 # A stopped server replies to no attempt, but executes the interrupted command when it continues. Therefore an attempt
 # without a reply does not count during this time, in seconds.
 _PATIENCE = 60.0
-_ENDED: float = -1.0  # tells spawn_for() to end the greenlet
+_ENDED: float = -1.0  # makes spawn_for() end the greenlet
 
 
 class _Remnant:

@@ -55,7 +55,7 @@ class TransactionEnd:
         return self._state.transaction.active
 
     def commit(self, deadline: float | None = None) -> None:
-        """Commit the transaction by `deadline`; None uses the default deadline.
+        """Commit the transaction by `deadline`. None uses the default deadline.
 
         :raises InvalidOperation: no transaction was started, it has been aborted, the session has ended, or another
             greenlet runs an operation in the session.
@@ -69,7 +69,7 @@ class TransactionEnd:
             self._executor.transaction_ended(transaction, None)
 
     def abort(self, deadline: float | None = None) -> None:
-        """Abort the transaction by `deadline`; None uses the default deadline. Ignore errors of the server.
+        """Abort the transaction by `deadline`. None uses the default deadline. Ignore errors of the server.
 
         :raises InvalidOperation: no transaction is in progress, the session has ended, or another greenlet runs an
             operation in the session.
@@ -81,20 +81,20 @@ class TransactionEnd:
         """Abort by `deadline`. `reason` is the error that caused the abort, or None."""
         session = self._state.server_session
         transaction = self._state.transaction
-        again = AbortAgain(transaction, session) if transaction.begin_abort() else None
+        second_abort = AbortAgain(transaction, session) if transaction.begin_abort() else None
         try:
-            if again is not None:
+            if second_abort is not None:
                 self._run(AbortTransaction(transaction, self._in_background), deadline)
-                again = None
+                second_abort = None
         except PyMongoError as error:
             if not error.timeout and not session.unanswered:
-                again = None
+                second_abort = None
         except BaseException as error:
             reason = error
             raise
         finally:
-            if again is not None and not transaction.active:
-                self._executor.sessions.leave(session, again)
+            if second_abort is not None and not transaction.active:
+                self._executor.sessions.leave(session, second_abort)
             transaction.unpin(reason)
             reason = None  # the error refers to this frame
             self._executor.transaction_ended(transaction, None)
@@ -127,11 +127,11 @@ class TransactionEnd:
     def leave(self) -> None:
         """Leave the transaction to a background greenlet, unobserved. Do not switch. A finaliser may call it."""
         transaction, session = self._state.transaction, self._state.server_session
-        pin, again = transaction.pin, AbortAgain(transaction, session)
+        pin, second_abort = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
             session.dirty = True
             if pin is None:
-                self._executor.sessions.leave(session, again)
+                self._executor.sessions.leave(session, second_abort)
             else:
                 pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # its end aborts it
         transaction.pin = transaction.pinned_address = None

@@ -24,16 +24,16 @@ class Turn:
     """Step of one greenlet, as a context manager. Other greenlets call :meth:`wait` during the step.
 
     :param owner: the cursor or the stream. Its turn must be free.
-    :ivar found: False if the step has found no document; also the result of :meth:`wait` in other greenlets.
+    :ivar has_found: False if the step has found no document; also the result of :meth:`wait` in other greenlets.
     """
 
-    __slots__ = ("_greenlet", "_outcome", "_owner", "found")
+    __slots__ = ("_greenlet", "_outcome", "_owner", "has_found")
 
     def __init__(self, owner: Shared) -> None:
         self._owner = owner
         self._greenlet = getcurrent()
         self._outcome: AsyncResult[bool | Exception] | None = None  # created by the first waiting greenlet
-        self.found = True
+        self.has_found = True
 
     def wait(self, deadline: float | None) -> bool:
         """Wait until the step has ended.
@@ -66,4 +66,4 @@ class Turn:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._owner._turn = None
         if self._outcome is not None:  # other exceptions interrupt this greenlet alone
-            self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.found)
+            self._outcome.set(without_frames(error) if isinstance(error, (PyMongoError, BSONError)) else self.has_found)

@@ -42,7 +42,7 @@ class Limits(NamedTuple):
     """The size at which several operations are split, in bytes."""
 
 
-# The limits of every server since MongoDB 3.6; the connection's limits replace these.
+# The limits of every server since MongoDB 3.6. The connection's limits replace these.
 USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
 
 

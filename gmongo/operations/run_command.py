@@ -52,9 +52,9 @@ class RunCommand(Operation):
         reply: DocumentDict = bson.decode(body, options)
         if options is not DEFAULT_CODEC_OPTIONS and options.type_registry != DEFAULT_CODEC_OPTIONS.type_registry:
             # Fields that the driver reads must not have custom types.
-            own = bson.decode(body)
+            plain_reply = bson.decode(body)
             if isinstance(reply, MutableMapping):
-                reply.update((name, own[name]) for name in OWN_FIELDS & own.keys())
+                reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
         if str(self.name).lower() in SENSITIVE:
             return dict(without_quotes(reply, [self._command.get(field) for field in _SECRET_FIELDS]))
         return reply

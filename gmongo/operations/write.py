@@ -219,7 +219,7 @@ class WriteBatch(_Write):
         self.takes_write_concern = takes_write_concern
         self.operation_id = operation_id
         self._statements = statements
-        self.reply: DocumentDict | None = None  # the reply of the successful attempt; a later failed retry keeps it
+        self.reply: DocumentDict | None = None  # the reply of the successful attempt, also after a failed retry
 
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)

@@ -25,7 +25,7 @@ _CODEC_PARAMETERS = {
 def codec_options(options: Document) -> CodecOptions[Value]:
     """Return the codec options.
 
-    :raises ValueError: `tzinfo` is given without ``tz_aware``.
+    :raises ValueError: there is a `tzinfo` without ``tz_aware``.
     """
     given = {
         parameter: options[option] for option, parameter in _CODEC_PARAMETERS.items() if options.get(option) is not None

@@ -19,7 +19,7 @@ _LISTENER_METHODS = ("started", "opened", "pool_created")
 
 
 def document_class(value: Value) -> type[Value]:
-    """Check a class for decoded documents: a mutable mapping or RawBSONDocument; None is dict."""
+    """Check a class for decoded documents: a mutable mapping or RawBSONDocument. None is dict."""
     try:
         return CodecOptions(document_class=value or dict).document_class
     except TypeError:
@@ -61,8 +61,8 @@ def function(value: object) -> Callable[..., object] | None:
     """Check a callable, or None."""
     if value is not None and not callable(value):
         raise Rejected("a callable", wrong_type=True)
-    chosen: Callable[..., object] | None = value
-    return chosen
+    checked: Callable[..., object] | None = value
+    return checked
 
 
 def tracing(value: object) -> DocumentDict | None:
@@ -82,7 +82,7 @@ def metrics(value: object) -> DocumentDict | None:
 
 
 def _grouped(value: object, names: tuple[str, ...]) -> DocumentDict | None:
-    """Check a mapping with some of `names`; the first is a switch, and the last an OpenTelemetry object."""
+    """Check a mapping with some of `names`. The first is a switch, and the last an OpenTelemetry object."""
     if value is None:
         return None
     if not isinstance(value, Mapping):

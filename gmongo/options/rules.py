@@ -125,7 +125,7 @@ def check_combination(options: Document, nodes_count: int, srv: bool) -> None:
 
 
 def check_uri(options: Document, nodes_count: int, srv: bool) -> None:
-    """Check only the rules that keyword arguments cannot fix; the parameters are as in :func:`check_combination`."""
+    """Check only the rules that keyword arguments cannot fix. The parameters are as in :func:`check_combination`."""
     _raise_if(_broken(_RULES_OF_A_URI, options, nodes_count, srv))
 
 

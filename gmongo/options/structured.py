@@ -65,7 +65,7 @@ def write_acknowledgement(value: object) -> int | str:
 
 
 def tag_sets(value: object) -> list[dict[str, str]]:
-    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets; an empty string is the empty tag set.
+    """Convert a tag set such as ``dc:ny,rack:1``, or a list of tag sets. An empty string is the empty tag set.
 
     Commas in names and values, and colons in names, are percent-encoded.
     """
@@ -76,7 +76,7 @@ def tag_sets(value: object) -> list[dict[str, str]]:
 def mechanism_properties(value: object) -> DocumentDict:
     """Convert properties of an authentication mechanism: ``NAME:value,NAME:value``, or a mapping.
 
-    Only a mapping may have callbacks and ``ALLOWED_HOSTS``, not a connection string. Names are case-insensitive; the
+    Only a mapping may have callbacks and ``ALLOWED_HOSTS``, not a connection string. Names are case-insensitive. The
     result has upper-case names.
     """
     if isinstance(value, str):
@@ -115,7 +115,7 @@ def uuid_representation(value: object) -> int:
 
 
 def datetime_conversion(value: object) -> DatetimeConversion:
-    """Convert a :class:`bson.codec_options.DatetimeConversion`, its name or its number; None is the default."""
+    """Convert a :class:`bson.codec_options.DatetimeConversion`, its name or its number. None is the default."""
     if value is None:
         return DatetimeConversion.DATETIME
     if isinstance(value, str) and value in _DATETIME_CONVERSIONS:

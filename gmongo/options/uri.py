@@ -1,4 +1,4 @@
-"""A connection string as a whole, with what DNS adds to it."""
+"""Complete connection strings, with hosts and options from DNS."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def read_uri(
     srv_host_validator: Callable[[str], object] | None = None,
     resolve: bool = True,
 ) -> DocumentDict:
-    """Parse a connection string; the parameters and what is returned are those of :func:`gmongo.uri_parser.parse_uri`,
-    but that the options may be looked up in any case, and that ``own`` has those that neither DNS nor the scheme added.
+    """Parse a connection string. Parameters and result are those of :func:`gmongo.uri_parser.parse_uri`, except that
+    the options are case-insensitive, and that ``own`` has the options in the URI, without options from DNS or scheme.
 
-    :param resolve: False makes no DNS query: the only node of a ``mongodb+srv`` URI is its host, without a port.
+    :param resolve: False sends no DNS query: the only node of a ``mongodb+srv`` URI is its host, without a port.
     """
     if not isinstance(uri, str):
         raise InvalidURI(f"a URI must be a string, not {type(uri).__name__}")
@@ -73,6 +73,6 @@ def read_uri(
 
 
 def _checked_arguments(**arguments: object) -> DocumentDict:
-    """The arguments given, by the keys of their options, converted as options are."""
+    """Return the arguments that are not None, converted, by the keys of their options."""
     given = {name: find(name) for name, value in arguments.items() if value is not None}
     return {option.key: option.check(arguments[name]) for name, option in given.items() if option}

@@ -1,4 +1,4 @@
-"""The parts of a connection string, and the userinfo in it; messages never show what may be a credential."""
+"""Parts of a connection string, and its userinfo. Messages never show possible credentials."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORBIDDEN_IN_DATABASE = frozenset('/\\ "$\0')
 
 
 class UriParts(NamedTuple):
-    """A connection string cut into its parts, still encoded."""
+    """Parts of a connection string, still percent-encoded."""
 
     srv: bool
     userinfo: str | None
@@ -31,10 +31,10 @@ class UriParts(NamedTuple):
 
 
 def split_uri(uri: str) -> UriParts:
-    """Cut a connection string into its parts.
+    """Split a connection string into its parts.
 
-    :raises gmongo.errors.InvalidURI: if the scheme is unknown, there is no host, or credentials are not
-        encoded.
+    :raises gmongo.errors.InvalidURI: the scheme is unknown, there is no host, or credentials are not
+        percent-encoded.
     """
     srv = uri.startswith(SRV_SCHEME)
     if not srv and not uri.startswith(SCHEME):
@@ -42,7 +42,7 @@ def split_uri(uri: str) -> UriParts:
     rest = uri[len(SRV_SCHEME if srv else SCHEME) :]
     before_options, _, options = rest.partition("?")
     authority, slash, path = before_options.partition("/")
-    # An at-sign further right means that a '/' or '?' of a username or password was taken for a delimiter.
+    # An '@' further right means that an unencoded '/' or '?' of a username or password was parsed as a delimiter.
     if "@" in path or ("@" not in authority and "@" in options.partition("=")[0]):
         raise InvalidURI(ESCAPE_THE_USERINFO)
     userinfo, at_sign, hosts = authority.rpartition("@")
@@ -56,12 +56,12 @@ def split_uri(uri: str) -> UriParts:
 def parse_userinfo(userinfo: str) -> tuple[str, str]:
     """Split and decode the userinfo of a connection string, ``username`` or ``username:password``.
 
-    A plus sign is a space, as :func:`urllib.parse.quote_plus` writes it, unless other characters show that
-    the text was not encoded so.
+    A plus sign is decoded as a space, as in :func:`urllib.parse.quote_plus`, unless other characters show another
+    encoding.
 
     :param userinfo: the text before the at-sign.
-    :returns: username and password; the password is empty if there is none.
-    :raises gmongo.errors.InvalidURI: if the username is empty or reserved characters are not percent-encoded.
+    :returns: username and password; the password may be empty.
+    :raises gmongo.errors.InvalidURI: the username is empty, or reserved characters are not percent-encoded.
     """
     if "@" in userinfo or userinfo.count(":") > 1 or _BAD_ESCAPE.search(userinfo):
         raise InvalidURI(ESCAPE_THE_USERINFO)
@@ -74,8 +74,8 @@ def parse_userinfo(userinfo: str) -> tuple[str, str]:
 def parse_namespace(path: str) -> tuple[str | None, str | None]:
     """Decode the path of a connection string, ``database`` or ``database.collection``.
 
-    :returns: database and collection; each is None if it is not there.
-    :raises gmongo.errors.InvalidURI: if the name of the database is empty or has a forbidden character.
+    :returns: database and collection; each is None if absent.
+    :raises gmongo.errors.InvalidURI: the name of the database is empty or has a forbidden character.
     """
     if not path:
         return None, None

@@ -1,7 +1,7 @@
 """Validators of plain values: flags, numbers, times and strings.
 
-A validator takes a value, as Python gives it or as a string from a URI, and returns it converted. One that
-does not like the value raises :class:`Rejected` with the rule, from which the option makes the message.
+A validator takes a Python value, or a string from a URI, and returns the converted value. For an invalid value it
+raises :class:`Rejected` with the rule, which becomes part of the option's error message.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Validator = Callable[[object], Any]
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 _TOO_MANY_MILLISECONDS = 1_000_000_000
-_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() refuses thousands with an error of its own
+_DIGITS = re.compile(r"-?[0-9]{1,100}")  # int() raises a different error for thousands of digits
 _SERVICE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?")
 _MAX_APPNAME_BYTES = 128
 
 
 class Rejected(Exception):
-    """A validator refused a value.
+    """Invalid value.
 
-    :param rule: what the value has to be, to follow "must be".
-    :param wrong_type: whether the type of the value is at fault.
+    :param rule: the rule for the value, which follows "must be" in the message.
+    :param wrong_type: True if the value has the wrong type.
     """
 
     def __init__(self, rule: str, wrong_type: bool = False) -> None:
@@ -36,7 +36,7 @@ class Rejected(Exception):
 
 
 def boolean(value: object) -> bool:
-    """True and False, or the strings ``true`` and ``false``."""
+    """Convert True and False, or the strings ``true`` and ``false``."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -47,14 +47,14 @@ def boolean(value: object) -> bool:
 
 
 def optional_boolean(value: object) -> bool:
-    """As :func:`boolean`; None counts as False."""
+    """Convert a value like :func:`boolean`. None is False."""
     return False if value is None else boolean(value)
 
 
 def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -> Validator:
-    """A validator of integers from `minimum` to `maximum`.
+    """Return a validator of integers from `minimum` to `maximum`.
 
-    :param optional: whether None is accepted, too.
+    :param optional: True also accepts None.
     """
     rule = f"an integer from {minimum} to {maximum}"
 
@@ -70,7 +70,7 @@ def integer(minimum: int, maximum: int = INT32_MAX, *, optional: bool = False) -
 
 
 def staleness(value: object) -> int:
-    """-1, which is without limit, or a positive number of seconds."""
+    """Convert -1, which means no limit, or a positive number of seconds."""
     number = _as_integer(value, "an integer: a positive number of seconds, or -1")
     if number != -1 and not 0 < number <= INT32_MAX:
         raise Rejected("a positive integer number of seconds, or -1")
@@ -78,7 +78,7 @@ def staleness(value: object) -> int:
 
 
 def milliseconds(value: object) -> float:
-    """A number of milliseconds from 0, kept in milliseconds."""
+    """Convert a non-negative number of milliseconds, and keep the unit."""
     rule = f"a number of milliseconds from 0 to {_TOO_MANY_MILLISECONDS - 1}"
     number = _as_number(value, rule)
     if not 0 <= number < _TOO_MANY_MILLISECONDS:
@@ -87,12 +87,12 @@ def milliseconds(value: object) -> float:
 
 
 def seconds(value: object) -> float:
-    """A number of milliseconds from 0, converted to seconds."""
+    """Convert a non-negative number of milliseconds to seconds."""
     return milliseconds(value) / 1000
 
 
 def positive_seconds(value: object) -> float:
-    """A number of milliseconds above 0, converted to seconds."""
+    """Convert a positive number of milliseconds to seconds."""
     converted = seconds(value)
     if converted == 0:
         raise Rejected("a number of milliseconds above 0")
@@ -100,29 +100,29 @@ def positive_seconds(value: object) -> float:
 
 
 def optional_seconds(value: object) -> float | None:
-    """As :func:`seconds`; None stays None and 0 stays 0."""
+    """Convert a value like :func:`seconds`. None stays None and 0 stays 0."""
     return None if value is None else seconds(value)
 
 
 def limit_in_seconds(value: object) -> float | None:
-    """As :func:`seconds`, where 0 and None both mean "no limit" and give None."""
+    """Convert a value like :func:`seconds`. 0 and None both mean no limit and return None."""
     return optional_seconds(value) or None
 
 
 def string(value: object) -> str:
-    """Any string."""
+    """Check a string."""
     if isinstance(value, str):
         return value
     raise Rejected("a string", wrong_type=True)
 
 
 def optional_string(value: object) -> str | None:
-    """Any string, or None."""
+    """Check a string, or None."""
     return None if value is None else string(value)
 
 
 def path(value: Any) -> str | None:
-    """The path of a file, as a string or an object that has one; the file is opened later."""
+    """Convert the path of a file, a string or a path-like object, to a string, without opening the file."""
     if value is None:
         return None
     try:
@@ -135,7 +135,7 @@ def path(value: Any) -> str | None:
 
 
 def one_of(*choices: str) -> Validator:
-    """A validator of a fixed set of strings."""
+    """Return a validator of a fixed set of strings."""
     rule = f"one of {', '.join(choices)}"
 
     def validate(value: object) -> str:
@@ -147,7 +147,7 @@ def one_of(*choices: str) -> Validator:
 
 
 def appname(value: object) -> str | None:
-    """A string of at most 128 bytes of UTF-8."""
+    """Check a string of at most 128 bytes of UTF-8."""
     name = optional_string(value)
     if name is not None and len(name.encode("utf-8")) > _MAX_APPNAME_BYTES:
         raise Rejected(f"at most {_MAX_APPNAME_BYTES} bytes of UTF-8")
@@ -155,7 +155,7 @@ def appname(value: object) -> str | None:
 
 
 def service_name(value: object) -> str:
-    """The name of a service in an SRV record (RFC 6335, up to 62 characters)."""
+    """Check the name of a service in an SRV record (RFC 6335, up to 62 characters)."""
     name = string(value)
     if not _SERVICE_NAME.fullmatch(name):
         raise Rejected("a service name of 1 to 62 letters, digits and inner hyphens")
