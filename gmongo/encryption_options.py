@@ -41,7 +41,7 @@ class AutoEncryptionOpts:
     Automatic encryption is an enterprise only feature that only applies to operations on a collection. Automatic
     encryption is not supported for operations on a database or view, and operations that are not bypassed will result
     in error. To bypass automatic encryption for all operations, set ``bypass_auto_encryption=True``. Automatic
-    decryption, and explicit encryption with :class:`gmongo.encryption.ClientEncryption`, need no such server.
+    decryption, and explicit encryption with :class:`gmongo.encryption.ClientEncryption`, need no enterprise server.
 
     If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True`` and encrypt values
     with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
