@@ -80,15 +80,15 @@ class Connection(ServerConnection):
         :param most: greatest size of the reply in bytes, compressed and decompressed.
         :raises PyMongoError: the reply is late, too long or invalid. The pool must close the connection.
         """
-        look, request_id = self.late_reply, self.unanswered
-        assert look is not None and request_id is not None
+        handle, request_id = self.late_reply, self.unanswered
+        assert handle is not None and request_id is not None
         transport = self._open_transport()
         longest = transport.max_message_size
         transport.max_message_size = min(longest, most)
         self.hold_hub(False)
         with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
-        look(body)
+        handle(body)
         if not transport.release():
             raise ProtocolError("the server sent more than the reply")
         # Reset the error last: after an exception above, the pool must still see it and close the connection.

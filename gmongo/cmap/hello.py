@@ -39,7 +39,7 @@ class Hello:
         self.duration = duration
         self.hello_ok: bool = bool(reply.get("helloOk"))
         self.is_mongos: bool = reply.get("msg") == "isdbgrid"
-        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # `isreplicaset`: not initiated yet
+        in_replica_set = "setName" in reply or bool(reply.get("isreplicaset"))  # `isreplicaset`: without configuration
         self.is_standalone: bool = not self.is_mongos and not in_replica_set
         self.max_bson_size: int = reply.get("maxBsonObjectSize", sizes.MAX_BSON_SIZE)
         self.max_command_size = self.max_bson_size + sizes.COMMAND_OVERHEAD

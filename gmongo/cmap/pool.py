@@ -155,7 +155,7 @@ class Pool:
         return connection
 
     def _obtain(self, deadline: float | None) -> Connection:
-        """Return a connection in use: an available one, or one after a wait, or a new one."""
+        """Return a connection: an available connection at once or after a wait, or else a new connection."""
         machine = self.machine
         offer = machine.request()
         # This check-out now owns the offer: a connection or a place in the wait queue. After any exception below,
@@ -214,7 +214,7 @@ class Pool:
         """
         machine = self.machine
         if connection not in machine.in_use:
-            if connection.inherited:  # a fork child: its pool does not know it
+            if connection.inherited:  # in a forked child, whose pool has dropped it
                 return connection.close()
             raise InvalidOperation(f"{connection!r} is not checked out of {self!r}")
         connection.record_failure(error)
@@ -226,7 +226,7 @@ class Pool:
     def finish(self, error: BaseException | None = None) -> None:
         """Finish a step of the state machine: deliver its events, and close the connections that it dropped.
 
-        :param error: error that ended the step; after an interruption, the events do not wait for their turn.
+        :param error: error that ended the step; after an interruption, the delivery does not wait for other greenlets.
         """
         # Take the dropped connections before the delivery: listeners may switch to greenlets that finish other steps.
         # Close them after the delivery, even if it raises.

@@ -161,7 +161,7 @@ class ServerConnection:
             raise
 
     def hold_hub(self, hold: bool) -> None:
-        """Set if waiting on the connection keeps the event loop alive. The background of a pool passes False."""
+        """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
         self._ref = hold
         if self._transport is not None:
             self._transport.hold_hub(hold)
@@ -194,12 +194,12 @@ class ServerConnection:
             try:
                 if self._compressor is not None:
                     buffers = self._compressed(transport, buffers, self._compressor)
-                whole = transport.round_trip(buffers, request_id)
-                if whole is None:
+                complete_body = transport.round_trip(buffers, request_id)
+                if complete_body is None:
                     self._stream = request_id
                     body = self._receive(transport, request_id)
                 else:
-                    body = whole
+                    body = complete_body
                     self.mid_message = False
             finally:
                 if limit is not None:
@@ -217,7 +217,7 @@ class ServerConnection:
                 self.mark_unusable(error)
             raise
         finally:
-            if whole is None and not transport.release() and not self.mid_message:
+            if complete_body is None and not transport.release() and not self.mid_message:
                 self.mark_unusable(ProtocolError("the server sent more than the reply"))
 
     def _compressed(self, transport: Transport, buffers: Sequence[bytes], compressor: Compressor) -> Sequence[bytes]:

@@ -302,8 +302,8 @@ class StateMachine:
 
     def _may_drain(self, connection: Connection) -> bool:
         """Return True if the pool should wait for the late reply of a connection."""
-        wanted = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
-        return wanted and self.state is PoolState.READY and not self._is_stale(connection)
+        expected = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
+        return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
     def drained(self, connection: Connection) -> None:
         """End the wait for a late reply: make the connection available, or drop it if the reply did not come.
@@ -448,8 +448,8 @@ class StateMachine:
     def mark_forked(self, make_error: Callable[[], Exception]) -> None:
         """Pause the pool of a forked child before any greenlet runs. All connections belong to the parent process.
 
-        A paused pool opens no connection for inherited greenlets: the background greenlet, which runs until the first
-        use, and greenlets that check out or wait in the queue.
+        A paused pool opens no connection for inherited greenlets: the background greenlet, and greenlets that check
+        out or wait in the queue.
 
         :param make_error: makes the error of each greenlet that has inherited a connection or waits in the queue.
         """

@@ -65,7 +65,7 @@ class Executor:
         self._is_for_operation = False  # True if `_timeout` limits a single operation
         self.overload = self.policy.overload
         self._bucket = self.overload.bucket
-        self.backing_off: dict[greenlet, tuple[str, float]] = {}  # operation name, start
+        self.backing_off: dict[greenlet, tuple[str, float]] = {}  # greenlet -> operation name, start of the backoff
         self.number = next(_numbers)  # number of the client in the process, for logs
         register_after_fork(self)
 

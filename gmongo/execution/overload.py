@@ -100,7 +100,7 @@ class Overload:
         return backoff(retries, self.base, self.jitter())
 
     def stats(self) -> dict[str, float]:
-        """Return ``tokens`` left, ``retries``, seconds ``slept``, and operations ``exhausted`` by a lack of tokens."""
+        """Return ``tokens`` left, ``retries``, seconds ``slept``, and ``exhausted`` (failures for lack of tokens)."""
         return {
             "tokens": self.bucket.tokens,
             "retries": self.retries,

@@ -82,9 +82,9 @@ def with_retry_writes_hint(error: PyMongoError) -> PyMongoError:
     ):
         return error
     details = {**(error.details or {}), "errmsg": _NO_RETRYABLE_WRITES}
-    better = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
-    better.__cause__ = error
-    return better
+    explained = OperationFailure(_NO_RETRYABLE_WRITES, error.code, details)
+    explained.__cause__ = error
+    return explained
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class Retry:
     """Retries of one operation.
 
     Two policies apply. After a network error or an election, a retryable read or write is retried once, at once. With
-    a deadline, it is retried until the deadline. After an error with the retryable label, which overloaded servers
-    send, any operation is retried up to ``maxAdaptiveRetries`` times, after a backoff, while the client has tokens.
+    a deadline, it is retried until the deadline. Overloaded servers send errors
+    with the retryable label. Then any operation is retried up to ``maxAdaptiveRetries`` times while tokens are left.
     From the first such error on, this limit applies to the retries of both kinds (BP-A10).
 
     :param policy: retry policy of the client.

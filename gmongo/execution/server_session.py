@@ -88,7 +88,7 @@ class ServerSessionPool:
 
         The reaper receives sessions with interrupted commands.
         """
-        if session.epoch != self._epoch:  # of the parent process; `forget` reset the count
+        if session.epoch != self._epoch:  # session of the parent process, which `in_use` does not count
             return
         self.in_use -= 1
         if session.unanswered:

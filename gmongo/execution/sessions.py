@@ -115,10 +115,10 @@ def bound_session(executor: SessionOwner) -> SessionHandle | None:
 
 def in_transaction(executor: SessionOwner, session: SessionHandle | None) -> bool:
     """Return True if an operation with the parameter `session` runs in a transaction."""
-    chosen = bound_session(executor) if session is None else session
-    if chosen is None:
+    effective = bound_session(executor) if session is None else session
+    if effective is None:
         return False
-    transaction = state_of(chosen).transaction
+    transaction = state_of(effective).transaction
     return transaction is not None and transaction.active
 
 

@@ -1,7 +1,7 @@
 """Monitor greenlet of one server (Server Monitoring specification).
 
-It polls old servers, and uses the streaming protocol with newer ones: the server replies to an awaitable hello after a
-change, and then sends further replies. Between checks, the greenlet sleeps on a wakeup.
+It polls old servers, and uses the streaming protocol with newer ones. A streaming server replies to an awaitable hello
+after a change, and then sends further replies. Between checks, the greenlet sleeps on a wakeup.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Monitor:
     :param address: address of the server.
     :param settings: topology settings of the client.
     :param events: publisher of events.
-    :param owner: receives the results of the checks; referenced weakly. The monitor stops after its deletion.
+    :param owner: receives the results; referenced weakly. The monitor stops when the owner is deleted.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Monitor:
         # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).
         # The next awaitable hello must still send its topology version, or the server would reply at once.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start, awaited; None after its end event
+        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited`; None after the end event
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 

@@ -1,6 +1,6 @@
-"""SRV monitor: the greenlet that queries DNS for the seeds, and then regularly for the hosts of a sharded cluster
-(Polling SRV Records for mongos Discovery).
-"""
+"""SRV monitor, the greenlet that queries DNS (Polling SRV Records for mongos Discovery).
+
+It queries the seeds once, and then regularly the hosts of a sharded cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SrvMonitor:
     If the settings have no seeds yet, the monitor first queries DNS for the seeds, and ends if the query fails.
 
     :param settings: topology settings of the client, with ``srv``.
-    :param owner: receives the hosts; referenced weakly. The monitor stops after its deletion.
+    :param owner: receives the hosts; referenced weakly. The monitor stops when the owner is deleted.
     """
 
     def __init__(self, settings: TopologySettings, owner: SrvOwner) -> None:

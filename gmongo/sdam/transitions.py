@@ -1,7 +1,7 @@
 """Transitions of topology descriptions after new server descriptions. Pure functions, no I/O.
 
-This is the "TopologyType table" of the Server Discovery and Monitoring specification: one method for each topology
-type, and one for each action on a replica set.
+The methods implement the "TopologyType table" of the SDAM specification: one for each topology type, and one for each
+action on a replica set.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def with_srv_hosts(
     :param sample: returns a random sample of the new hosts.
     """
     known = topology.server_descriptions()
-    stay = {address: server for address, server in known.items() if address in hosts}
+    unchanged = {address: server for address, server in known.items() if address in hosts}
     new = [address for address in hosts if address not in known]
     if max_hosts:
-        room = max(0, max_hosts - len(stay))
+        room = max(0, max_hosts - len(unchanged))
         new = new if len(new) <= room else sample(new, room)
-    return topology.replaced(server_descriptions=stay | {address: ServerDescription(address) for address in new})
+    return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
 
 
 def _order(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:

@@ -41,14 +41,14 @@ def crc32c(data: Buffer, value: int = 0) -> int:
 
 def _continued(piece: memoryview, value: int) -> int:
     t0, t1, t2, t3, t4, t5, t6, t7 = _tables()
-    whole = len(piece) - len(piece) % _WORDS.size
-    for low, high in _WORDS.iter_unpack(piece[:whole]):
+    aligned = len(piece) - len(piece) % _WORDS.size
+    for low, high in _WORDS.iter_unpack(piece[:aligned]):
         low ^= value
         value = (
             t7[low & 0xFF] ^ t6[low >> 8 & 0xFF] ^ t5[low >> 16 & 0xFF] ^ t4[low >> 24]
             ^ t3[high & 0xFF] ^ t2[high >> 8 & 0xFF] ^ t1[high >> 16 & 0xFF] ^ t0[high >> 24]
         )  # fmt: skip
-    for byte in piece[whole:]:
+    for byte in piece[aligned:]:
         value = t0[(value ^ byte) & 0xFF] ^ value >> 8
     return value
 

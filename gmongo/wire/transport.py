@@ -100,7 +100,7 @@ class Transport:
         self.max_message_size = max_message_size
 
     def hold_hub(self, hold: bool) -> None:
-        """Set if waiting on the socket keeps the event loop alive."""
+        """Choose whether waiting on the socket keeps the event loop alive."""
         if not self.closed:
             self._readable.ref = self._writable.ref = hold
 
@@ -389,7 +389,7 @@ class Transport:
             raise without_frames(self._interruption)
         if self._waiting is not None:
             raise ConcurrentObjectUseError(f"{self._waiting!r} already waits on {self!r}")
-        # Not in a local, which would form a cycle: a greenlet keeps the exception that ended it, with this frame.
+        # No local variable: a dead greenlet keeps its exception with this frame, and the local would form a cycle.
         self._waiting = getcurrent()
         watcher.start(self._waiting.switch, watcher)
         try:
