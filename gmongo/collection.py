@@ -104,8 +104,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     :param database: the database of the collection, or that of another library, as for
         :class:`~gmongo.database.Database`.
     :param name: the name.
-    :param create: True creates the collection now, without a check for an existing collection; False by default.
-    :param codec_options: the options to encode and decode documents; None uses the database's, here and for the next 3.
+    :param create: True creates the collection now, like ``create_collection(check_exists=False)``; False by default.
+    :param codec_options: the options to encode and decode documents; None uses the database's, here and below.
     :param read_preference: the servers that reads run on.
     :param write_concern: the acknowledgement that writes wait for.
     :param read_concern: the isolation level of reads.
@@ -705,8 +705,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             lets the server choose.
         :param max_scan: sent unchanged; current servers do not support it. None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
-            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only
-            :func:`gmongo.timeout` limits the whole iteration.
+            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
+            iteration, use :func:`gmongo.timeout`.
         :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
             the order of the index keys. None by default.
         :param min: the inclusive lower bound, in the same form as `max`.
@@ -718,12 +718,12 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
             the server choose.
         :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
             without `hint`.
         """
@@ -816,8 +816,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             lets the server choose.
         :param max_scan: sent unchanged; current servers do not support it. None by default.
         :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side
-            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only
-            :func:`gmongo.timeout` limits the whole iteration.
+            limit (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
+            iteration, use :func:`gmongo.timeout`.
         :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in
             the order of the index keys. None by default.
         :param min: the inclusive lower bound, in the same form as `max`.
@@ -829,13 +829,13 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
             the server choose.
         :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
         :returns: a cursor whose items are ``bytes``: the concatenated documents of one batch.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: an exhaust cursor has a `limit`. The first iteration raises it for `min` or `max`
             without `hint`.
         """
@@ -936,7 +936,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             the server choose.
         :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
         :raises TypeError: an argument has the wrong type.
-        :raises ValueError: a number must not be negative, or `cursor_type` is unknown.
+        :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` has no `hint`.
         """
         if filter is not None and not isinstance(filter, dict):
@@ -1244,7 +1244,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
@@ -1276,7 +1276,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param pipeline: a list of stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
@@ -1405,7 +1405,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.

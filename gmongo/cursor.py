@@ -95,8 +95,8 @@ class Cursor(Generic[DocumentType]):
         lets the server choose.
     :param max_scan: sent unchanged; current servers do not support it. None by default.
     :param max_time_ms: the server's time limit for the query, in milliseconds; None means no limit. A client-side limit
-        (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. Only :func:`gmongo.timeout`
-        limits the whole iteration.
+        (``timeoutMS``, :func:`gmongo.timeout`) replaces `max_time_ms`, even a shorter one. To limit the whole
+        iteration, use :func:`gmongo.timeout`.
     :param max: the exclusive upper bound of the index that `hint` names: a mapping, or ``(field, value)`` pairs in the
         order of the index keys. None by default.
     :param min: the inclusive lower bound, in the same form as `max`.
@@ -108,12 +108,12 @@ class Cursor(Generic[DocumentType]):
     :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets the
         server choose.
     :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
-    :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+    :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
         default) uses the collection's limit. An enclosing :func:`gmongo.timeout` can only shorten the limit.
     :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"``, the only
         mode of a tailable cursor, limits the query and each iteration separately.
     :raises TypeError: an argument has the wrong type.
-    :raises ValueError: a number must not be negative, or `cursor_type` or `timeout_mode` is unknown.
+    :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
     :raises ConfigurationError: `timeout_mode` has no limit, or a tailable cursor has the mode ``"cursor_lifetime"``.
     :raises InvalidOperation: an exhaust cursor has a `limit`; or a query in the callback of ``with_transaction``, which
         limits all its operations, has its own time limit.

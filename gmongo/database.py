@@ -52,7 +52,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
     :param client: the client. A client of another library may have a class named ``MongoClient`` or derived from such a
         class, as in Ming. gmongo's operations do not run on such a client.
     :param name: the name.
-    :param codec_options: the options to encode and decode documents; None uses the client's, here and for the next 3.
+    :param codec_options: the options to encode and decode documents; None uses the client's, here and below.
     :param read_preference: the servers that reads run on.
     :param write_concern: the acknowledgement that writes wait for.
     :param read_concern: the isolation level of reads.
@@ -352,7 +352,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param filter: a query for the descriptions; None (the default) matches all.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
@@ -587,7 +587,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         :param comment: a comment on the ``getMore`` commands: any BSON value (MongoDB 4.4); None by default.
         :param max_await_time_ms: how long the server may wait for documents in a ``getMore``, in milliseconds; None
             (the default) lets the server choose.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
@@ -634,7 +634,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
 
         :param pipeline: a list of stages.
         :param session: the session of the operation; None (the default) uses an implicit session.
-        :param timeout_ms: the time limit of the scope in `timeout_mode`, in milliseconds; 0 means no limit, None (the
+        :param timeout_ms: the time limit in milliseconds, with the scope of `timeout_mode`; 0 means no limit, None (the
             default) uses the limit of this object. An enclosing :func:`gmongo.timeout` can only shorten the limit.
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
