@@ -11,7 +11,7 @@ from gmongo.engines.reaper import CursorReaper, Dropped
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, state_of
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, mark_interrupted, state_of
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
@@ -124,7 +124,7 @@ class Lease:
                 self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError as error:
             if session is not None and self.pin is None:  # `killSessions` ends the cursor when the session ends
-                state_of(session).server_session.interrupted(self.address)
+                mark_interrupted(state_of(session), self.address)
             if error.timeout or not (self.pin or isinstance(error, OperationFailure)):
                 self.drop()
         except BaseException:

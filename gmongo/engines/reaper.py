@@ -15,7 +15,7 @@ from gmongo.engines.read_ahead import ReadAhead
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
 from gmongo.execution.session_state import SessionState
-from gmongo.execution.sessions import ImplicitSession
+from gmongo.execution.sessions import ImplicitSession, mark_interrupted
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
@@ -36,8 +36,8 @@ class Dropped(NamedTuple):
     def mark_session(self) -> None:
         """Note that the cursor may be open, so that `killSessions` ends the cursor when its session ends."""
         session = self.session or self.kept_session
-        if session is not None and self.pin is None and not session.has_ended:
-            session.server_session.interrupted(self.address)
+        if session is not None and self.pin is None:
+            mark_interrupted(session, self.address)
 
     def release(self) -> None:
         """Release the resources of the cursor."""
