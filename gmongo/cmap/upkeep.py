@@ -36,7 +36,7 @@ class MaintainedPool(Protocol):
 def upkeep(pool: MaintainedPool) -> float:
     """Close perished connections, and start to establish a missing one. Does not wait for either.
 
-    Returns the seconds until the next run; a negative number ends the runs.
+    Returns the seconds until the next run, or a negative number to end the runs.
     """
     interval = pool.options.upkeep_interval
     if pool.state is PoolState.CLOSED or interval < 0:

@@ -109,7 +109,7 @@ class SessionState:
         if self.limit is not None and current_deadline() != self.limit:
             raise InvalidOperation(OTHER_LIMIT)
         concern = operation.context.write_concern if operation.takes_write_concern else None
-        # An operation without a session is a write with w=0; the driver requests its reply only to detect errors.
+        # An operation without a session is a write with w=0. The driver requests its reply only to detect errors.
         unacknowledged = (concern or _NONE).get("w") == 0 or not operation.takes_session
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")

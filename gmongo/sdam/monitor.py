@@ -43,7 +43,7 @@ class MonitorOwner(Protocol):
 
 
 class CheckCancelled(AutoReconnect):
-    """Error of a check that a client close or a network error of an operation cancelled."""
+    """Error of a check that was cancelled by a client close or after a network error of an operation."""
 
 
 def streaming_wanted(mode: str, variables: Mapping[str, str]) -> bool:
