@@ -1,4 +1,4 @@
-"""Reading OCSP responses: what they say, and whether they may be believed (RFC 6960, section 3.2)."""
+"""Parsing and verification of OCSP responses (RFC 6960, section 3.2)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.question import Question
 
-LONGEST = 64 * 1024  # bytes; an answer with a certificate beside it has some two thousand
+LONGEST = 64 * 1024  # bytes; a response with a certificate has about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
 class NoAnswer(Exception):
-    """It is no response to the question, or one that may not be believed; the message says why."""
+    """Error of a response that is invalid or does not match the question."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known about a certificate.
+    """Revocation status of a certificate.
 
-    :param revoked: whether it has been revoked; None is that the responder does not know it.
-    :param valid_until: until when this holds, on the clock of the day; in the past if it holds for this moment only.
+    :param revoked: True if it was revoked; None if the responder does not know the certificate.
+    :param valid_until: end of validity in seconds since 1970; in the past if the answer must not be cached.
     """
 
     revoked: bool | None
@@ -37,20 +37,20 @@ class Answer:
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether it says something."""
+        """True if the status is known."""
         return self.revoked is not None
 
     @property
     def holds(self) -> bool:
-        """Whether it may still be used."""
+        """True if the answer is still valid."""
         return _clock.time() < self.valid_until
 
 
 def read_answer(question: Question, data: bytes) -> Answer:
-    """What a response says about the certificate of a question.
+    """Verify a response, and return its answer about the certificate of a question.
 
-    :param data: the response; from the network, and so anything.
-    :raises NoAnswer: it must not be used.
+    :param data: response bytes from the network.
+    :raises NoAnswer: the response is invalid.
     """
     if len(data) > LONGEST:
         raise NoAnswer(f"the OCSP response is longer than {LONGEST} bytes")
@@ -72,8 +72,8 @@ def _is_about(single: ocsp.OCSPSingleResponse, question: Question) -> bool:
 
 
 def _current(singles: list[ocsp.OCSPSingleResponse]) -> Answer:
-    """What those of a response say that are about the certificate. If there are several, all must hold, and one that
-    says that it has been revoked counts.
+    """Combine the single responses about the certificate. All of them must be valid, and one revocation is enough to
+    revoke the certificate.
     """
     if not singles:
         raise NoAnswer("the OCSP response is not about the server's certificate")
@@ -83,7 +83,7 @@ def _current(singles: list[ocsp.OCSPSingleResponse]) -> Answer:
         if each.this_update_utc > now:
             raise NoAnswer("the OCSP response is not valid yet")
         if each.next_update_utc is None:
-            until = -inf  # there is newer information at any time
+            until = -inf  # newer information is always available
         elif each.next_update_utc <= now:
             raise NoAnswer("the OCSP response has expired")
         else:
@@ -95,7 +95,7 @@ def _current(singles: list[ocsp.OCSPSingleResponse]) -> Answer:
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
-    """The certificate of the responder: the issuer's own, or one that the issuer has signed for this."""
+    """Return the certificate of the signer: the issuer, or a delegate that the issuer has certified."""
     if _is_responder(response, issuer):
         return issuer
     found = next((each for each in response.certificates if _is_responder(response, each)), None)
@@ -120,7 +120,7 @@ def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> b
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Whether a delegate has what it takes to sign (RFC 6960, section 4.2.2.2)."""
+    """Return True if a delegate may sign OCSP responses (RFC 6960, section 4.2.2.2)."""
     extensions = certificate.extensions
     try:
         purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value

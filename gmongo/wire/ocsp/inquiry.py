@@ -1,4 +1,4 @@
-"""One question, put to all responders of a certificate at once. The first that knows the answer is believed."""
+"""Concurrent queries to all responders of a certificate. The first conclusive answer counts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from gmongo.wire.tls import ocsp_log
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_RESPONDERS = 4
-# Responders that have not answered are left alone for so long, in seconds: connections do not all wait for them.
+# Seconds without new queries after a failure, so that not every connection waits for slow responders.
 _PAUSE = 60.0
 
 
 class Inquiry:
-    """Asks in greenlets of its own, which do not hold the hub, and end with the answer or the time limit. So it goes on
-    when a connection that waits for it is given up, and all connections that need the answer share it.
+    """Queries in background greenlets, which end with the answer or the time limit. All connections that need the
+    answer share the queries, which continue after a waiting connection is closed.
 
-    :param question: about the certificate.
-    :param seconds: for all of it.
-    :param remember: is given the answer, if there is one.
+    :param question: question about the certificate.
+    :param seconds: time limit of all queries.
+    :param remember: receives the answer, if there is one.
     """
 
     def __init__(self, question: Question, seconds: float, remember: Callable[[Question, Answer], None]) -> None:
@@ -42,18 +42,18 @@ class Inquiry:
         self._asking = len(responders)
         for url in responders:
             greenlet = gevent.Greenlet(self._ask, url, question, seconds, remember)
-            greenlet.link(self._one_has_ended)  # also if it is killed before it begins
+            greenlet.link(self._one_has_ended)  # runs even if the greenlet is killed before its start
             greenlet.start()
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended so long ago that the responders may be asked again."""
+        """True if the queries have ended, and a new connection may start new queries."""
         return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
 
     def wait(self, ref: bool) -> None:
-        """Wait for its end.
+        """Wait for the end of the queries.
 
-        :param ref: whether this keeps the hub running.
+        :param ref: True if the wait keeps the event loop alive.
         """
         timer = hold_hub() if ref and not self._ended.is_set() else None
         try:
@@ -63,7 +63,7 @@ class Inquiry:
                 timer.close()
 
     def mark_forked(self) -> None:
-        """Called in a forked child: the sockets are the parent's."""
+        """Prevent a forked child from using the inherited sockets."""
         for each in self._transports:
             each.mark_forked(TransportError("the parent process asks the OCSP responder"))
 

@@ -1,4 +1,4 @@
-"""What is asked about a certificate, and what the certificate itself says of OCSP."""
+"""OCSP request about a certificate, and the OCSP extensions of the certificate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.wire.tls import ocsp_log
 
 
 class CertificateId(NamedTuple):
-    """Names a certificate by its issuer and its number (CertID of RFC 6960, with SHA-1, which all responders know)."""
+    """ID of a certificate from its issuer and number (CertID of RFC 6960, with SHA-1, which all responders support)."""
 
     issuer_name_hash: bytes
     issuer_key_hash: bytes
@@ -23,10 +23,10 @@ class CertificateId(NamedTuple):
 
 
 class Question:
-    """Whether a certificate has been revoked.
+    """Question about the revocation status of a certificate.
 
-    :param certificate: of a server.
-    :param issuer: whose key has signed it.
+    :param certificate: server certificate.
+    :param issuer: certificate of its issuer.
     """
 
     __slots__ = ("_certificate", "_extensions", "id", "issuer", "request")
@@ -40,7 +40,7 @@ class Question:
         self.request = request.public_bytes(Encoding.DER)
 
     def id_by(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
-        """The ID by another hash; a responder may answer with whichever it likes."""
+        """Return the ID with another hash, because a responder may use any hash."""
         return _id_of(self._made(algorithm))
 
     def _made(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
@@ -48,7 +48,7 @@ class Question:
 
     @property
     def must_be_stapled(self) -> bool:
-        """Whether a server has to staple the answer (Must-Staple, RFC 7633)."""
+        """True if the server must staple the response (Must-Staple, RFC 7633)."""
         try:
             features = self._extensions.get_extension_for_class(x509.TLSFeature).value
         except x509.ExtensionNotFound:
@@ -57,8 +57,8 @@ class Question:
 
     @property
     def responders(self) -> list[str]:
-        """The URLs of those that can be asked. OCSP goes over HTTP: answers are signed, and to check the certificate of
-        a responder would take another responder.
+        """URLs of HTTP responders. HTTPS is not used, because responses are signed, and the certificate of a responder
+        would need another responder.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -69,7 +69,7 @@ class Question:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """The extensions of a certificate; none if `cryptography` cannot parse all of them, as OpenSSL does."""
+    """Return the extensions of a certificate; none if `cryptography` cannot parse one that OpenSSL accepts."""
     try:
         return certificate.extensions
     except Exception as error:

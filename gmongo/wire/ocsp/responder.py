@@ -1,4 +1,4 @@
-"""Asking a responder over HTTP. It may be slow, lie, or send what it likes: time, size and redirections are bounded."""
+"""HTTP queries to a responder, with limits on time, size and redirections."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_REDIRECTIONS = 3
-_MOST_READ = 2 * LONGEST  # bytes, with the headers; without an end to it, a responder could hold the loop
+_MOST_READ = 2 * LONGEST  # bytes with headers; an endless response would block the event loop
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
 def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
-    """The response of a responder. Limits of time are the caller's; the hub is not held.
+    """Return the response of a responder. The caller limits the time. The event loop is not kept alive.
 
-    :param request: as OCSP has it, in DER.
-    :param attach: is given each transport before it connects, and closes it at the end.
-    :raises NoAnswer: there is none; the message says why.
+    :param request: OCSP request in DER.
+    :param attach: receives each transport before it connects. The caller closes the transports.
+    :raises NoAnswer: the query failed.
     """
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
@@ -59,7 +59,7 @@ def _place(url: str) -> str:
 
 
 class _Socket:
-    """What ``HTTPResponse`` reads from."""
+    """Socket object for ``HTTPResponse``."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -69,7 +69,7 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """The first bytes of a transport. What ends it ends them: a response that is cut off cannot be read."""
+    """Stream of the first bytes of a transport. It ends at a transport error, and the truncated response is invalid."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

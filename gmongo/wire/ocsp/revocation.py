@@ -1,5 +1,5 @@
-"""Whether a server's certificate has been revoked, asked in the order of MongoDB's specification of OCSP support: what
-is stapled, what is remembered, and then the responders. If nothing is found out, the connection goes on (soft failure).
+"""Revocation check of a server certificate, in the order of the OCSP Support specification: stapled response, cached
+answer, responders. Without an answer, the connection continues (soft failure).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _REVOKED = "the server's certificate has been revoked, by OCSP"
 
 
 class Revocation:
-    """What a client knows of revocations.
+    """Revocation checks and cached answers of a client.
 
-    :param asks: whether responders are asked for what is known in no other way.
-    :param seconds: how long they are waited for.
+    :param asks: True to query responders if no other answer is known.
+    :param seconds: time limit of these queries.
     """
 
     def __init__(self, asks: bool, seconds: float) -> None:
@@ -35,25 +35,25 @@ class Revocation:
         register_after_fork(self)
 
     def mark_forked(self) -> None:
-        """Called in a forked child: it asks by itself."""
+        """Drop the queries of the parent process in a forked child."""
         for each in self._inquiries.values():
             each.mark_forked()
         self._inquiries.clear()
 
     def check(self, chain: Sequence[x509.Certificate], staple: bytes, wait: Callable[[Inquiry], None]) -> float | None:
-        """Find out about a server's certificate.
+        """Check the revocation status of a server certificate.
 
-        :param chain: the certificate, that of its issuer, and so on.
-        :param staple: the response that came with it; empty if none did.
-        :param wait: waits for an inquiry to end.
-        :returns: until when this holds, on the clock of the day; None if nothing was found out.
-        :raises TransportError: it has been revoked, or its staple is wrong or missing.
+        :param chain: certificate chain from the server certificate up.
+        :param staple: stapled response; empty without one.
+        :param wait: waits for the end of an inquiry.
+        :returns: end of validity of the answer in seconds since 1970; None without an answer.
+        :raises TransportError: the certificate was revoked, or its staple is invalid or missing.
         """
         if len(chain) < 2:
-            return inf  # it is trusted by itself
+            return inf  # the server certificate itself is trusted
         try:
             question = Question(chain[0], chain[1])
-        except Exception as error:  # OpenSSL accepts more than cryptography
+        except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
             safely(ocsp_log.warning, "OCSP: the server's certificate cannot be asked about: %r", error)
             return None
         answer = self._stapled(question, staple) or self._known(question) or self._asked(question, wait)

@@ -1,4 +1,4 @@
-"""A TLS transport that checks whether the server's certificate has been revoked, before anything else is sent."""
+"""TLS transport that checks the revocation of the server certificate before it sends other data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gmongo.wire.transport import TransportError
 
 @dataclass(eq=False)
 class CheckedTls(Tls):
-    """How connections of a client are encrypted whose servers are checked for revocation.
+    """TLS settings of a client that checks revocation.
 
-    :param context: of the client, an :class:`~gmongo.wire.openssl.OpenSslContext`.
-    :param revocation: what is known of revocations.
+    :param context: :class:`~gmongo.wire.openssl.OpenSslContext` of the client.
+    :param revocation: revocation checks of the client.
     """
 
     revocation: Revocation = field(kw_only=True)
@@ -31,7 +31,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """One connected stream socket with TLS by :mod:`gmongo.wire.openssl`; the parameters are those of its base."""
+    """Connected stream socket with TLS by :mod:`gmongo.wire.openssl`. The parameters are those of its base."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class CheckedTransport(TlsTransport):
         if peer.shown:
             try:
                 chain = engine.verified_chain()
-            except Exception as error:  # OpenSSL accepts more than cryptography
+            except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
                 safely(ocsp_log.warning, "OCSP: the server's certificates cannot be parsed: %r", error)
                 return
             peer.valid_until = tls.revocation.check(chain, peer.staple, self._wait_for)
@@ -57,7 +57,7 @@ class CheckedTransport(TlsTransport):
             raise TransportError("the server has shown no certificate")
 
     def _wait_for(self, inquiry: Inquiry) -> None:
-        self._waiting = getcurrent()  # so that an interruption reaches it here, too
+        self._waiting = getcurrent()  # so that an interruption also reaches the greenlet here
         try:
             inquiry.wait(self._readable.ref)
         finally:
