@@ -458,4 +458,4 @@ def test_a_part_of_a_command_is_named_with_it(part: str, shown: str) -> None:
 @pytest.mark.parametrize("error", [ValueError, OSError])
 def test_a_path_stays_whole_where_there_is_no_folder(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_module.Path, "cwd", Mock(side_effect=error))
-    assert audit_module._shown("/a/b.py") == "/a/b.py"
+    assert audit_module._relative_path("/a/b.py") == "/a/b.py"
