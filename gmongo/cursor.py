@@ -114,7 +114,7 @@ class Cursor(Generic[DocumentType]):
         mode of a tailable cursor, limits the query and each iteration separately.
     :raises TypeError: an argument has the wrong type.
     :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` or `timeout_mode` is unknown.
-    :raises ConfigurationError: `timeout_mode` has no limit, or a tailable cursor has the mode ``"cursor_lifetime"``.
+    :raises ConfigurationError: `timeout_mode` needs a limit, or a tailable cursor has the mode ``"cursor_lifetime"``.
     :raises InvalidOperation: an exhaust cursor has a `limit`; or a query in the callback of ``with_transaction``, which
         limits all its operations, has its own time limit.
     """
