@@ -222,7 +222,7 @@ def test_a_mode_needs_a_limit(connect, deployment):
         client.db.list_collection_names,
         lambda **how: client.db.cursor_command("find", "c", **how),
     ):
-        with pytest.raises(ConfigurationError, match="there is none: set timeout_ms"):
+        with pytest.raises(ConfigurationError, match="timeout_mode needs a time limit: set timeout_ms"):
             operate(timeout_mode="iteration")
     with gmongo.timeout(10):
         client.db.c.find(timeout_mode="iteration").to_list()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,11 @@ import pytest
 import gmongo
 from gmongo import MongoClient
 from gmongo.client_session import ClientSession
-from gmongo.errors import InvalidOperation
+from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from tests.execution.harness import check_nothing_held, fail, idle, slow
+from tests.gevent.switching.servers import open_on_servers
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -107,6 +108,20 @@ def test_strict_stable_api_sends_no_command_that_it_lacks(deployment, connect):
     gevent.sleep(5)
     assert killed(deployment) == []
     check_nothing_held(client)
+
+
+@pytest.mark.parametrize("command", ["getMore", "killCursors"])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_cursor_ends_on_the_server_after_a_network_error(command, explicit, deployment, client):
+    client.db.c.insert_many([{} for _ in range(5)])
+    with client.start_session() if explicit else nullcontext() as session:
+        cursor = client.db.c.find(batch_size=2, session=session)
+        next(cursor)
+        fail(deployment, command, closeConnection=True)
+        with suppress(AutoReconnect), cursor:
+            next(cursor), next(cursor) if command == "getMore" else None
+    eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
+    eventually(lambda: killed(deployment))
 
 
 def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):
