@@ -16,7 +16,7 @@ PAGES = sorted(
 )
 LONGEST = 25
 # The number of findings that a page may have. A number may only decrease.
-BASELINE = {"docs/testing-limits.md": 47}
+BASELINE: dict[str, int] = {}
 
 NOUNS = r"(?:application|client|driver|gevent|gmongo|library|parent|pool|PyMongo|Python|server|user)"
 AFTER = r"(?=[.,:)]|$| (?:and|are|at|has|have|in|is|on|or|that|to|which)\b)"
