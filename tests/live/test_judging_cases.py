@@ -47,7 +47,7 @@ class Played:
     [
         ({"blockTimeMS": 5}, 0, 0),
         ({"blockTimeMS": 5}, 2, 2),
-        ({"blockTimeMS": 5}, 3, None),
+        ({"blockTimeMS": 5}, 5, None),
         ({"uriOptions": {"socketTimeoutMS": 5}}, 1, 1),
         ({"errorCode": 5}, 1, None),
     ],
