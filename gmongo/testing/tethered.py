@@ -27,7 +27,12 @@ def main() -> None:
     """
     parent, scratch, target, *arguments = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(int(parent), scratch), daemon=True).start()
-    sys.exit(_run_file(target, arguments) if os.path.isabs(target) else _call(target, arguments))
+    if not os.path.isabs(target):
+        sys.exit(_call(target, arguments))
+    status = _run_file(target, arguments)
+    if os.getppid() != int(parent):
+        shutil.rmtree(scratch, ignore_errors=True)  # the program may have written files while it ended
+    sys.exit(status)
 
 
 def _call(target: str, arguments: list[str]) -> Any:
