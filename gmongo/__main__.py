@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.check:
         return run_program(options.module, options.program, options.arguments)
 
-    from gmongo._stand_in.asked import Asked
+    from gmongo._stand_in.import_audit import ImportAudit
     from gmongo._stand_in.report import write
 
-    audit = Asked()
+    audit = ImportAudit()
     stand_in.watch = audit.module
     status = 1
     try:

@@ -7,9 +7,9 @@ from typing import TypeVar, cast
 from bson.codec_options import CodecOptions
 
 from gmongo._documents import Value
-from gmongo._short_text import short
-from gmongo.execution.elsewhere import Elsewhere
+from gmongo._truncated_repr import short
 from gmongo.execution.executor import Executor
+from gmongo.execution.foreign_client import UnsupportedClient
 from gmongo.read_concern import ReadConcern
 from gmongo.read_preferences import _ReadPreference
 from gmongo.write_concern import WriteConcern
@@ -91,12 +91,12 @@ def parts_of(client: Client) -> Client:
 
     Another library's client must not be read directly: every attribute name may be a database of it.
     """
-    return client if isinstance(client, InheritedOptions) else cast(Client, Elsewhere(client))
+    return client if isinstance(client, InheritedOptions) else cast(Client, UnsupportedClient(client))
 
 
 def executor_of(owner: object) -> Executor:
     """Return the executor of a client, database or collection; for another library's, an executor that raises."""
-    return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, Elsewhere(owner))
+    return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 
 def _checked(name: str, value: T, kind: type) -> T:

@@ -10,7 +10,7 @@ from itertools import count
 
 from bson.objectid import ObjectId
 
-from gmongo import _chance, _clock
+from gmongo import _clock, _random
 from gmongo._fork import register_after_fork
 
 _COUNTER_BITS = 24
@@ -26,8 +26,8 @@ class _Maker:
 
     def begin(self) -> None:
         """Choose new random bytes, as a new process does."""
-        self._random = int.from_bytes(_chance.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
-        self._counter = count(int.from_bytes(_chance.urandom(_COUNTER_BITS // 8), "big"))
+        self._random = int.from_bytes(_random.urandom(_RANDOM_BITS // 8), "big") << _COUNTER_BITS
+        self._counter = count(int.from_bytes(_random.urandom(_COUNTER_BITS // 8), "big"))
 
     mark_forked = begin
 

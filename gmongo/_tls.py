@@ -87,14 +87,14 @@ def _context(options: Document) -> ssl.SSLContext:
 
 
 def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float | None, renewal: _Renewal) -> Tls:
-    from gmongo.wire.ocsp.revocation import Revocation
     from gmongo.wire.ocsp.transport import CheckedTls
+    from gmongo.wire.ocsp.verifier import Verifier
 
     # A revocation list needs no responder; OpenSSL rejects a certificate whose issuer has no list.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
     renewal.make = lambda: _openssl_context(options, _context(options))
-    return CheckedTls(_openssl_context(options, context), renewal, revocation=Revocation(queries_responders, seconds))
+    return CheckedTls(_openssl_context(options, context), renewal, revocation=Verifier(queries_responders, seconds))
 
 
 def _openssl_context(options: Document, context: ssl.SSLContext) -> ssl.SSLContext:

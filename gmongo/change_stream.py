@@ -14,19 +14,19 @@ from bson.timestamp import Timestamp
 from gevent import GreenletExit, Timeout
 
 from gmongo._documents import Document, DocumentDict, Value, without_none
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.engines.change_stream import Position, is_resumable
-from gmongo.engines.reaper import Dropped
+from gmongo.engines.cursor_killer import Dropped
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
 from gmongo.execution.deadline import check_await_time, current_deadline, until
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, checked_session, end_if_implicit
 from gmongo.operations.aggregate import Aggregate
-from gmongo.wire.limit import remaining
 from gmongo.wire.reply import decodes_plainly
+from gmongo.wire.timeout import remaining
 
 if TYPE_CHECKING:
     from gmongo.collection import Collection
@@ -365,7 +365,7 @@ class ChangeStream(Generic[DocumentType]):
             self._closed = True
             self._cursor.drop()
             if isinstance(self._session, ImplicitSession):
-                self._client._reaper.take(Dropped(0, "", self._cursor.lease.address, self._session, None))
+                self._client._reaper.take(Dropped(0, "", self._cursor.resources.address, self._session, None))
 
     def __del__(self) -> None:
         self._drop()

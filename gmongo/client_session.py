@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.engines.transaction import TransactionEnd, with_transaction
 from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.execution.deadline import checked_timeout

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 
 T = TypeVar("T")
 

@@ -15,19 +15,19 @@ from gmongo._documents import Document, DocumentDict, Value, plain, without_none
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
 from gmongo._no_such_method import no_such_method
 from gmongo._server_facts import codes, wire_versions
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.change_stream import CollectionChangeStream, _Watched
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import CommandCursor, RawBatchCommandCursor
 from gmongo.cursor import Bound, Cursor, RawBatchCursor
-from gmongo.engines.bulk import Bulk, inserts, runs_of, statement_of
+from gmongo.engines.collection_bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
-from gmongo.execution.classify import is_namespace_missing
-from gmongo.execution.context import OperationContext
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations import indexes
 from gmongo.operations.aggregate import Aggregate, writes

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 from bson.codec_options import CodecOptions
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
-from gmongo.engines.iteration import runs
+from gmongo.engines.iteration import limits_each_iteration, runs
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.engines.timeout_mode import limits_each_iteration
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
 from gmongo.execution.executor import Executor
@@ -173,17 +172,17 @@ class CommandCursor(Generic[DocumentType]):
     @property
     def cursor_id(self) -> int | None:
         """The server's cursor identifier; 0 after the server has closed the cursor."""
-        return self._cursor.lease.cursor_id
+        return self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
         """The address of the server that has the cursor, as host and port."""
-        return self._cursor.lease.address
+        return self._cursor.resources.address
 
     @property
     def session(self) -> ClientSession | None:
         """The explicit session, or None."""
-        session = self._cursor.lease.session
+        session = self._cursor.resources.session
         return session if isinstance(session, ClientSession) else None
 
     def batch_size(self, batch_size: int) -> CommandCursor[DocumentType]:
@@ -219,7 +218,7 @@ class CommandCursor(Generic[DocumentType]):
             explicit session, which runs one command at a time.
         """
         allowance = checked_allowance(batches, max_bytes)
-        check_session(self._cursor.lease.session)
+        check_session(self._cursor.resources.session)
         if self._awaits or self._cursor.awaits:
             raise InvalidOperation("a cursor that waits for documents to come cannot read ahead")
         self._cursor.read_ahead(*allowance)

@@ -17,14 +17,13 @@ from bson.son import SON
 
 from gmongo._cursor_type import CursorType
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.command_cursor import take_list
-from gmongo.engines.iteration import runs
+from gmongo.engines.iteration import limits_each_iteration, runs
 from gmongo.engines.read_ahead import MAX_BYTES, check_session, checked_allowance
 from gmongo.engines.server_cursor import ServerCursor
-from gmongo.engines.timeout_mode import limits_each_iteration
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation
 from gmongo.execution.deadline import check_await_time
@@ -697,12 +696,12 @@ class Cursor(Generic[DocumentType]):
     @property
     def cursor_id(self) -> int | None:
         """The server's cursor identifier; None before the query is sent, 0 after the server has closed the cursor."""
-        return None if self._cursor is None else self._cursor.lease.cursor_id
+        return None if self._cursor is None else self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
         """The address of the server that has the cursor, as host and port; None before the query is sent."""
-        return None if self._cursor is None else self._cursor.lease.address
+        return None if self._cursor is None else self._cursor.resources.address
 
     @property
     def retrieved(self) -> int:

@@ -11,18 +11,18 @@ from bson.dbref import DBRef
 from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
-from gmongo._locals import forgets_locals
-from gmongo._short_text import short
+from gmongo._traceback_scrub import forgets_locals
+from gmongo._truncated_repr import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection, aggregate_cursor
 from gmongo.command_cursor import CommandCursor
 from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
-from gmongo.execution.classify import is_namespace_missing
-from gmongo.execution.context import OperationContext
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session
 from gmongo.operations.models import checked_mapping
 from gmongo.operations.run_command import CursorCommand, RunCommand, RunCursorCommand, WriteCommand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 
 __all__ = ["DriverInfo"]
 

@@ -21,8 +21,8 @@ from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
 from gmongo._inherited_options import is_called
-from gmongo._locals import forgets_locals
-from gmongo._short_text import short
+from gmongo._traceback_scrub import forgets_locals
+from gmongo._truncated_repr import short
 from gmongo.database import Database
 from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
 from gmongo.errors import ConfigurationError, EncryptedCollectionError, InvalidOperation

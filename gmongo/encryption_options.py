@@ -15,8 +15,8 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import Client, split_namespace
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
-from gmongo._locals import forgets_locals
-from gmongo._short_text import short
+from gmongo._traceback_scrub import forgets_locals
+from gmongo._truncated_repr import short
 
 __all__ = [
     "AutoEncryptionOpts",

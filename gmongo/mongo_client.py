@@ -14,10 +14,10 @@ from gevent import Timeout
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import InheritedOptions
-from gmongo._locals import forgets_locals
-from gmongo._short_text import short
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo._traceback_scrub import forgets_locals
+from gmongo._truncated_repr import short
 from gmongo.change_stream import ClusterChangeStream, _Watched
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession, SessionOptions, TransactionOptions
@@ -26,15 +26,15 @@ from gmongo.command_cursor import CommandCursor
 from gmongo.database import Database
 from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
-from gmongo.engines.reaper import CursorReaper
+from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.session_reaper import SessionReaper
 from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.events.command import CommandEvents
-from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
+from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.sessions import checked_session, in_transaction
-from gmongo.operations.client_writes import Writes, check_unacknowledged_models, checked_models
+from gmongo.operations.client_bulk import Writes, check_unacknowledged_models, checked_models
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.operations.models import WriteModel, checked_flag, checked_let
 from gmongo.operations.run_command import ReadCommand, WriteCommand
@@ -53,7 +53,7 @@ from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
     from gmongo._encryption.automatic import Encrypter
-    from gmongo.execution.account import Observers
+    from gmongo.execution.operation_trace import Observers
 
 __all__ = ["MongoClient"]
 
@@ -245,7 +245,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             construction = {"host": host, "port": port, **keywords}
             self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, construction)
         self._executor = self._make_executor(options, observers)
-        self._reaper = CursorReaper(self._executor)
+        self._reaper = CursorKiller(self._executor)
         self._session_reaper = SessionReaper(self._executor)
         if options.connect:
             self._topology.open()
@@ -261,9 +261,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         if observers is None:
             events = CommandEvents(options.listeners.command, silent=options.silent)
             return kind(self._topology, options.execution(), events, *encrypters)
-        from gmongo.execution.observed import ObservedCommands, observed
+        from gmongo.execution.traced_executor import TracedCommands, observed
 
-        observed_events = ObservedCommands(options.listeners.command, observers)
+        observed_events = TracedCommands(options.listeners.command, observers)
         executor = observed(kind)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor

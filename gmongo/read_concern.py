@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import DocumentDict
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 
 __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
 

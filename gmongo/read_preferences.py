@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._server_facts import wire_versions
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 
 __all__ = ["ServerApi", "ServerApiVersion"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import DocumentDict
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
 
 __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]

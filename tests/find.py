@@ -1,7 +1,7 @@
 """Where a rule, a file or a symptom is tested: ``python -m tests.find CMAP-97``.
 
 - a rule, such as ``CMAP-97``: the tests that prove it;
-- a file of gmongo, such as ``cmap/upkeep.py``: the tests that its mutations turn red, and the tests that import it;
+- a file of gmongo, such as ``cmap/background.py``: the tests that its mutations turn red, and the tests that import it;
 - words, such as ``interrupted cursor``: the tests whose name, docstring or file has all of them, and the tests of the
   mutations whose description has them.
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from gevent import Timeout, socket, spawn
 from gevent.ssl import SSLContext
 
-from gmongo._locals import forgets_locals
+from gmongo._traceback_scrub import forgets_locals
 from gmongo.errors import ConfigurationError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -9,7 +9,7 @@ from gmongo._documents import DocumentDict
 from gmongo.auth.aws_credentials import AwsCredentialsCache
 from gmongo.auth.http import request_json, text_field
 from gmongo.errors import ConfigurationError
-from gmongo.wire.limit import remaining
+from gmongo.wire.timeout import remaining
 
 _TIMEOUT = 10.0  # seconds
 _VALID_FOR = 60.0  # the minimum remaining validity of a cached token, in seconds

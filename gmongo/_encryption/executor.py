@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.operation import EncryptedOperation
-from gmongo._locals import forgets_locals
+from gmongo._traceback_scrub import forgets_locals
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, Result

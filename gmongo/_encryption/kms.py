@@ -17,8 +17,8 @@ from gmongo.errors import AutoReconnect, EncryptionError, NetworkTimeout
 from gmongo.options.hosts import parse_host
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.connect import connect
-from gmongo.wire.limit import interrupt_after, remaining
 from gmongo.wire.race import Race
+from gmongo.wire.timeout import interrupt_after, remaining
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gmongo._documents import Document
-from gmongo._short_text import short
 from gmongo._tls import tls_of
+from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
 from gmongo.options import validate_keyword_options
 from gmongo.options.rules import TLS_DETAILS

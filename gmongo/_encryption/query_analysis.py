@@ -11,12 +11,12 @@ from gevent import sleep
 
 from gmongo._documents import DocumentDict
 from gmongo._encryption.key_vault import Client
+from gmongo._redaction import redacted
 from gmongo._safe_log import safely
-from gmongo.cmap.quoting import without_quotes
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.events import log
-from gmongo.execution.context import OperationContext
+from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.run_command import RunCommand
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -81,7 +81,7 @@ class _Analyse(RunCommand):
     def decode(self, body: Buffer) -> DocumentDict:
         self._encoded = bytes(body)
         sent = [value for field, value in self._command.items() if field not in (self.name, *_SCHEMA_FIELDS)]
-        return dict(without_quotes(super().decode(body), sent))
+        return dict(redacted(super().decode(body), sent))
 
     def result(self, reply: DocumentDict, address: Address) -> bytes:
         return self._encoded

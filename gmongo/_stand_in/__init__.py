@@ -8,6 +8,6 @@ here. Classes that gmongo lacks can be imported from there, and raise an error w
 from __future__ import annotations
 
 from gmongo._stand_in.install import install
-from gmongo._stand_in.names import PYMONGO_VERSION
+from gmongo._stand_in.module_aliases import PYMONGO_VERSION
 
 __all__ = ["PYMONGO_VERSION", "install"]

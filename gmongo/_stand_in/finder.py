@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gmongo._stand_in.loggers import adopt_loggers
-from gmongo._stand_in.names import ALIASES, LACKING, LOADED_WITH, PACKAGES, ROOTS
+from gmongo._stand_in.module_aliases import ALIASES, LACKING, LOADED_WITH, PACKAGES, ROOTS
 from gmongo._stand_in.pymongo import asynchronous
 
 _FILES = Path(__file__).parent / "pymongo"

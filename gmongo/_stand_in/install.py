@@ -9,7 +9,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from gmongo._stand_in.finder import StandIn
 from gmongo._stand_in.loggers import adopt_loggers
-from gmongo._stand_in.names import ROOTS
+from gmongo._stand_in.module_aliases import ROOTS
 
 _NAMED = 5  # maximum number of modules in the message
 _NOT_USERS = ROOTS | {"gmongo", "bson"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-from gmongo._stand_in.asked import Asked
+from gmongo._stand_in.import_audit import ImportAudit
 
 _HEAD = ("name", "available", "used by")
 _MOST = 3  # maximum number of modules in a line
@@ -15,7 +15,7 @@ _LIMITS = (
 )
 
 
-def write(record: Asked, missing: dict[str, str], stream: TextIO) -> None:
+def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
     """Write a line for each name, absent names first; as a table if :mod:`rich` is installed.
 
     :param missing: absent names that PyMongo has, with their names in PyMongo.

@@ -18,8 +18,8 @@ from gmongo._fork import forkables
 from gmongo._telemetry.text import kind_of
 from gmongo._version import __version__
 from gmongo.errors import WaitQueueTimeoutError
-from gmongo.execution.account import Account, Observer, Wait
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation_trace import Observer, OperationTrace, Phase
 from gmongo.wire.address import Address, address_text
 
 if TYPE_CHECKING:
@@ -40,16 +40,16 @@ class Metrics(Observer):
     def __init__(self, provider: MeterProvider | None) -> None:
         self.instruments = _instruments_of(get_meter_provider() if provider is None else provider)
 
-    def operation_ended(self, account: Account, error: BaseException | None) -> None:
+    def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         attributes: DocumentDict = {
             "db.system.name": "mongodb",
-            "db.namespace": account.database,
-            "db.operation.name": account.name,
+            "db.namespace": trace.database,
+            "db.operation.name": trace.name,
         }
-        if account.collection:
-            attributes["db.collection.name"] = account.collection
-        if account.address is not None:
-            host, port = account.address
+        if trace.collection:
+            attributes["db.collection.name"] = trace.collection
+        if trace.address is not None:
+            host, port = trace.address
             attributes["server.address"] = host
             if port is not None:
                 attributes["server.port"] = port
@@ -58,20 +58,20 @@ class Metrics(Observer):
             code = getattr(error, "code", None)
             if code is not None:
                 attributes["db.response.status_code"] = str(code)
-        self.instruments.duration.record(account.elapsed(), attributes)
+        self.instruments.duration.record(trace.elapsed(), attributes)
 
     def waited(
-        self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
+        self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
-        if wait is not Wait.CHECK_OUT or account.address is None:
+        if wait is not Phase.CHECK_OUT or trace.address is None:
             return
-        pool = _named(account.address)
+        pool = _named(trace.address)
         if error is None:
             self.instruments.wait_time.record(seconds, pool)
         elif isinstance(error, WaitQueueTimeoutError):
             self.instruments.timeouts.add(1, pool)
 
-    def connection_used(self, account: Account, address: Address, seconds: float) -> None:
+    def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
         self.instruments.use_time.record(seconds, _named(address))
 
     def connection_made(self, address: Address, seconds: float) -> None:

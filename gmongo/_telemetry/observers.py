@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gmongo._telemetry.slow import SlowOperations
-from gmongo.execution.account import Observer, Observers
+from gmongo.execution.operation_trace import Observer, Observers
 
 if TYPE_CHECKING:
     from gmongo._telemetry.settings import TelemetrySettings

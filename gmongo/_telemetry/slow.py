@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gmongo._documents import DocumentDict
 from gmongo._telemetry.text import exception_of, query_text
 from gmongo.events.log import log
-from gmongo.execution.account import Account, Observer
+from gmongo.execution.operation_trace import Observer, OperationTrace
 from gmongo.wire.address import address_text
 
 if TYPE_CHECKING:
@@ -34,22 +34,22 @@ class SlowOperations(Observer):
         self.last: deque[DocumentDict] = deque(maxlen=_MOST_ENTRIES)
         self._text_length = query_text_max_length
 
-    def command_started(self, account: Account, sent: Sent) -> None:
+    def command_started(self, trace: OperationTrace, sent: Sent) -> None:
         if self._text_length and not sent.sensitive:
-            account.notes[self] = sent.command
+            trace.notes[self] = sent.command
 
-    def operation_ended(self, account: Account, error: BaseException | None) -> None:
-        seconds = account.elapsed()
+    def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
+        seconds = trace.elapsed()
         if seconds < self.limit:
             return
-        fields = {"operation": account.summary, "durationMS": _milliseconds(seconds), **_parts(account, seconds)}
-        fields["tries"], fields["commands"] = account.tries, account.commands
-        if account.address is not None:
-            fields["server"] = address_text(account.address)
+        fields = {"operation": trace.summary, "durationMS": _milliseconds(seconds), **_parts(trace, seconds)}
+        fields["tries"], fields["commands"] = trace.tries, trace.commands
+        if trace.address is not None:
+            fields["server"] = address_text(trace.address)
         if error is not None:
             fields["error"] = exception_of(error, 0)["exception.message"]
-        command = account.notes.pop(self, None)
-        entry = {**fields, "moment": account.started + seconds}
+        command = trace.notes.pop(self, None)
+        entry = {**fields, "moment": trace.started + seconds}
         if command is not None:
             entry["text"] = query_text(command, self._text_length)
         self.last.append(entry)
@@ -57,19 +57,19 @@ class SlowOperations(Observer):
             log(slow_log, _line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
-def _parts(account: Account, seconds: float) -> dict[str, float]:
+def _parts(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase, in milliseconds. Heartbeats measure the round-trip time of the network."""
-    answering = max(account.exchanging - account.decoding, 0.0)
-    network = min(account.round_trip * account.commands, answering)
-    measured = account.selecting + account.checking_out + account.backing_off + account.exchanging
+    answering = max(trace.exchanging - trace.decoding, 0.0)
+    network = min(trace.round_trip * trace.commands, answering)
+    measured = trace.selecting + trace.checking_out + trace.backing_off + trace.exchanging
     parts = {
-        "selection": account.selecting,
-        "checkOut": max(account.checking_out - account.connecting, 0.0),
-        "connecting": account.connecting,
+        "selection": trace.selecting,
+        "checkOut": max(trace.checking_out - trace.connecting, 0.0),
+        "connecting": trace.connecting,
         "server": answering - network,
         "network": network,
-        "decoding": account.decoding,
-        "backOff": account.backing_off,
+        "decoding": trace.decoding,
+        "backOff": trace.backing_off,
         "driver": max(seconds - measured, 0.0),
     }
     return {f"{name}MS": _milliseconds(part) for name, part in parts.items()}

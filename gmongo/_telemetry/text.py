@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gmongo._documents import Document
-from gmongo._short_text import document_text
+from gmongo._truncated_repr import document_text
 from gmongo.errors import ConnectionFailure, OperationFailure
 
 _NOT_SHOWN = frozenset({"lsid", "$db", "$clusterTime", "signature"})

@@ -27,7 +27,7 @@ from opentelemetry.trace import (
 from gmongo._documents import Document, DocumentDict
 from gmongo._telemetry.text import exception_of, kind_of, query_text
 from gmongo._version import __version__
-from gmongo.execution.account import Account, Observer, Wait
+from gmongo.execution.operation_trace import Observer, OperationTrace, Phase
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -85,42 +85,47 @@ class Traces(Observer):
 
     # Operations
 
-    def operation_started(self, account: Account, transaction: Transaction | None) -> None:
-        summary = account.summary
+    def operation_started(self, operation_trace: OperationTrace, transaction: Transaction | None) -> None:
+        summary = operation_trace.summary
         attributes: DocumentDict = {
             "db.system.name": "mongodb",
-            "db.namespace": account.database,
-            "db.operation.name": account.name,
+            "db.namespace": operation_trace.database,
+            "db.operation.name": operation_trace.name,
             "db.operation.summary": summary,
         }
-        if account.collection:
-            attributes["db.collection.name"] = account.collection
-        if account.cursor_id is not None:
-            attributes["db.mongodb.cursor_id"] = account.cursor_id
+        if operation_trace.collection:
+            attributes["db.collection.name"] = operation_trace.collection
+        if operation_trace.cursor_id is not None:
+            attributes["db.mongodb.cursor_id"] = operation_trace.cursor_id
         parent = None
         if transaction is not None and transaction.observed is not None:
             parent = set_span_in_context(transaction.observed)
         assert self._tracer is not None
         span = self._tracer.start_span(summary, parent, SpanKind.CLIENT, attributes)
         span_context = set_span_in_context(span, parent)
-        account.notes[self] = span, span_context, contexts.attach(span_context)
+        operation_trace.notes[self] = span, span_context, contexts.attach(span_context)
 
-    def operation_ended(self, account: Account, error: BaseException | None) -> None:
-        note = account.notes.pop(self, None)
+    def operation_ended(self, operation_trace: OperationTrace, error: BaseException | None) -> None:
+        note = operation_trace.notes.pop(self, None)
         if note is None:
             return
         span, _, token = note
         contexts.detach(token)
         if error is not None:
-            _record(span, error, 0 if account.sensitive else self._text_length)
+            _record(span, error, 0 if operation_trace.sensitive else self._text_length)
             if span.is_recording():
                 span.set_attribute("error.type", kind_of(error))
         span.end()
 
     def waited(
-        self, account: Account, wait: Wait, seconds: float, connecting: float, error: BaseException | None
+        self,
+        operation_trace: OperationTrace,
+        wait: Phase,
+        seconds: float,
+        connecting: float,
+        error: BaseException | None,
     ) -> None:
-        note = account.notes.get(self)
+        note = operation_trace.notes.get(self)
         is_negligible = seconds < _SHORTEST_WAIT and not connecting and error is None
         if note is None or is_negligible or not note[0].is_recording():
             return
@@ -131,25 +136,25 @@ class Traces(Observer):
             attributes["error.type"] = kind_of(error)
         note[0].add_event(wait.value, attributes)
 
-    def try_failed(self, account: Account, error: PyMongoError) -> None:
-        note = account.notes.get(self)
+    def try_failed(self, operation_trace: OperationTrace, error: PyMongoError) -> None:
+        note = operation_trace.notes.get(self)
         if note is not None and note[0].is_recording():
-            note[0].add_event("retry", {"gmongo.tries": account.tries, "error.type": kind_of(error)})
+            note[0].add_event("retry", {"gmongo.tries": operation_trace.tries, "error.type": kind_of(error)})
 
     # Commands
 
-    def command_started(self, account: Account, sent: Sent) -> None:
-        note = account.notes.get(self)
+    def command_started(self, operation_trace: OperationTrace, sent: Sent) -> None:
+        note = operation_trace.notes.get(self)
         if note is None or sent.sensitive or not note[0].is_recording():
             return
         assert self._tracer is not None
-        span = self._tracer.start_span(sent.name, note[1], SpanKind.CLIENT, self._attributes_of(account, sent))
-        account.notes[sent.request_id] = span
+        span = self._tracer.start_span(sent.name, note[1], SpanKind.CLIENT, self._attributes_of(operation_trace, sent))
+        operation_trace.notes[sent.request_id] = span
 
-    def _attributes_of(self, account: Account, sent: Sent) -> DocumentDict:
+    def _attributes_of(self, operation_trace: OperationTrace, sent: Sent) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
         host, port = connection.address
-        collection = account.collection or _collection_of(name, command, sent.database)
+        collection = operation_trace.collection or _collection_of(name, command, sent.database)
         namespace = f"{sent.database}.{collection}" if collection else sent.database
         attributes: DocumentDict = {
             "db.system.name": "mongodb",
@@ -166,8 +171,8 @@ class Traces(Observer):
             attributes["db.collection.name"] = collection
         if connection.hello.connection_id is not None:
             attributes["db.mongodb.server_connection_id"] = connection.hello.connection_id
-        if account.cursor_id is not None:
-            attributes["db.mongodb.cursor_id"] = account.cursor_id
+        if operation_trace.cursor_id is not None:
+            attributes["db.mongodb.cursor_id"] = operation_trace.cursor_id
         if "lsid" in command:
             attributes["db.mongodb.lsid"] = str(command["lsid"]["id"].as_uuid())
         if "txnNumber" in command:
@@ -176,8 +181,10 @@ class Traces(Observer):
             attributes["db.query.text"] = query_text(command, self._text_length)
         return attributes
 
-    def command_ended(self, account: Account, sent: Sent, reply: Document | None, error: BaseException | None) -> None:
-        span: Span | None = account.notes.pop(sent.request_id, None)
+    def command_ended(
+        self, operation_trace: OperationTrace, sent: Sent, reply: Document | None, error: BaseException | None
+    ) -> None:
+        span: Span | None = operation_trace.notes.pop(sent.request_id, None)
         if span is None:
             return
         if error is not None:
@@ -186,7 +193,7 @@ class Traces(Observer):
                 span.set_attribute("db.response.status_code", str(code))
             span.set_attribute("error.type", kind_of(error) if code is None else str(code))
             _record(span, error, self._text_length)
-        elif account.cursor_id is None and isinstance(reply, Mapping):
+        elif operation_trace.cursor_id is None and isinstance(reply, Mapping):
             cursor = reply.get("cursor")
             cursor_id = cursor.get("id") if isinstance(cursor, Mapping) else None
             if cursor_id and isinstance(cursor_id, int):

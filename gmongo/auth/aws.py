@@ -12,7 +12,7 @@ from typing import ClassVar
 import bson
 from bson.errors import BSONError
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.auth.conversation import SaslConversation
 from gmongo.errors import OperationFailure, ProtocolError
@@ -45,7 +45,7 @@ class AwsConversation(SaslConversation):
     ) -> None:
         super().__init__(database)
         self._find_credentials = find_credentials
-        self._nonce = make_nonce() if make_nonce else _chance.urandom(_NONCE_SIZE)
+        self._nonce = make_nonce() if make_nonce else _random.urandom(_NONCE_SIZE)
         self._now = now or (lambda: datetime.now(timezone.utc))
         self._signed = False
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo._documents import Document
 from gmongo.auth.http import request, request_json, text_field
 from gmongo.errors import ConfigurationError, OperationFailure
@@ -92,7 +92,7 @@ def _assume_role(variables: Mapping[str, str]) -> AwsCredentials:
     service = "the AWS security token service"
     fields = {
         "Action": "AssumeRoleWithWebIdentity",
-        "RoleSessionName": variables.get("AWS_ROLE_SESSION_NAME") or f"gmongo-{_chance.uuid4().hex}",
+        "RoleSessionName": variables.get("AWS_ROLE_SESSION_NAME") or f"gmongo-{_random.uuid4().hex}",
         "RoleArn": variables["AWS_ROLE_ARN"],
         "WebIdentityToken": read_token("AWS_WEB_IDENTITY_TOKEN_FILE", variables),
         "Version": "2011-06-15",

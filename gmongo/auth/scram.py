@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo._documents import Document
 from gmongo.auth.conversation import SaslConversation
 from gmongo.auth.saslprep import saslprep
@@ -144,4 +144,4 @@ def prepared_password(mechanism: str, username: str, password: str) -> bytes:
 
 
 def _random_nonce() -> str:
-    return base64.b64encode(_chance.urandom(_NONCE_SIZE)).decode()
+    return base64.b64encode(_random.urandom(_NONCE_SIZE)).decode()

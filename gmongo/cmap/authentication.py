@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import bson
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._locals import forgets_locals
+from gmongo._redaction import redacted
+from gmongo._traceback_scrub import forgets_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pool_settings import ConnectionSettings
-from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import OperationFailure
-from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import encode_op_msg, next_request_id
 from gmongo.wire.reply_schema import ERROR, check
+from gmongo.wire.timeout import interrupt_after
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
@@ -82,7 +82,7 @@ class Authentication:
         body = bson.encode({**command, **self._options.server_api, "$db": database})
         answer = self._connection.exchange(request_id, encode_op_msg(request_id, 0, body), None, bson.decode)
         check(answer, ERROR)
-        reply = without_quotes(answer, command.get("payload"), (self._authenticator.credential.username,))
+        reply = redacted(answer, command.get("payload"), (self._authenticator.credential.username,))
         if not reply.get("ok"):
             message = str(reply.get("errmsg") or "Authentication failed").rstrip(".")
             raise OperationFailure(f"{message} ({self._authenticator.credential})", reply.get("code"), reply)

@@ -9,9 +9,9 @@ from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import PROXY, TCP, TLS, Progress
 from gmongo.wire import connect as wire
 from gmongo.wire.address import address_text
-from gmongo.wire.limit import Limit
 from gmongo.wire.race import Race
 from gmongo.wire.socks5 import Proxy, connect_through
+from gmongo.wire.timeout import Limit
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 

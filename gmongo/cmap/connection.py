@@ -11,8 +11,8 @@ from greenlet import greenlet
 from gmongo.cmap.server_connection import ServerConnection
 from gmongo.errors import ProtocolError
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import Buffer
+from gmongo.wire.timeout import interrupt_after
 
 LateReply = Callable[[Buffer], None]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from gmongo import _clock
+from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.handshake import establish
-from gmongo.cmap.overload import label_overload
 from gmongo.cmap.pool_settings import ConnectionSettings
-from gmongo.cmap.state import StateMachine
+from gmongo.cmap.pool_state import StateMachine
 from gmongo.errors import NetworkTimeout
 from gmongo.events.delivery import Delivery
-from gmongo.wire.limit import Limit, remaining
+from gmongo.wire.timeout import Limit, remaining
 
 
 class PoolOwner(Protocol):
@@ -89,7 +89,7 @@ class Establisher:
     def _failed(self, connection: Connection, error: BaseException, by_server: bool) -> None:
         connection.mark_unusable(error)
         if by_server and connection.has_socket and not connection.handshake_done:
-            label_overload(error)
+            label_connect_error(error)
         with self._delivery:
             if by_server:
                 self._owner.establishment_failed(connection, error)  # type: ignore[arg-type]

@@ -9,13 +9,13 @@ import bson
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
-from gmongo._locals import forgets_locals
+from gmongo._redaction import redacted
+from gmongo._traceback_scrub import forgets_locals
 from gmongo.cmap.authentication import authentication_of
 from gmongo.cmap.connecting import ConnectLimit, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
-from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import AutoReconnect, ConfigurationError
 from gmongo.wire.compression import choose
 from gmongo.wire.message import encode_op_msg, encode_op_query, next_request_id
@@ -102,5 +102,5 @@ def say_hello(connection: ServerConnection, command: Document, timeout: float | 
     started = _clock.monotonic()
     reply: Document = connection.exchange(request_id, buffers, timeout, bson.decode)
     if "speculativeAuthenticate" in command:
-        reply = without_quotes(reply, command["speculativeAuthenticate"].get("payload"))
+        reply = redacted(reply, command["speculativeAuthenticate"].get("payload"))
     return read_hello(reply, _clock.monotonic() - started)

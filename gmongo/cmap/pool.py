@@ -16,21 +16,21 @@ from gevent import getcurrent
 from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
-from gmongo._short_text import decimal, milliseconds
+from gmongo._truncated_repr import decimal, milliseconds
+from gmongo.cmap.background import END, upkeep
+from gmongo.cmap.checked_out_report import checked_out
 from gmongo.cmap.connection import Connection
-from gmongo.cmap.draining import drain_soon
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
-from gmongo.cmap.holders import holders
+from gmongo.cmap.pending_replies import drain_soon
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
-from gmongo.cmap.state import PoolState, StateMachine
-from gmongo.cmap.upkeep import END, upkeep
+from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import InvalidOperation, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
 from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionCheckOutFailedReason as FailedReason
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.limit import limit_text, remaining
+from gmongo.wire.timeout import limit_text, remaining
 
 # A thousand waiters may time out at once, so each error shows only the longest check-outs.
 _HOLDERS_SHOWN = 5
@@ -111,7 +111,7 @@ class Pool:
             "in_use": len(machine.in_use),
             "draining": len(machine.draining),
             "in_use_by": machine.in_use_by(),
-            "held": holders(machine.in_use),
+            "held": checked_out(machine.in_use),
             "waiting": len(machine.queue.waiters),
             "oldest_wait": machine.queue.oldest(),
         }
@@ -189,7 +189,7 @@ class Pool:
         users = ", ".join(f"connections in use by {purpose}: {count}" for purpose, count in machine.in_use_by().items())
         sizes = f". maxPoolSize: {options.max_pool_size or 'without limit'}, {users}"
         option = "waitQueueTimeoutMS" if limit == options.wait_queue_timeout else f"left of {limit_text(limit)}"
-        longest = holders(machine.in_use, _HOLDERS_SHOWN)
+        longest = checked_out(machine.in_use, _HOLDERS_SHOWN)
         held = ""
         if longest:
             seconds = decimal(longest[0]["seconds"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from gmongo import _clock
-from gmongo._short_text import milliseconds
+from gmongo._truncated_repr import milliseconds
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.wire.address import SocketAddress
 from gmongo.wire.race import Race

@@ -11,15 +11,15 @@ from bson.objectid import ObjectId
 from gevent.exceptions import ConcurrentObjectUseError
 
 from gmongo._server_facts import sizes
-from gmongo._short_text import milliseconds
+from gmongo._truncated_repr import milliseconds
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, ProtocolError
 from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
-from gmongo.wire.limit import Limit, interrupt_after, limit_text
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.race import AttemptsTimedOut, Race
 from gmongo.wire.reply import is_sound
+from gmongo.wire.timeout import Limit, interrupt_after, limit_text
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gmongo._background import LongWork
 from gmongo._documents import Document, DocumentDict
-from gmongo.engines.reaper import CursorReaper
+from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.errors import (
     ClientBulkWriteException,
@@ -16,19 +16,18 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
-from gmongo.execution.classify import labelled_concern_error, with_labels
-from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import labelled_concern_error, with_labels
 from gmongo.execution.sessions import SessionHandle, end_if_implicit
-from gmongo.operations.bulk_write import COUNTS, BulkWriteBatch
-from gmongo.operations.client_writes import USUAL_LIMITS, Write, Writes
+from gmongo.operations.client_bulk import COUNTS, USUAL_LIMITS, BulkWriteBatch, Write, Writes
 from gmongo.operations.find import CursorReply
 from gmongo.operations.write import check_validation_not_bypassed
 from gmongo.results import ClientBulkWriteResult, DeleteResult, InsertOneResult, UpdateResult
 from gmongo.wire.message import next_request_id
 
 if TYPE_CHECKING:
-    from gmongo.execution.account import Account
+    from gmongo.execution.operation_trace import OperationTrace
 
 _RESULTS = {"insert": "insertResults", "update": "updateResults", "delete": "deleteResults"}
 
@@ -43,7 +42,7 @@ class ClientBulk:
     def __init__(
         self,
         executor: Executor,
-        reaper: CursorReaper,
+        reaper: CursorKiller,
         context: OperationContext,
         *,
         ordered: bool,
@@ -62,7 +61,7 @@ class ClientBulk:
         self._fields = {"errorsOnly": not verbose, "ordered": ordered, **fields}
         self._acknowledged = acknowledged
         self._explicit_session = session
-        self._account: Account | None = None
+        self._trace: OperationTrace | None = None
         self._deadline = executor.deadline()
         self._operation_id = next_request_id()
         self.outcome: DocumentDict = {
@@ -80,7 +79,7 @@ class ClientBulk:
         :raises ClientBulkWriteException: a write failed, a write concern was not satisfied, or the server or the
             network failed.
         """
-        with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._account:
+        with self._executor.operation_scope("bulkWrite", self._context, self._explicit_session) as self._trace:
             return self._execute(writes)
 
     def _execute(self, writes: Writes) -> DocumentDict:
@@ -119,8 +118,8 @@ class ClientBulk:
         limits = USUAL_LIMITS
         while writes:
             batch = BulkWriteBatch(self._context, writes, self._fields, limits, self._operation_id, self._acknowledged)
-            if self._account is not None:
-                batch.account = self._account
+            if self._trace is not None:
+                batch.trace = self._trace
             reply = self._reply_to(batch, session)
             limits = batch.limits
             if reply is not None:

@@ -7,15 +7,15 @@ from collections import deque
 from gevent import Greenlet, sleep, spawn
 
 from gmongo._background import LongWork, hold_hub
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession
 from gmongo.operations.cursors import GetMoreAhead
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import address_text
-from gmongo.wire.limit import interrupt_after, limit_text, remaining
 from gmongo.wire.reply import Batch
+from gmongo.wire.timeout import interrupt_after, limit_text, remaining
 
 # The maximum size of the decoded part of the waiting batches, in bytes.
 _DECODED = 1024 * 1024

@@ -14,9 +14,9 @@ from gmongo import _clock
 from gmongo._background import LongWork
 from gmongo._documents import Value
 from gmongo._server_facts import codes
-from gmongo.engines.lease import Lease
+from gmongo.engines.cursor_killer import CursorKiller
+from gmongo.engines.cursor_resources import CursorResources
 from gmongo.engines.read_ahead import ReadAhead, count, size_of_next
-from gmongo.engines.reaper import CursorReaper
 from gmongo.engines.turn import Turn
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, PyMongoError
 from gmongo.execution.executor import Executor
@@ -62,8 +62,8 @@ class ServerCursor:
         "_turn",
         "_work",
         "documents",
-        "lease",
         "post_batch_resume_token",
+        "resources",
         "retrieved",
         "wire_version",
     )
@@ -71,7 +71,7 @@ class ServerCursor:
     def __init__(
         self,
         executor: Executor,
-        reaper: CursorReaper,
+        reaper: CursorKiller,
         opened: CursorReply,
         session: SessionHandle | None,
         codec_options: CodecOptions[Value],
@@ -87,7 +87,7 @@ class ServerCursor:
         keeps_session: bool = False,
     ) -> None:
         time_limit = None if deadline is None else deadline - _clock.monotonic()
-        self.lease = Lease(executor, reaper, opened, session, codec_options, time_limit, keeps_session)
+        self.resources = CursorResources(executor, reaper, opened, session, codec_options, time_limit, keeps_session)
         self._executor = executor
         self._reaper = reaper
         self._deadline = deadline
@@ -111,12 +111,12 @@ class ServerCursor:
     @property
     def alive(self) -> bool:
         """True if there may be more documents, buffered or on the server."""
-        return length_hint(self.documents) > 0 or self._batch is not None or self.lease.cursor_id != 0
+        return length_hint(self.documents) > 0 or self._batch is not None or self.resources.cursor_id != 0
 
     @property
     def has_ended(self) -> bool:
         """True if :attr:`documents` has all remaining documents."""
-        return self.lease.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
+        return self.resources.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
 
     @property
     def has_buffered(self) -> bool:
@@ -131,8 +131,8 @@ class ServerCursor:
     def set_batch_size(self, batch_size: int) -> None:
         """Set the size of further batches."""
         self._batch_size = batch_size
-        if self.lease.ahead is not None:
-            self.lease.ahead.batch_size = batch_size
+        if self.resources.ahead is not None:
+            self.resources.ahead.batch_size = batch_size
 
     def read_ahead(self, batches: int, max_bytes: int) -> None:
         """Fetch the next batches while the application uses the current batch.
@@ -140,26 +140,26 @@ class ServerCursor:
         :param batches: the maximum number of batches that are waiting or being fetched.
         :param max_bytes: the maximum size of these batches in bytes.
         """
-        lease = self.lease
-        if lease.cursor_id == 0:
+        resources = self.resources
+        if resources.cursor_id == 0:
             return
-        if lease.ahead is None:
-            lease.ahead = self._new_read_ahead()
-        lease.ahead.allow(batches, max_bytes)
+        if resources.ahead is None:
+            resources.ahead = self._new_read_ahead()
+        resources.ahead.allow(batches, max_bytes)
         self._fetch_ahead()
 
     def _new_read_ahead(self) -> ReadAhead:
         left = None
         if self._limit:
             left = self._limit - self.retrieved - (0 if self._batch is None else count(self._batch))
-        session = self.lease.share_session()
+        session = self.resources.share_session()
         operation = self._get_more(GetMoreAhead, 0)
         reading = self._reaper.reading
         return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
 
     def _fetch_ahead(self) -> None:
         """Send the next `getMore` before the application continues, as the application may block the event loop."""
-        if self.lease.ahead is not None and self.lease.ahead.start():
+        if self.resources.ahead is not None and self.resources.ahead.start():
             sleep(0)
 
     def next_document(self) -> Value:
@@ -230,18 +230,18 @@ class ServerCursor:
         :raises AutoReconnect: the cursor belongs to the parent process.
         """
         if self._interrupted:
-            where = address_text(self.lease.address)
+            where = address_text(self.resources.address)
             raise AutoReconnect(f"{where}: a getMore was interrupted, which has ended the cursor early")
         if self._exhaust:
             self._work.checkpoint()  # the reply may have arrived already, without any wait
-        self.lease.refuse_inherited()
+        self.resources.refuse_inherited()
         left = None
         if self._limit:
             left = self._limit - self.retrieved
             if left <= 0:  # some servers leave the cursor open
                 self.close()
                 return False
-        session = self.lease.session
+        session = self.resources.session
         try:
             reply = self._next_reply(left, deadline)
         except InvalidOperation:
@@ -262,9 +262,9 @@ class ServerCursor:
 
         :param session: the session of the getMore.
         """
-        if self.lease.cursor_id:
+        if self.resources.cursor_id:
             return False
-        self.lease.end_again(session)
+        self.resources.end_again(session)
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:
@@ -273,22 +273,22 @@ class ServerCursor:
         :param left: the number of remaining documents; None means no limit.
         :param deadline: the deadline of the batch; None means no limit.
         """
-        if self.lease.ahead is not None:
-            return self.lease.ahead.next(deadline)
+        if self.resources.ahead is not None:
+            return self.resources.ahead.next(deadline)
         kind = ExhaustGetMore if self._exhaust else GetMore
         operation = self._get_more(kind, size_of_next(self._batch_size, left))
         try:
-            reply: CursorReply = self._executor.run(operation, self.lease.session, deadline)
+            reply: CursorReply = self._executor.run(operation, self.resources.session, deadline)
         finally:
             self.wire_version = operation.wire_version
         return reply
 
     def _get_more(self, kind: type[AnyGetMore], size: int) -> AnyGetMore:
         return kind(
-            self.lease.context,
-            self.lease.cursor_id,
-            self.lease.address,
-            self.lease.pin,
+            self.resources.context,
+            self.resources.cursor_id,
+            self.resources.address,
+            self.resources.pin,
             batch_size=size,
             max_time_ms=self._max_await_time_ms,
             comment=self._comment,
@@ -300,22 +300,22 @@ class ServerCursor:
 
         :returns: True if the application sees the end of the documents instead of the error.
         """
-        lease = self.lease
-        if lease.ahead is not None:
-            lease.ahead.stop()
+        resources = self.resources
+        if resources.ahead is not None:
+            resources.ahead.stop()
         if isinstance(error, OperationFailure):
             is_gone = error.code in codes.CURSOR_GONE
             if is_gone or self._exhaust:  # an error ends both the stream and its cursor
-                lease.cursor_id = 0
-            if lease.pin is None or self._exhaust:  # otherwise the cursor keeps its pinned connection until close()
+                resources.cursor_id = 0
+            if resources.pin is None or self._exhaust:  # otherwise the cursor keeps its pinned connection until close()
                 self.close()
             return is_gone and self._tailable  # a capped collection has overwritten the position of the cursor
-        lease.give_up()
+        resources.give_up()
         if not isinstance(error, PyMongoError):
             self._interrupted = not isinstance(error, BSONError)
             self.drop()  # this greenlet is ending: it must not wait, and may never close the cursor
         elif self._exhaust:
-            lease.release()
+            resources.release()
         return False
 
     def _take(self, reply: CursorReply) -> None:
@@ -329,7 +329,7 @@ class ServerCursor:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
         # Last: renew() may check in a connection and be interrupted, but the batch must be stored.
-        self.lease.renew(reply)
+        self.resources.renew(reply)
 
     # End of the cursor
 
@@ -339,7 +339,7 @@ class ServerCursor:
         :raises InvalidOperation: another greenlet waits for a batch on the pinned connection of the cursor.
         """
         self._interrupted = False
-        self.lease.close()
+        self.resources.close()
 
     def leave(self, error: BaseException | None) -> None:
         """Close the cursor at the end of a ``with`` block.
@@ -356,4 +356,4 @@ class ServerCursor:
         for _document in self.documents:  # exhaust the iterator, which an iteration may be using
             pass
         self._batch = None
-        self.lease.drop()
+        self.resources.drop()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gevent import sleep, spawn
 
-from gmongo import _chance, _clock
+from gmongo import _clock, _random
 from gmongo._background import timer_delay
 from gmongo._server_facts import codes
 from gmongo._server_facts.labels import TRANSIENT, UNKNOWN_RESULT
@@ -18,7 +18,7 @@ from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation
 from gmongo.execution.session_state import SessionState
 from gmongo.operations.transaction import AbortAgain, AbortTransaction, CommitTransaction
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.timeout import interrupt_after
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ def with_transaction(
     callback: Callable[[], T],
     start: Callable[[], object],
     deadline: float | None,
-    jitter: Callable[[], float] = lambda: _chance.random(),
+    jitter: Callable[[], float] = lambda: _random.random(),
 ) -> T:
     """Run `callback` in a transaction, commit it, and retry both if necessary.
 

@@ -9,7 +9,7 @@ from gevent import getcurrent
 from gevent.event import AsyncResult
 
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError
-from gmongo.wire.limit import interrupt_after, remaining
+from gmongo.wire.timeout import interrupt_after, remaining
 from gmongo.wire.transport import without_frames
 
 

@@ -48,12 +48,11 @@ class Sent:
     """Command in progress, for the publisher.
 
     :param command: the command in the form for monitoring.
-    :param account: the account of the operation, or None without observers.
+    :param trace: the trace of the operation, or None without observers.
     :ivar sensitive: True if events and logs must omit command and reply.
     """
 
     __slots__ = (
-        "account",
         "command",
         "connection",
         "database",
@@ -62,6 +61,7 @@ class Sent:
         "request_id",
         "sensitive",
         "started",
+        "trace",
     )
 
     def __init__(
@@ -71,14 +71,14 @@ class Sent:
         request_id: int,
         operation_id: int,
         connection: Connection,
-        account: Any,
+        trace: Any,
     ) -> None:
         self.command = command
         self.database = database
         self.request_id = request_id
         self.operation_id = operation_id
         self.connection = connection
-        self.account = account
+        self.trace = trace
         self.name: str = next(iter(command))
         name = self.name.lower()
         self.sensitive = name in SENSITIVE or (name in _HELLOS and "speculativeAuthenticate" in command)

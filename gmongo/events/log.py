@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial, wraps
 
-from gmongo import _short_text
+from gmongo import _truncated_repr
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._safe_log import safely
 from gmongo.wire.address import Address
@@ -131,7 +131,7 @@ def _handle(logger: logging.Logger, text: object, structured: DocumentDict, leve
 def document_text(document: Document) -> str:
     """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
     longest = _longest()
-    text = _short_text.document_text(document, longest + 1)
+    text = _truncated_repr.document_text(document, longest + 1)
     if len(text) <= longest:
         return text
     return _CUT_ESCAPE.sub(r"\1", text[:longest], count=1) + "..."

@@ -20,7 +20,7 @@ class Named(NamedTuple):
     operation_id: int | None = None
 
 
-class Asked(NamedTuple):
+class SelectionRequest(NamedTuple):
     """Purpose of a server selection.
 
     :param selector: a read preference, or ``WRITABLE``.
@@ -46,21 +46,26 @@ class SelectionEvents:
         self._logger = silence if silent else server_selection_log
         self.wanted = asks(self._logger)
 
-    def started(self, purpose: Asked, topology: TopologyDescription) -> None:
+    def started(self, purpose: SelectionRequest, topology: TopologyDescription) -> None:
         self._log("Server selection started", purpose, topology)
 
-    def succeeded(self, purpose: Asked, topology: TopologyDescription, address: Address) -> None:
+    def succeeded(self, purpose: SelectionRequest, topology: TopologyDescription, address: Address) -> None:
         self._log("Server selection succeeded", purpose, topology, **where(address))
 
-    def failed(self, purpose: Asked, topology: TopologyDescription, error: BaseException) -> None:
+    def failed(self, purpose: SelectionRequest, topology: TopologyDescription, error: BaseException) -> None:
         self._log("Server selection failed", purpose, topology, failure=repr(error))
 
-    def waiting(self, purpose: Asked, topology: TopologyDescription, remaining: float) -> None:
+    def waiting(self, purpose: SelectionRequest, topology: TopologyDescription, remaining: float) -> None:
         message = "Waiting for suitable server to become available"
         self._log(message, purpose, topology, INFO, remainingTimeMS=milliseconds(remaining))
 
     def _log(
-        self, message: str, purpose: Asked, topology: TopologyDescription, level: int = DEBUG, **extra: object
+        self,
+        message: str,
+        purpose: SelectionRequest,
+        topology: TopologyDescription,
+        level: int = DEBUG,
+        **extra: object,
     ) -> None:
         if not self._logger.isEnabledFor(level):
             return

@@ -85,7 +85,7 @@ class Attempt:
         limit = self.deadline
         if limit is not None:
             limit = _time_to_connect(limit, topology)
-        account = operation.account
+        trace = operation.trace
         if self.address is None:
             server = topology.selector.select(topology, self.selector, operation, limit, self.avoided)
             self.address = server.address
@@ -99,14 +99,14 @@ class Attempt:
                 self.is_retryable_write = True
             elif self.retry is not None:
                 self._refuse_write_retry(self.retry)
-        if account is not None:
-            account.selected(server.address, topology)
+        if trace is not None:
+            trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
         # This attempt must now check in the connection after any exception: of the command, an observer,
         # a kill or a timeout during the wait for the reply.
         try:
-            if account is not None:
-                account.checked_out(connection)
+            if trace is not None:
+                trace.checked_out(connection)
             # After a fork during the check-out, the server and the connection belong to the parent process.
             if topology.epoch != self.epoch:
                 raise forked()
@@ -124,7 +124,7 @@ class Attempt:
             self._check_in(server.pool, connection, pin is not None, error)
             raise
         try:
-            if pin is None and account is None:
+            if pin is None and trace is None:
                 server.pool.check_in(connection)
             else:
                 self._check_in(server.pool, connection, pin is not None)
@@ -162,8 +162,8 @@ class Attempt:
             raise AutoReconnect(
                 f"{address_text(self.address)}: the connection is closed, as an earlier command on it was interrupted"
             )
-        if operation.account is not None:
-            operation.account.pinned()
+        if operation.trace is not None:
+            operation.trace.pinned()
         with pin as connection:
             if operation.in_background:
                 result = self._run_in_background(connection, executor)
@@ -195,11 +195,11 @@ class Attempt:
         if pinned:
             connection.record_failure(error)
             return
-        account = self.operation.account
-        seconds = 0.0 if account is None else _clock.monotonic() - connection.checked_out_at
+        trace = self.operation.trace
+        seconds = 0.0 if trace is None else _clock.monotonic() - connection.checked_out_at
         pool.check_in(connection, error)
-        if account is not None:
-            account.observer.connection_used(account, connection.address, seconds)
+        if trace is not None:
+            trace.observer.connection_used(trace, connection.address, seconds)
 
     def observe(self, reply: DocumentDict) -> None:
         """Update the explicit session and its transaction from a reply.

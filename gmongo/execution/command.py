@@ -15,15 +15,15 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.events.command import CommandEvents, Sent
-from gmongo.execution.classify import error_of, misread, raise_error_of
-from gmongo.execution.decorate import Decorator
+from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.late_reply import LateReply, OrphanTaker
 from gmongo.execution.operation import Operation, Result
+from gmongo.execution.reply_errors import error_of, misread, raise_error_of
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.sdam.topology import Topology
-from gmongo.wire.limit import remaining
 from gmongo.wire.message import MORE_TO_COME, next_request_id
 from gmongo.wire.reply_schema import CLUSTER_TIME, TIMES, check
+from gmongo.wire.timeout import remaining
 
 if TYPE_CHECKING:
     from gmongo.execution.attempt import Attempt
@@ -43,7 +43,7 @@ class CommandRunner:
         self._topology = topology
         self._events = events
         self._wanted = events.wanted
-        self._decorator = Decorator(topology, sessions)
+        self._decorator = CommandFields(topology, sessions)
         # Returns the function that kills cursors of interrupted operations; None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_taker
 
@@ -118,9 +118,7 @@ class CommandRunner:
         if operation.operation_id is None:
             operation.operation_id = request_id  # retries keep the ID of the first attempt
         shown = operation.for_monitoring(command)
-        sent = Sent(
-            shown, operation.context.database, request_id, operation.operation_id, connection, operation.account
-        )
+        sent = Sent(shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace)
         try:
             self._events.started(sent)
         except BaseException as error:

@@ -13,9 +13,9 @@ from math import inf
 
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import ConfigurationError
-from gmongo.wire.limit import limit_text, remaining, seconds_of
+from gmongo.wire.timeout import limit_text, remaining, seconds_of
 
 _current: ContextVar[float | None] = ContextVar("gmongo_deadline", default=None)
 

@@ -36,8 +36,8 @@ from gmongo.execution.sessions import (
 from gmongo.sdam.topology import Topology
 
 if TYPE_CHECKING:
-    from gmongo.execution.account import Account, Observers
-    from gmongo.execution.context import OperationContext
+    from gmongo.execution.operation_context import OperationContext
+    from gmongo.execution.operation_trace import Observers, OperationTrace
     from gmongo.execution.transaction import Transaction
 
 _numbers = count(1)
@@ -153,13 +153,13 @@ class Executor:
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
-    ) -> AbstractContextManager[Account | None]:
+    ) -> AbstractContextManager[OperationTrace | None]:
         """Return the scope of one API operation that runs several commands.
 
         :param name: operation name.
         :param context: context of the commands.
         :param session: explicit session, or None.
-        :returns: a context manager that yields the shared account; None without active observers.
+        :returns: a context manager that yields the shared trace; None without active observers.
         """
         return _UNOBSERVED
 

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import bson
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError, PyMongoError
-from gmongo.execution.context import OperationContext
+from gmongo.execution.operation_context import OperationContext
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg
 from gmongo.wire.reply_schema import Check, unexpected
 
 if TYPE_CHECKING:
-    from gmongo.execution.account import Account
+    from gmongo.execution.operation_trace import OperationTrace
     from gmongo.execution.transaction import Transaction
 
 
@@ -95,7 +95,7 @@ class Operation:
     """True if it runs in a background greenlet, which must not keep the event loop alive."""
     selector_is_explicit: bool = False
     """True if the read preference was set for this operation, so that a transaction does not override it."""
-    account: Account | None = None
+    trace: OperationTrace | None = None
     """Progress for the observers of the client, or None."""
 
     __slots__ = ("__dict__", "context")

@@ -19,8 +19,8 @@ from gmongo.errors import (
     ServerSelectionTimeoutError,
     WriteConcernError,
 )
+from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, BackpressurePolicy
 from gmongo.execution.operation import Operation
-from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, Overload
 from gmongo.sdam.topology import Topology
 from gmongo.wire.address import Address
 from gmongo.wire.message import OutOfStepError
@@ -131,7 +131,7 @@ class RetryPolicy:
         self._options = options
         self._topology = topology
         self.retry_writes = options.retry_writes
-        self.overload = Overload(
+        self.overload = BackpressurePolicy(
             options.max_adaptive_retries, options.base_backoff, retargeting=options.overload_retargeting
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bson.binary import Binary, UuidRepresentation
 
-from gmongo import _chance, _clock
+from gmongo import _clock, _random
 from gmongo._documents import DocumentDict
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ServerSession:
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch  # number of forks before its creation
-        self.lsid = {"id": Binary.from_uuid(_chance.uuid4(), UuidRepresentation.STANDARD)}
+        self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
         self.dirty = False  # True after a network error, when the server may still run a command
         self.transaction_number = 0

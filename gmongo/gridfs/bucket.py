@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gmongo._documents import Document, DocumentDict, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.database import Database
 from gmongo.gridfs.errors import NoFile

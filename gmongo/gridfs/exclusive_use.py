@@ -5,7 +5,7 @@ from __future__ import annotations
 from gevent import getcurrent
 from greenlet import greenlet
 
-from gmongo.cmap.holders import greenlet_name
+from gmongo.cmap.checked_out_report import greenlet_name
 from gmongo.errors import InvalidOperation
 
 

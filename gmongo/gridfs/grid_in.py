@@ -17,7 +17,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
 from gmongo._safe_log import safely
 from gmongo._server_facts import codes
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.errors import (
@@ -28,8 +28,8 @@ from gmongo.errors import (
     OperationFailure,
     PyMongoError,
 )
-from gmongo.execution.classify import raise_write_concern_error
 from gmongo.execution.deadline import until
+from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.gridfs.errors import FileExists
 from gmongo.gridfs.exclusive_use import ExclusiveUse
 from gmongo.gridfs.storage import DEFAULT_CHUNK_SIZE, Storage, by_id, check_acknowledged, check_session

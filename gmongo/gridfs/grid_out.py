@@ -12,7 +12,7 @@ from typing import NoReturn, cast
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._server_facts import codes
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.cursor import Cursor

@@ -12,7 +12,7 @@ from bson.regex import Regex
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import executor_of
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collection import Collection
 from gmongo.errors import ConfigurationError, InvalidOperation

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gmongo._safe_log import safely
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.monitoring.command import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
 from gmongo.monitoring.pool import (
     ConnectionCheckedInEvent,

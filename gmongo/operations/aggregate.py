@@ -8,9 +8,9 @@ from bson.codec_options import CodecOptions
 
 from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo.cmap.hello import Hello
-from gmongo.execution.classify import raise_write_concern_error
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Result
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.find import CursorOperation
 from gmongo.operations.models import checked_mapping
 from gmongo.wire.address import Address

@@ -9,8 +9,8 @@ from gmongo._documents import DocumentDict, Value
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import EXHAUST_ALLOWED, Buffer, encode_op_msg

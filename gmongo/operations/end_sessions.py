@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gmongo._documents import DocumentDict
 from gmongo.cmap.hello import Hello
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.read_preferences import PrimaryPreferred
 from gmongo.wire.address import Address
 

@@ -14,8 +14,8 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, Result, required
+from gmongo.execution.operation_context import OperationContext
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_sound

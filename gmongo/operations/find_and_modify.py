@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo.cmap.hello import Hello
-from gmongo.execution.classify import raise_write_concern_error
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import CollectionOperation
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.write import check_unacknowledged
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer

@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from gmongo._documents import Document
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 
 __all__ = [
     "ASCENDING",

@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 from bson.raw_bson import RawBSONDocument
 
 from gmongo._documents import Document, DocumentDict, Value, plain
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.operations.keys import KeyOrList, index_document, index_list, index_name, sort_document
 

@@ -8,13 +8,13 @@ import bson
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions
 
 from gmongo._documents import Document, DocumentDict, Value
+from gmongo._redaction import redacted
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.quoting import without_quotes
 from gmongo.errors import InvalidOperation
 from gmongo.events.command import SENSITIVE
-from gmongo.execution.classify import raise_write_concern_error
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation, Result
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.operations.find import CursorOperation, CursorReply
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -56,7 +56,7 @@ class RunCommand(Operation):
             if isinstance(reply, MutableMapping):
                 reply.update((name, plain_reply[name]) for name in OWN_FIELDS & plain_reply.keys())
         if str(self.name).lower() in SENSITIVE:
-            return dict(without_quotes(reply, [self._command.get(field) for field in _SECRET_FIELDS]))
+            return dict(redacted(reply, [self._command.get(field) for field in _SECRET_FIELDS]))
         return reply
 
 

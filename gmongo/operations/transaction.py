@@ -7,9 +7,9 @@ import bson
 from gmongo._documents import Document, DocumentDict
 from gmongo.cmap.hello import Hello
 from gmongo.errors import PyMongoError
-from gmongo.execution.classify import raise_write_concern_error
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error
 from gmongo.execution.server_session import ServerSession
 from gmongo.execution.transaction import Transaction
 from gmongo.wire.address import Address

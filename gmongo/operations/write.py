@@ -14,9 +14,9 @@ from gmongo._object_ids import new_object_id
 from gmongo._server_facts import sizes, wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, DocumentTooLarge, OperationFailure
-from gmongo.execution.classify import raise_write_concern_error, raise_write_error
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import raise_write_concern_error, raise_write_error
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer, encode_op_msg, encode_op_msg_of_one
 from gmongo.wire.reply import PLAIN_REPLY, reply_options

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from gevent import get_hub, monkey
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo._documents import Document, DocumentDict
+from gmongo._native_threads import in_a_thread
 from gmongo._safe_log import printable, safely
-from gmongo._threads import in_a_thread
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
 from gmongo.options.query import names_of, split_options
@@ -154,7 +154,7 @@ class SrvName:
         :raises gmongo.errors.ConfigurationError: as :meth:`all_hosts`.
         """
         hosts: list[HostPort] = self.all_hosts(ref).records
-        return _chance.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
+        return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
         """Return the options in the TXT record of the host; empty without a record.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import unquote_plus
 
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.options import objects, structured, validators
 from gmongo.options.validators import INT64_MAX, Rejected, Validator, integer, one_of

@@ -10,16 +10,16 @@ from typing import Protocol, TypeVar
 
 from gevent import get_hub
 
-from gmongo import _chance, _clock
+from gmongo import _clock, _random
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect, ConfigurationError, ServerSelectionTimeoutError
-from gmongo.events.selection import Asked, SelectionEvents
+from gmongo.events.selection import SelectionEvents, SelectionRequest
 from gmongo.sdam.selection import WRITABLE, Selector
 from gmongo.sdam.server import Server
 from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.wire.address import Address, address_text
-from gmongo.wire.limit import Seconds, limit_text
+from gmongo.wire.timeout import Seconds, limit_text
 
 Found = TypeVar("Found")
 
@@ -92,12 +92,12 @@ class ServerSelector:
             topology.open()
         choice = None if deprioritized else self._choices.get(id(selector))
         if choice is None or self._is_logged():
-            request = Asked(selector, operation.name, operation.operation_id)
+            request = SelectionRequest(selector, operation.name, operation.operation_id)
             return self._select_uncached(topology, request, deadline, deprioritized)
         return choice[1] or less_busy_of_two(choice[2])
 
     def _select_uncached(
-        self, topology: Selectable, request: Asked, deadline: float | None, deprioritized: frozenset[Address]
+        self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> Server:
         """Select a server and log the selection, when no choice is cached or logging is active."""
         log = self._events if self._is_logged() else None
@@ -165,7 +165,7 @@ class ServerSelector:
         return servers
 
     def _wait_for_suitable(
-        self, topology: Selectable, request: Asked, deadline: float | None, deprioritized: frozenset[Address]
+        self, topology: Selectable, request: SelectionRequest, deadline: float | None, deprioritized: frozenset[Address]
     ) -> list[Server]:
         log = self._events if self._is_logged() else None
         end = self._end(deadline)
@@ -237,7 +237,7 @@ class ServerSelector:
 
 def less_busy_of_two(servers: list[Server]) -> Server:
     """Return the less busy of two random servers."""
-    first, second = _chance.sample(servers, 2)
+    first, second = _random.sample(servers, 2)
     return first if first.pool.operation_count <= second.pool.operation_count else second
 
 

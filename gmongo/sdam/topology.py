@@ -15,7 +15,7 @@ from copy import copy
 from gevent import get_hub
 from gevent.hub import Hub
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo._documents import Document
 from gmongo._fork import register_after_fork
 from gmongo._topology_type import TOPOLOGY_TYPE
@@ -27,7 +27,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
 from gmongo.events.selection import Named
 from gmongo.sdam import application_errors
-from gmongo.sdam.history import History
+from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.network_errors import is_network_timeout
 from gmongo.sdam.selection import Selector
@@ -72,7 +72,7 @@ class Topology:
     def __init__(self, settings: TopologySettings) -> None:
         self.settings = settings
         self.description = initial_description(settings)
-        self.history = History()
+        self.history = EventLog()
         self.cluster_time: Document | None = None  # the newest from any reply
         self._delivery = Delivery()
         self._events = TopologyEvents(settings.topology_id, settings.listeners, self._delivery, silent=settings.silent)
@@ -294,7 +294,7 @@ class Topology:
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Apply the hosts from a new SRV query."""
         with self._delivery:
-            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _chance.sample))
+            self._replace(with_srv_hosts(self.description, hosts, self.settings.srv_max_hosts, _random.sample))
         self._delivery.deliver(wait=False)
 
     def connection_established(self, connection: Connection) -> None:

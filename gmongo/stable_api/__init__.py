@@ -7,6 +7,6 @@ For a whole program, run ``python -m gmongo.stable_api app.py``.
 from __future__ import annotations
 
 from gmongo.stable_api.audit import Audit
-from gmongo.stable_api.judgement import Finding, Remark, Verdict
+from gmongo.stable_api.rules import Finding, Remark, Verdict
 
 __all__ = ["Audit", "Finding", "Remark", "Verdict"]

@@ -11,8 +11,8 @@ from types import FrameType
 
 from gmongo._server_facts import codes
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
-from gmongo.stable_api.judgement import Finding, Remark, Verdict, remarks_on
 from gmongo.stable_api.report import as_text
+from gmongo.stable_api.rules import Finding, Remark, Verdict, remarks_on
 
 _DRIVER = str(Path(__file__).parents[1]) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Protocol, TextIO
 
 from gmongo._documents import DocumentDict
-from gmongo.stable_api.judgement import Finding
+from gmongo.stable_api.rules import Finding
 
 _HEADER = ("what", "times", "first used at", "")
 

@@ -11,12 +11,12 @@ from gmongo._fork import forkables
 from gmongo._telemetry.slow import SlowOperations
 from gmongo._telemetry.text import exception_of
 from gmongo._version import __version__
-from gmongo.cmap.holders import greenlet_name, holders
+from gmongo.cmap.checked_out_report import checked_out, greenlet_name
 from gmongo.cmap.pool import Pool
 from gmongo.execution.executor import Executor
-from gmongo.sdam.history import Happening
+from gmongo.sdam.event_log import SdamEvent
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.status.shape import picked
+from gmongo.status.schema import picked
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
@@ -108,11 +108,11 @@ def _operations(executor: Executor) -> list[DocumentDict]:
         ]
         running += [
             _running("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
-            for each in holders(pool.machine.pending)
+            for each in checked_out(pool.machine.pending)
         ]
         running += [
             _running("on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"])
-            for each in holders(pool.machine.in_use)
+            for each in checked_out(pool.machine.in_use)
         ]
     for waiting, (operation, since) in executor.backing_off.copy().items():
         running.append(_running("back-off", operation, "", greenlet_name(waiting), now - since))
@@ -141,7 +141,7 @@ def _slow(entry: DocumentDict) -> DocumentDict:
     return {**entry, "agoMS": _ago(entry["moment"])}
 
 
-def _event(event: Happening) -> DocumentDict:
+def _event(event: SdamEvent) -> DocumentDict:
     return {
         "what": event.kind,
         "server": address_text(event.address),

@@ -17,7 +17,7 @@ from gmongo._background import Wakeup, spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._safe_log import printable
 from gmongo.errors import ConfigurationError
-from gmongo.status.shape import picked
+from gmongo.status.schema import picked
 from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"

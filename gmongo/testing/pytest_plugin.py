@@ -63,7 +63,7 @@ def mongodb_client(mongodb_server: RunningServer) -> Iterator[MongoClient[dict[s
 @pytest.fixture
 def mongodb_database(mongodb_client: MongoClient[dict[str, Any]]) -> Iterator[Database[dict[str, Any]]]:
     """An empty database of `mongodb_server` for one test. The fixture drops the database after the test."""
-    from gmongo._chance import urandom
+    from gmongo._random import urandom
 
     database = mongodb_client[f"test_{urandom(6).hex()}"]
     yield database

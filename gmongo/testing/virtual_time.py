@@ -9,7 +9,7 @@ from typing import Any
 
 import gevent
 
-from gmongo import _chance, _clock, _object_ids
+from gmongo import _clock, _object_ids, _random
 from gmongo.testing.virtual_loop import VirtualLoop
 
 
@@ -58,7 +58,7 @@ class VirtualTime:
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
         _clock.monotonic, _clock.time = self._loop.monotonic, self._loop.seconds
-        self._chance.enter_context(_chance.repeatable(self._seed))
+        self._chance.enter_context(_random.repeatable(self._seed))
         _object_ids.begin()
         return self
 

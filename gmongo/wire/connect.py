@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gevent import get_hub
 from gevent.resolver.thread import Resolver
 
-from gmongo._threads import in_a_thread
+from gmongo._native_threads import in_a_thread
 from gmongo.wire.address import Address, SocketAddress
 from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport

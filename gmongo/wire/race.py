@@ -13,7 +13,7 @@ from gevent.exceptions import InvalidSwitchError
 from greenlet import greenlet
 
 from gmongo import _clock
-from gmongo._short_text import milliseconds
+from gmongo._truncated_repr import milliseconds
 from gmongo.wire.address import SocketAddress
 from gmongo.wire.transport import Transport, TransportError, without_frames
 

@@ -15,7 +15,7 @@ from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
 
 from gmongo._documents import Document, Value
-from gmongo._short_text import short
+from gmongo._truncated_repr import short
 from gmongo.errors import ProtocolError
 from gmongo.wire.address import parse_address
 

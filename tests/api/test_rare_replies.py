@@ -34,7 +34,7 @@ from gmongo.errors import (
 )
 from gmongo.events import sdam as events_of_checks
 from gmongo.events.command import CommandEvents
-from gmongo.execution.context import OperationContext
+from gmongo.execution.operation_context import OperationContext
 from gmongo.gridfs import GridFSBucket
 from gmongo.operations.find import Find
 from gmongo.operations.write import _Write

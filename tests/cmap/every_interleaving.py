@@ -18,7 +18,7 @@ from greenlet import getcurrent
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool import Pool
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
-from gmongo.cmap.state import PoolState, StateMachine
+from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import AutoReconnect
 from gmongo.events.delivery import Delivery

@@ -12,7 +12,7 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
-from gmongo.cmap.upkeep import upkeep
+from gmongo.cmap.background import upkeep
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut, held

@@ -7,7 +7,7 @@ from typing import Any
 import gevent
 import pytest
 
-from gmongo.cmap.state import StateMachine
+from gmongo.cmap.pool_state import StateMachine
 from tests.support.critical_sections import watch
 
 

@@ -10,7 +10,7 @@ import pytest
 from greenlet import getcurrent
 
 from gmongo.cmap import establishing
-from gmongo.cmap.state import StateMachine
+from gmongo.cmap.pool_state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.events.delivery import Delivery
 from tests.cmap.every_interleaving import EVERYTHING, Play, World

@@ -103,7 +103,7 @@ def test_a_waiter_that_is_to_connect_gets_the_populated_connection(
 def test_the_background_rests_after_a_failure_and_for_longer_each_time(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gmongo.cmap.state._FIRST_BACKOFF", 0.02)
+    monkeypatch.setattr("gmongo.cmap.pool_state._FIRST_BACKOFF", 0.02)
     server.fail("handshake", *[cut(0)] * 5)
     pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
     began = [_clock.monotonic()]

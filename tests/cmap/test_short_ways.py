@@ -10,8 +10,8 @@ import pytest
 
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.pool import Pool
+from gmongo.cmap.pool_state import StateMachine
 from gmongo.cmap.server_connection import ServerConnection
-from gmongo.cmap.state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import make_pool

@@ -20,7 +20,7 @@ def test_a_file_leads_to_the_tests_that_notice_its_changes(file: str) -> None:
 
 
 def test_a_file_leads_to_the_tests_that_import_it() -> None:
-    assert "tests/unit/test_short_text.py" in found("_short_text.py")
+    assert "tests/unit/test_short_text.py" in found("_truncated_repr.py")
 
 
 @pytest.mark.parametrize("words", ["retries back-off", "retries backoff", "Back off, retries"])

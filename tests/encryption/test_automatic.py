@@ -21,8 +21,8 @@ from gmongo._encryption.operation import EncryptedOperation
 from gmongo.encryption import Algorithm
 from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.errors import ConfigurationError, EncryptionError, InvalidOperation, ServerSelectionTimeoutError
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.monitoring import CommandListener
 from gmongo.operations.run_command import RunCommand
 from tests.encryption.conftest import LOCAL, VAULT

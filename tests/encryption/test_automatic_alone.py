@@ -20,8 +20,8 @@ from gmongo._encryption.executor import EncryptingExecutor
 from gmongo._encryption.library import require_library
 from gmongo.errors import ConfigurationError
 from gmongo.events.command import CommandEvents
-from gmongo.execution.context import OperationContext
 from gmongo.execution.executor import Executor
+from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import ExecutionSettings
 
 # mongocryptd

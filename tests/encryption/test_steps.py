@@ -37,7 +37,7 @@ from gmongo._encryption.machine import Machine
 from gmongo.auth.aws_credentials import AwsCredentials
 from gmongo.encryption import Algorithm
 from gmongo.errors import AutoReconnect, ConfigurationError, EncryptionError, InvalidOperation, NetworkTimeout
-from gmongo.execution.context import OperationContext
+from gmongo.execution.operation_context import OperationContext
 from gmongo.wire.transport import TransportError
 from tests.encryption.conftest import LOCAL
 from tests.support.wait import eventually

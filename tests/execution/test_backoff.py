@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.errors import OperationFailure
-from gmongo.execution.overload import backoff
+from gmongo.execution.backpressure import backoff
 from gmongo.testing import Deployment
 from tests.execution.harness import OVERLOADED, RETRYABLE, error, fail, in_turn
 from tests.support.clients import Client

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gmongo.execution import retry
-from gmongo.execution.overload import TokenBucket
+from gmongo.execution.backpressure import TokenBucket
 from gmongo.execution.retry import Retry, RetryPolicy
 from tests.execution.every_decision import compare
 

@@ -10,7 +10,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from gmongo.cmap.overload import label_overload
+from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, in_turn, rejected
@@ -122,7 +122,7 @@ def test_a_tls_handshake_that_is_cut_off(connect: Callable[..., Client], sleeps:
 def test_what_is_labelled(cause: Exception) -> None:
     error = AutoReconnect("connection closed")
     error.__cause__ = cause
-    label_overload(error)
+    label_connect_error(error)
     assert all(error.has_error_label(label) for label in BOTH)
 
 
@@ -133,7 +133,7 @@ def test_what_is_labelled(cause: Exception) -> None:
     ids=["authentication", "interrupt", "foreign time-out"],
 )
 def test_what_is_not_labelled(error: BaseException) -> None:
-    label_overload(error)
+    label_connect_error(error)
     assert not getattr(error, "_error_labels", None)
 
 

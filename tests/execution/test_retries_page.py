@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gmongo import MongoClient
-from gmongo.execution.overload import BASE_BACKOFF, MAX_RETRIES, TokenBucket, backoff
+from gmongo.execution.backpressure import BASE_BACKOFF, MAX_RETRIES, TokenBucket, backoff
 from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 

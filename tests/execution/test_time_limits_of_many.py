@@ -12,8 +12,8 @@ import gmongo
 from gmongo import InsertOne, MongoClient, _clock
 from gmongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 from gmongo.execution.attempt import Attempt
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import Retry
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment, VirtualTime

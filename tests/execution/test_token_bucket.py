@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, DuplicateKeyError, OperationFailure
-from gmongo.execution.overload import TokenBucket
+from gmongo.execution.backpressure import TokenBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import bucket, error, fail, in_turn, rejected, set_tokens
 from tests.support.clients import Client

@@ -449,7 +449,7 @@ def test_what_a_copied_greenlet_has_yet_to_read_ahead_is_left_to_the_parent(fork
     program = """
 cursor = client.db.c.find({"_id": "parent"}).read_ahead()
 next(cursor)
-while not cursor._cursor.lease.ahead._arrived:
+while not cursor._cursor.resources.ahead._arrived:
     gevent.sleep(0.001)
 def work():
     gevent.sleep(0.1)

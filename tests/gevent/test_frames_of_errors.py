@@ -20,11 +20,11 @@ from gmongo.cmap.establishing import Establisher
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.errors import NetworkTimeout, OperationFailure
 from gmongo.events.command import CommandEvents
-from gmongo.execution.classify import raise_error_of
 from gmongo.execution.executor import Executor
+from gmongo.execution.reply_errors import raise_error_of
 from gmongo.execution.retry import ExecutionSettings
 from gmongo.wire import connect as connecting
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.transport import TransportError
 
 pytestmark = pytest.mark.usefixtures("collector_off")

@@ -90,7 +90,7 @@ while not sleeping.ready():
 LIMITS = """
 import gevent
 from gmongo.cmap.wait_queue import WaitQueue
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.timeout import interrupt_after
 for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gevent.sleep(9)):
     try:
         with interrupt_after(0.0004, TimeoutError()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.collection import Collection
 from tests.histories.actors import Inserter, Updater, Violation, Watcher
 from tests.histories.history import TOPOLOGIES, History
@@ -77,7 +77,7 @@ class TestTheChecker:
         real = Collection.insert_one
 
         def insert_one(self: Any, document: Any, *arguments: Any, **options: Any) -> Any:
-            return None if _chance.random() < 0.05 else real(self, document, *arguments, **options)
+            return None if _random.random() < 0.05 else real(self, document, *arguments, **options)
 
         monkeypatch.setattr(Collection, "insert_one", insert_one)
         assert "acknowledged, but not there" in found_in("replica_set", range(5))
@@ -86,7 +86,7 @@ class TestTheChecker:
         real = Collection.update_one
 
         def update_one(self: Any, *arguments: Any, **options: Any) -> Any:
-            if "session" not in options and _chance.random() < 0.1:
+            if "session" not in options and _random.random() < 0.1:
                 real(self, *arguments, **options)
             return real(self, *arguments, **options)
 
@@ -97,7 +97,7 @@ class TestTheChecker:
         real = Collection.find_one
 
         def find_one(self: Any, question: Any, *arguments: Any, **options: Any) -> Any:
-            if self.name == "questions" and _chance.random() < 0.2:
+            if self.name == "questions" and _random.random() < 0.2:
                 question = {"_id": 0}
             return real(self, question, *arguments, **options)
 
@@ -122,7 +122,7 @@ class TestTheChecker:
 
         def look(self: Any) -> None:
             real(self)
-            if self.seen and self.seen[-1] != "last" and _chance.random() < 0.1:
+            if self.seen and self.seen[-1] != "last" and _random.random() < 0.1:
                 self.seen.pop()
 
         monkeypatch.setattr(Watcher, "_look", look)

@@ -18,7 +18,7 @@ from gevent import Timeout
 from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
-from gmongo.wire.limit import interrupt_after
+from gmongo.wire.timeout import interrupt_after
 from tests.gevent.switching.harness import Stage, _fill
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts

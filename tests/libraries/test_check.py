@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gmongo._stand_in.asked import _all_names
+from gmongo._stand_in.import_audit import _all_names
 from tests.support.programs import run_python
 
 pytestmark = pytest.mark.long
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 # What PyMongo has: modules, names in them, and attributes of classes and their objects. Without the stand-in.
 LIST = """
 import importlib, json, pkgutil, types
-from gmongo._stand_in.in_pymongo import _instance_attributes
+from gmongo._stand_in.pymongo_introspection import _instance_attributes
 
 modules, classes = {}, {}
 for root in ("pymongo", "gridfs", "bson"):
@@ -37,7 +37,7 @@ print(json.dumps([modules, classes]))
 ASK = """
 import json, sys
 from gmongo._stand_in import install
-from gmongo._stand_in.asked import Asked
+from gmongo._stand_in.import_audit import ImportAudit
 
 PROGRAM = '''
 import importlib
@@ -68,7 +68,7 @@ for name, attributes in classes.items():
 '''
 from gmongo.errors import ConfigurationError
 
-asked = Asked()
+asked = ImportAudit()
 install().watch = asked.module
 modules, classes = json.load(open(sys.argv[1]))
 program = {"__name__": "program", "modules": modules, "classes": classes, "ConfigurationError": ConfigurationError}

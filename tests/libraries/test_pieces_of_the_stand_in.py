@@ -14,15 +14,15 @@ import pymongo
 import pytest
 
 import gmongo
-from gmongo._stand_in import asked as asked_module
-from gmongo._stand_in import in_pymongo, report
-from gmongo._stand_in.asked import Asked
+from gmongo._stand_in import import_audit as asked_module
+from gmongo._stand_in import pymongo_introspection, report
 from gmongo._stand_in.finder import StandIn
-from gmongo._stand_in.names import ALIASES, LACKING, LOADED_WITH, PYMONGO_VERSION
+from gmongo._stand_in.import_audit import ImportAudit
+from gmongo._stand_in.module_aliases import ALIASES, LACKING, LOADED_WITH, PYMONGO_VERSION
+from gmongo._stand_in.placeholders import Placeholder
 from gmongo._stand_in.pymongo import grid_file
 from gmongo._stand_in.pymongo.common import validate_read_preference
 from gmongo._stand_in.pymongo.typings import strip_optional
-from gmongo._stand_in.refused import Refused
 from gmongo.read_preferences import ReadPreference
 
 installing: Any = importlib.import_module("gmongo._stand_in.install")
@@ -127,7 +127,7 @@ class Asks:
 
 
 def test_names_are_noted_with_what_asks_for_them() -> None:
-    asked, watched = Asked(), module("pymongo.errors", Known=5, Gone=type("Gone", (Refused,), {"why": "x"}))
+    asked, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
     asked.module("pymongo.errors", watched, by_program=False)
     asked.module("pymongo.other", watched, by_program=False)  # the same module under another name
     app, library = Asks(), Asks("library.part")
@@ -160,7 +160,7 @@ def test_attributes_that_objects_do_not_have_are_noted() -> None:
             raise AttributeError(name)
 
     Foreign = type("Foreign", (), {"__module__": "elsewhere"})
-    asked, app = Asked(), Asks()
+    asked, app = ImportAudit(), Asks()
     asked.module("pymongo.x", module("pymongo.x", __all__=["Parent", "Child", "Foreign"], Parent=Parent, Child=Child,
                                      Foreign=Foreign), by_program=True)  # fmt: skip
     assert app(Child(), "known") == 5 and app(Child(), "made") == 6
@@ -170,7 +170,7 @@ def test_attributes_that_objects_do_not_have_are_noted() -> None:
 
 
 def test_a_module_that_a_program_asks_for_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked()
+    asked = ImportAudit()
     monkeypatch.setattr(asked_module, "_user_module", lambda passing: f"app, by {passing}")
     asked.module("pymongo.nothing", None, by_program=True)
     asked.module("pymongo.some", None, by_program=False)
@@ -183,7 +183,7 @@ def test_a_module_that_a_program_asks_for_is_noted(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked()
+    asked = ImportAudit()
     asked.names = {"b": {"app"}, "a": {"m1", "m2", "m3", "m4", "m5"}, "gone": {"app"}, "old": {"app"}, "named": {"x"}}
     asked.absent, asked.refused = {"gone", "old"}, {"named"}
     stream = StringIO()
@@ -207,7 +207,7 @@ def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     pytest.importorskip("rich")
     for name, value in (("COLUMNS", "200"), ("TERM", "xterm"), ("FORCE_COLOR", "1")):
         monkeypatch.setenv(name, value)
-    asked = Asked()
+    asked = ImportAudit()
     asked.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
     asked.absent = {"gone", "old"}
     stream = StringIO()
@@ -236,7 +236,7 @@ def test_names_are_looked_for_in_pymongo() -> None:
         "pymongo.nothing": False,
         "nothing.at.all": False,
     }
-    assert {name: in_pymongo._exists(name) for name in names} == names
+    assert {name: pymongo_introspection._exists(name) for name in names} == names
 
 
 def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,24 +245,24 @@ def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch
             raise OSError("not on this system")
         return importlib.import_module(name)
 
-    monkeypatch.setattr(in_pymongo, "importlib", SimpleNamespace(import_module=refuse))
-    assert in_pymongo._exists("pymongo.daemon") and in_pymongo._exists("pymongo.daemon.anything")
-    assert not in_pymongo._exists("pymongo.nothing.anything")
+    monkeypatch.setattr(pymongo_introspection, "importlib", SimpleNamespace(import_module=refuse))
+    assert pymongo_introspection._exists("pymongo.daemon") and pymongo_introspection._exists("pymongo.daemon.anything")
+    assert not pymongo_introspection._exists("pymongo.nothing.anything")
 
 
 def test_what_is_asked_of_pymongo_and_what_is_not() -> None:
-    assert in_pymongo.those_in_pymongo([]) == set()
-    assert in_pymongo.those_in_pymongo(["pymongo.errors", "pymongo.nothing"]) == {"pymongo.errors"}
+    assert pymongo_introspection.existing_in_pymongo([]) == set()
+    assert pymongo_introspection.existing_in_pymongo(["pymongo.errors", "pymongo.nothing"]) == {"pymongo.errors"}
 
 
 def test_a_process_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_pymongo.sys, "executable", "/bin/false")
-    assert in_pymongo.those_in_pymongo(["a", "b"]) == {"a", "b"}
+    monkeypatch.setattr(pymongo_introspection.sys, "executable", "/bin/false")
+    assert pymongo_introspection.existing_in_pymongo(["a", "b"]) == {"a", "b"}
 
 
 def test_a_class_that_was_made_by_a_call_has_no_source() -> None:
-    assert in_pymongo._source(type("Made", (), {"__module__": __name__})) == ""
-    assert in_pymongo._source(int) == ""
+    assert pymongo_introspection._source(type("Made", (), {"__module__": __name__})) == ""
+    assert pymongo_introspection._source(int) == ""
 
 
 # The pieces of PyMongo's private modules

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 import gmongo
-from gmongo._stand_in.names import ALIASES, PYMONGO_VERSION
+from gmongo._stand_in.module_aliases import ALIASES, PYMONGO_VERSION
 from gmongo.testing import DeploymentProcess
 from tests.support.programs import run_python
 from tests.support.pymongo_version import since

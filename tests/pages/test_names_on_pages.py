@@ -16,7 +16,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.options import OPTIONS
-from gmongo.status.shape import _STATE_WITH_TEXT
+from gmongo.status.schema import _STATE_WITH_TEXT
 from gmongo.status.summary import summary
 from gmongo.testing import Deployment
 

@@ -15,7 +15,7 @@ from importlib.util import spec_from_loader
 from types import ModuleType
 from typing import Any
 
-from gmongo._stand_in.names import ALIASES, PACKAGES, ROOTS
+from gmongo._stand_in.module_aliases import ALIASES, PACKAGES, ROOTS
 from gmongo.engines import transaction
 from gmongo.gridfs import grid_in
 from gmongo.options import rules

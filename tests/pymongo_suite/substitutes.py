@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-from gmongo import MongoClient, _chance, _clock, client_options, monitoring
+from gmongo import MongoClient, _clock, _random, client_options, monitoring
 from gmongo.client_options import ClientOptions
 from gmongo.client_session import ClientSession
 from gmongo.cmap.connection import Connection
@@ -142,7 +142,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
-    (_chance, "random", lambda: random.random()),  # looked up at each call, as tests put their own there
+    (_random, "random", lambda: random.random()),  # looked up at each call, as tests put their own there
     (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
@@ -156,9 +156,9 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (Pool, "active_sockets", property(lambda pool: len(pool.machine.in_use))),
     (Server, "_pool", property(lambda server: server.pool)),
     (CommandCursor, "_ns", property(lambda cursor: cursor._cursor._ns)),
-    (ServerCursor, "address", property(lambda cursor: cursor.lease.address)),
-    (ServerCursor, "cursor_id", property(lambda cursor: cursor.lease.cursor_id)),
-    (ServerCursor, "_ns", property(lambda cursor: cursor.lease._namespace)),
+    (ServerCursor, "address", property(lambda cursor: cursor.resources.address)),
+    (ServerCursor, "cursor_id", property(lambda cursor: cursor.resources.cursor_id)),
+    (ServerCursor, "_ns", property(lambda cursor: cursor.resources._namespace)),
     (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
     (ServerSession, "last_use", property(lambda session: session.last_used)),
     (ServerSession, "session_id", property(lambda session: session.lsid)),

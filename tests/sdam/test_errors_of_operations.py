@@ -23,7 +23,7 @@ from gmongo.errors import (
     PyMongoError,
     WriteConcernError,
 )
-from gmongo.execution.classify import error_of
+from gmongo.execution.reply_errors import error_of
 from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error
 from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.server import Server

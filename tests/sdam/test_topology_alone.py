@@ -32,7 +32,7 @@ from gmongo.sdam.srv_monitor import SrvMonitor
 from gmongo.sdam.topology import Topology, forked
 from gmongo.server_type import SERVER_TYPE
 from gmongo.testing import VirtualTime
-from gmongo.wire.limit import seconds_of
+from gmongo.wire.timeout import seconds_of
 from tests.support.recorder import Recorder, short_name
 
 A = ("a", 27017)

@@ -8,12 +8,12 @@ import pytest
 from bson import json_util
 
 from gmongo.client_options import ClientOptions
+from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
-from gmongo.cmap.overload import label_overload
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, NetworkTimeout
-from gmongo.execution.classify import error_of
+from gmongo.execution.reply_errors import error_of
 from gmongo.sdam.server import Server
 from gmongo.sdam.server_description import ServerDescription, parse_address
 from gmongo.sdam.topology import Topology
@@ -58,7 +58,7 @@ def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
     connection.generation = application_error.get("generation", pool.generation)
     before = application_error["when"] == "beforeHandshakeCompletes"
     if before:
-        label_overload(error)  # as the pool does
+        label_connect_error(error)  # as the pool does
     if not before:
         connection.hello = Hello({"ok": 1, "maxWireVersion": application_error["maxWireVersion"]}, 0)
     topology.handle_error(connection, error, during_handshake=before)

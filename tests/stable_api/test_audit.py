@@ -24,8 +24,8 @@ from gmongo.stable_api import Audit, Remark, Verdict, report
 from gmongo.stable_api import audit as audit_module
 from gmongo.stable_api.audit import _place
 from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
-from gmongo.stable_api.judgement import remarks_on
 from gmongo.stable_api.report import show, write
+from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
 from tests.stable_api.workload import everything
 

@@ -15,7 +15,7 @@ from gmongo import MongoClient
 from gmongo._fork import forkables, register_after_fork
 from gmongo._telemetry.slow import SlowOperations
 from gmongo.cmap.wait_queue import Waiter
-from gmongo.sdam.history import Happening
+from gmongo.sdam.event_log import SdamEvent
 from gmongo.status import process_state
 from gmongo.testing import Deployment
 from gmongo.wire import transport
@@ -53,7 +53,7 @@ class Bustle:
         self._queues = machine.queue.waiters, topology.selector._queue.waiters
         self._rows = topology.history.happenings, slow.last
         self._others: list[Other] = []
-        self._happening = Happening(0.0, "joined", self._address, None, 1, 0.0)
+        self._happening = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
         self._slow = slow.last[0]
         self._waiter: Waiter[Any] = Waiter()
         self._mappings: tuple[tuple[dict[Any, Any], Any, Any], ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gmongo.status.shape import picked
+from gmongo.status.schema import picked
 from tests.status.states import EVENT, LOST, OPERATION, SERVER, SLOW, client, state
 
 WHOLE = state(

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import greenlet
 
-from gmongo.cmap.state import StateMachine
+from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
 # Called by the delivery when the turn of its event has come, to publish it.

@@ -16,7 +16,7 @@ from gevent import GreenletExit
 from greenlet import getcurrent, greenlet
 
 from gmongo import _background, _clock
-from gmongo.cmap import upkeep, wait_queue
+from gmongo.cmap import background, wait_queue
 from gmongo.events import delivery
 
 
@@ -198,6 +198,6 @@ def scheduled() -> Iterator[None]:
         patch.multiple(_background, get_hub=hub, Greenlet=Task),
         patch.multiple(wait_queue, get_hub=hub, hold_hub=lambda: Timer()),
         patch.multiple(delivery, Greenlet=Task, Event=Event),
-        patch.object(upkeep, "spawn", Task.spawn),
+        patch.object(background, "spawn", Task.spawn),
     ):
         yield

@@ -65,7 +65,7 @@ def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exce
             failures.append(error)
             raise
 
-    monkeypatch.setattr("gmongo.execution.account.safely", lambda method, *what: safely(noted, method, *what))
+    monkeypatch.setattr("gmongo.execution.operation_trace.safely", lambda method, *what: safely(noted, method, *what))
     yield failures
     assert not failures
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gmongo import MongoClient, _clock, errors
 from gmongo._telemetry.metrics import Metrics
-from gmongo.execution.account import Account, Wait
+from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.testing import Deployment
 from tests.support.wait import eventually
 
@@ -130,19 +130,19 @@ def test_what_was_measured_is_recorded(
 ) -> None:
     metrics = Metrics(collected.provider)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
-    account = Account("find", "shop", "", metrics)  # type: ignore[arg-type]
+    trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, None)  # no server was found: there is no pool
-    metrics.operation_ended(account, None)
-    account.address = address
-    metrics.waited(account, Wait.CHECK_OUT, 0.25, 0.125, None)
-    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
-    metrics.waited(account, Wait.CHECK_OUT, 9.0, 0.0, errors.AutoReconnect("lost"))
-    metrics.waited(account, Wait.SELECTION, 9.0, 0.0, None)
-    metrics.waited(account, Wait.SELECTION, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
-    metrics.connection_used(account, address, 0.5)
+    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # no server was found: there is no pool
+    metrics.operation_ended(trace, None)
+    trace.address = address
+    metrics.waited(trace, Phase.CHECK_OUT, 0.25, 0.125, None)
+    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.AutoReconnect("lost"))
+    metrics.waited(trace, Phase.SELECTION, 9.0, 0.0, None)
+    metrics.waited(trace, Phase.SELECTION, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.connection_used(trace, address, 0.5)
     metrics.connection_made(address, 0.75)
-    metrics.operation_ended(account, errors.AutoReconnect("lost"))
+    metrics.operation_ended(trace, errors.AutoReconnect("lost"))
     found = {
         name.removeprefix("db.client."): [
             (getattr(point, "sum", None) or point.value, attributes) for attributes, point in collected.points(name)

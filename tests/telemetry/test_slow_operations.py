@@ -12,7 +12,7 @@ from opentelemetry import trace
 
 from gmongo import MongoClient, _clock, errors
 from gmongo._telemetry.slow import SlowOperations
-from gmongo.execution.account import Account
+from gmongo.execution.operation_trace import OperationTrace
 from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
 from tests.support.pools import checked_out
@@ -166,15 +166,15 @@ def test_what_the_times_of_an_account_add_up_to(
 ) -> None:
     operations = SlowOperations(1.0, 0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
-    account = Account("find", "shop", "orders", operations)  # type: ignore[arg-type]
-    account.address = ("h", 1)
+    operation_trace = OperationTrace("find", "shop", "orders", operations)  # type: ignore[arg-type]
+    operation_trace.address = ("h", 1)
     for name, value in {**TIMES, **changed}.items():
-        setattr(account, name, value)
+        setattr(operation_trace, name, value)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.999)
-    operations.operation_ended(account, None)
+    operations.operation_ended(operation_trace, None)
     assert lines(caplog) == []
     monkeypatch.setattr(_clock, "monotonic", lambda: 101.0)
-    operations.operation_ended(account, None)
+    operations.operation_ended(operation_trace, None)
     (record,) = lines(caplog)
     assert {name: record.structured[f"{name}MS"] for name in PARTS} == shares
     if words is not None:
@@ -185,7 +185,7 @@ def test_what_the_times_of_an_account_add_up_to(
 def test_the_last_fifty_are_kept() -> None:
     operations = SlowOperations(0.0, 0)
     for number in range(60):
-        operations.operation_ended(Account("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
+        operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
     assert [kept["operation"] for kept in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
 
 

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from gmongo import MongoClient, errors
 from gmongo._telemetry import tracing
 from gmongo._telemetry.text import kind_of
-from gmongo.execution.account import Account, Wait
+from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
@@ -348,15 +348,15 @@ def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, s
 
 
 @pytest.fixture
-def accounts(monkeypatch: pytest.MonkeyPatch) -> list[Account]:
+def accounts(monkeypatch: pytest.MonkeyPatch) -> list[OperationTrace]:
     """All that were made."""
-    made: list[Account] = []
-    make = Account.__init__
-    monkeypatch.setattr(Account, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
+    made: list[OperationTrace] = []
+    make = OperationTrace.__init__
+    monkeypatch.setattr(OperationTrace, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
     return made
 
 
-def test_without_a_provider_no_account_is_kept(deployment: Deployment, accounts: list[Account]) -> None:
+def test_without_a_provider_no_account_is_kept(deployment: Deployment, accounts: list[OperationTrace]) -> None:
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
     assert accounts == []
@@ -366,7 +366,7 @@ def test_without_a_provider_no_account_is_kept(deployment: Deployment, accounts:
 
 
 def test_the_quick_look_for_a_provider_may_fail(
-    deployment: Deployment, accounts: list[Account], monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, accounts: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It looks at what is private to OpenTelemetry."""
     monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
@@ -489,7 +489,7 @@ def test_the_attributes_of_a_command(port: int | None, collection: str, everythi
     command = {"ping": 1, "a": "b", **(more if everything else {})}
     connection: Any = Mock(address=("h", port), id=3)
     connection.hello.connection_id = 7 if everything else None
-    account: Any = Mock(collection=collection, cursor_id=9 if everything else None)
+    operation_trace: Any = Mock(collection=collection, cursor_id=9 if everything else None)
     sent: Any = SimpleNamespace(connection=connection, command=command, name="ping", database="db")
     where = f"db.{collection}" if collection else "db"
     expected = {
@@ -512,18 +512,20 @@ def test_the_attributes_of_a_command(port: int | None, collection: str, everythi
             "db.mongodb.lsid": "00000000-0000-0000-0000-000000000000",
             "db.mongodb.txn_number": 5,
         }
-    assert traces._attributes_of(account, sent) == expected
+    assert traces._attributes_of(operation_trace, sent) == expected
 
 
 @pytest.mark.parametrize("collection", ["c", ""])
 @pytest.mark.parametrize("cursor_id", [None, 9])
 def test_the_attributes_of_an_operation(collection: str, cursor_id: int | None) -> None:
     tracer: Any = Mock()
-    account: Any = Mock(database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={})
-    account.name = "find"
+    operation_trace: Any = Mock(
+        database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={}
+    )
+    operation_trace.name = "find"
     traces = tracing.Traces(None, 0)
     traces._tracer = tracer
-    traces.operation_started(account, None)
+    traces.operation_started(operation_trace, None)
     summary, parent, kind, attributes = tracer.start_span.call_args.args
     assert (summary, parent, kind) == ("find db.c", None, SpanKind.CLIENT)
     assert attributes == {
@@ -539,11 +541,11 @@ def test_the_attributes_of_an_operation(collection: str, cursor_id: int | None) 
 def ended(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
     """The span of a command that has ended so."""
     span = Mock()
-    account: Any = Mock(cursor_id=cursor_id, notes={7: span})
+    operation_trace: Any = Mock(cursor_id=cursor_id, notes={7: span})
     sent: Any = SimpleNamespace(request_id=7)
-    tracing.Traces(None, 0).command_ended(account, sent, reply, error)
-    assert span.end.call_count == 1 and account.notes == {}
-    tracing.Traces(None, 0).command_ended(account, sent, reply, error)
+    tracing.Traces(None, 0).command_ended(operation_trace, sent, reply, error)
+    assert span.end.call_count == 1 and operation_trace.notes == {}
+    tracing.Traces(None, 0).command_ended(operation_trace, sent, reply, error)
     assert span.end.call_count == 1
     return span
 
@@ -605,16 +607,16 @@ def test_waits_are_told_that_are_some(
     recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:
     traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: recording)
-    account: Any = Mock(notes={traces: (span, None, None)})
-    traces.waited(account, Wait.SELECTION, seconds, connecting, error)
+    operation_trace: Any = Mock(notes={traces: (span, None, None)})
+    traces.waited(operation_trace, Phase.SELECTION, seconds, connecting, error)
     told = [call.args for call in span.add_event.call_args_list]
-    assert told == ([(Wait.SELECTION.value, expected)] if expected is not None and recording else [])
-    traces.waited(Mock(notes={}), Wait.SELECTION, 1.0, 0.0, None)
+    assert told == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
+    traces.waited(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
     traces.try_failed(Mock(notes={}), errors.AutoReconnect("x"))
 
 
 def test_a_try_that_failed_is_told() -> None:
     traces, span = tracing.Traces(None, 0), Mock()
-    account: Any = Mock(notes={traces: (span, None, None)}, tries=2)
-    traces.try_failed(account, errors.AutoReconnect("x"))
+    operation_trace: Any = Mock(notes={traces: (span, None, None)}, tries=2)
+    traces.try_failed(operation_trace, errors.AutoReconnect("x"))
     span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})

@@ -451,7 +451,7 @@ def test_how_long_responders_are_asked(
     connect_timeout: float | None, seconds: float, more: Any, asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[Any] = []
-    monkeypatch.setattr("gmongo.wire.ocsp.revocation.Revocation", lambda *given: made.append(given))
+    monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *given: made.append(given))
     assert tls_of({"tls": True, **more}, connect_timeout) is not None
     assert made == [(asks, seconds)]
 

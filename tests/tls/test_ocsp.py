@@ -22,9 +22,9 @@ import gmongo
 from gmongo._tls import tls_of
 from gmongo.cmap.connection import Connection
 from gmongo.errors import AutoReconnect, ConfigurationError, InvalidOperation
-from gmongo.wire.ocsp.inquiry import Inquiry
-from gmongo.wire.ocsp.question import Question
-from gmongo.wire.ocsp.revocation import Revocation
+from gmongo.wire.ocsp.fetch import Fetch
+from gmongo.wire.ocsp.request import Request
+from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.openssl import _wrong_name
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import (
@@ -230,7 +230,7 @@ def test_a_staple_of_the_same_number_by_another_authority(authority):
 
 def test_a_signature_that_is_too_weak(authority, monkeypatch):
     """Libraries of today sign nothing by the hashes that are; so another one takes their place."""
-    monkeypatch.setattr("gmongo.wire.ocsp.answer._TOO_WEAK", (hashes.SHA256,))
+    monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
         check(authority, certified, authority.response(certified))
@@ -269,9 +269,9 @@ def test_certificate_with_an_odd_extension_is_accepted_as_without_the_extra(
 
 
 def test_inquiry_ends_when_its_greenlets_are_killed_before_they_begin(authority):
-    question = Question(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
+    question = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
     before = {id(each) for each in greenlets()}
-    inquiry = Inquiry(question, 5, lambda *_: None)
+    inquiry = Fetch(question, 5, lambda *_: None)
     new = [each for each in greenlets() if id(each) not in before]
     gevent.killall(new, block=False)
     with gevent.Timeout(PATIENCE):
@@ -285,7 +285,7 @@ def greenlets():
 
 def check(authority, certified, staple):
     """What comes of a certificate and a staple, without a server."""
-    return Revocation(False, 1).check([certified.certificate, authority.certificate], staple, None)
+    return Verifier(False, 1).check([certified.certificate, authority.certificate], staple, None)
 
 
 # What responders say
@@ -397,7 +397,7 @@ def test_what_has_no_end_is_left_before_the_time_is_over(authority, case):
     """Else a responder that is fast enough would hold the loop."""
     with Responder(WRONG[case]) as responder:
         certified = authority.server(responder.url)
-        inquiry = Inquiry(Question(certified.certificate, authority.certificate), 1000, None)
+        inquiry = Fetch(Request(certified.certificate, authority.certificate), 1000, None)
         with gevent.Timeout(PATIENCE):
             inquiry.wait(True)
         assert inquiry.answer is None
@@ -530,7 +530,7 @@ def test_an_answer_is_remembered(tmp_path, authority, responder):
 def test_no_connection_asks_what_another_has_learned(authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
-    revocation = Revocation(True, 5)
+    revocation = Verifier(True, 5)
     for _ in range(3):
         revocation.check([certified.certificate, authority.certificate], b"", lambda inquiry: inquiry.wait(True))
     assert len(responder.requests) == 1
@@ -634,7 +634,7 @@ def test_a_child_asks_by_itself(authority):
     with Responder(WRONG["is silent"]) as responder:
         certified = authority.server(responder.url)
         chain = [certified.certificate, authority.certificate]
-        revocation = Revocation(True, 30)
+        revocation = Verifier(True, 30)
         inquiries = []
         for _ in range(2):
             revocation.check(chain, b"", inquiries.append)
@@ -655,7 +655,7 @@ def test_what_waits_for_a_responder_holds_the_hub_if_its_connection_does(authori
     """The sockets of responders never do."""
     with Responder(WRONG["is silent"]) as responder:
         certified = authority.server(responder.url)
-        inquiry = Inquiry(Question(certified.certificate, authority.certificate), 30, None)
+        inquiry = Fetch(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
         [transport] = inquiry._transports
         assert not transport._readable.ref

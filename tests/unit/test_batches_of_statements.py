@@ -13,7 +13,7 @@ from bson.codec_options import DEFAULT_CODEC_OPTIONS
 from gmongo._server_facts import sizes
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError, DocumentTooLarge, ProtocolError
-from gmongo.execution.context import OperationContext
+from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.find import Find, FindOne
 from gmongo.operations.write import Statements, check_unacknowledged
 

@@ -15,18 +15,18 @@ from gmongo import _clock
 from gmongo._topology_type import TOPOLOGY_TYPE
 from gmongo.errors import AutoReconnect, ConfigurationError, ExecutionTimeout, InvalidOperation
 from gmongo.events.command import CommandEvents
-from gmongo.execution import decorate
+from gmongo.execution import command_fields
 from gmongo.execution.attempt import Attempt
-from gmongo.execution.context import OperationContext
+from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.deadline import until
-from gmongo.execution.decorate import Decorator
-from gmongo.execution.elsewhere import Elsewhere
 from gmongo.execution.executor import Executor
+from gmongo.execution.foreign_client import UnsupportedClient
 from gmongo.execution.operation import Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import ExecutionSettings, Retry
 from gmongo.operations.end_sessions import EndSessions
 from gmongo.read_preferences import Nearest, Primary, Secondary
-from gmongo.wire.limit import seconds_of
+from gmongo.wire.timeout import seconds_of
 
 ADDRESS = ("h", 1)
 
@@ -67,17 +67,17 @@ def decorator(
     cluster_time: Any = None,
     kind: int = TOPOLOGY_TYPE.Sharded,
     rtt: Any = None,
-) -> tuple[Decorator, Any]:
+) -> tuple[CommandFields, Any]:
     servers = {} if rtt is None else {ADDRESS: SimpleNamespace(min_round_trip_time=rtt)}
     description = SimpleNamespace(topology_type=kind, get=servers.get)
     settings = SimpleNamespace(connection=SimpleNamespace(server_api=api or {}), load_balanced=load_balanced)
     topology: Any = SimpleNamespace(settings=settings, description=description, cluster_time=cluster_time)
     sessions: Any = Mock()
     sessions.acquire.side_effect = lambda: SimpleNamespace(lsid={"id": 1}, transaction_number=0, last_used=0.0)
-    return Decorator(topology, sessions), sessions
+    return CommandFields(topology, sessions), sessions
 
 
-def decorated(made: Decorator, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
+def decorated(made: CommandFields, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
     made.decorate(command, attempt, connection)
     assert command.pop("$db") == "db"
     return command
@@ -243,9 +243,9 @@ def test_the_newer_of_two_cluster_times() -> None:
         (early, late, late),
         (late, early, late),
     ):
-        assert decorate._newer(one, other) is newer
+        assert command_fields._newer(one, other) is newer
     same = time_of(1)
-    assert decorate._newer(early, same) is early
+    assert command_fields._newer(early, same) is early
 
 
 # Limits of an executor
@@ -313,7 +313,7 @@ def test_each_executor_has_its_number() -> None:
 
 
 def test_where_operations_do_not_run() -> None:
-    elsewhere = Elsewhere({})
+    elsewhere = UnsupportedClient({})
     assert elsewhere.limited(5.0) is elsewhere and elsewhere.deadline() is None  # type: ignore[func-returns-value]
     with pytest.raises(AttributeError, match=r"^__nothing__$"):
         elsewhere.__nothing__  # noqa: B018

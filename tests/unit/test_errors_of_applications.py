@@ -22,7 +22,7 @@ from gmongo.errors import (
     ProtocolError,
     WriteConcernError,
 )
-from gmongo.execution.overload import Overload, TokenBucket, backoff
+from gmongo.execution.backpressure import BackpressurePolicy, TokenBucket, backoff
 from gmongo.sdam.application_errors import ErrorAction, error_action, handle_error, is_state_change
 from gmongo.sdam.server_description import ServerDescription
 
@@ -189,7 +189,9 @@ def test_tokens_and_waits() -> None:
         [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
     )
     assert backoff(3, 0.1, 0.5) == pytest.approx(0.4) and backoff(0, 0.1, 0.0) == 0.0
-    found = Overload(5, 0.1, False, jitter=lambda: 0.5)
-    assert found.delay(1) == pytest.approx(0.1) and Overload(5, 1.0, False, jitter=lambda: 1.0).delay(0) == 1.0
+    found = BackpressurePolicy(5, 0.1, False, jitter=lambda: 0.5)
+    assert (
+        found.delay(1) == pytest.approx(0.1) and BackpressurePolicy(5, 1.0, False, jitter=lambda: 1.0).delay(0) == 1.0
+    )
     assert (found.max_retries, found.base, found.retargeting, found.errors, found.others) == (5, 0.1, False, 0, 0)
     assert found.stats() == {"tokens": TokenBucket.CAPACITY, "retries": 0, "slept": 0.0, "exhausted": 0}

@@ -124,7 +124,7 @@ def dns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         return srv.Answer(hosts if kind == "SRV" else [])
 
     monkeypatch.setattr(srv, "lookup", lookup)
-    monkeypatch.setattr("gmongo._chance.sample", lambda hosts, count: hosts[:count])
+    monkeypatch.setattr("gmongo._random.sample", lambda hosts, count: hosts[:count])
     return asked
 
 

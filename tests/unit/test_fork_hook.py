@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gmongo import MongoClient, _fork, _object_ids, _threads
+from gmongo import MongoClient, _fork, _native_threads, _object_ids
 
 
 class Forkable:
@@ -48,16 +48,16 @@ def test_what_is_told_of_a_fork(told: list[str]) -> None:
     pytest.importorskip("OpenSSL")
     pytest.importorskip("pymongocrypt")
     from gmongo._encryption.handle import Handle, Settings
-    from gmongo.wire.ocsp.revocation import Revocation
+    from gmongo.wire.ocsp.verifier import Verifier
 
     with MongoClient("mongodb://a/", connect=False) as client:
         made = [
             client._topology,
             client._executor,
-            Revocation(False, 1.0),
+            Verifier(False, 1.0),
             Handle(Settings(kms_providers={"local": {"key": bytes(96)}})),
             _object_ids._Maker(),
-            _threads._Calls(),
+            _native_threads._Calls(),
         ]
         assert [each in _fork.forkables() for each in made] == [True] * len(made)
 

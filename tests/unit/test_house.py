@@ -23,7 +23,7 @@ LONGEST_WHEN_HOT = 80
 HOT = {
     "execution/attempt.py:Attempt.run": "one try of an operation",
     "execution/command.py:CommandRunner.run": "one command on one connection",
-    "execution/decorate.py:Decorator.decorate": "what goes on every command",
+    "execution/command_fields.py:CommandFields.decorate": "what goes on every command",
     "wire/transport.py:Transport.round_trip": "send and receive without a switch where that is possible",
     "cursor.py:Cursor.__init__": "what each find makes, with an end for those without options",
     "cmap/server_connection.py:ServerConnection.exchange": "one request and its reply, with what is wrong with them",

@@ -13,8 +13,8 @@ import pytest
 from gevent import get_hub, monkey
 from gevent.exceptions import InvalidSwitchError
 
-from gmongo import _threads
-from gmongo._threads import in_a_thread
+from gmongo import _native_threads
+from gmongo._native_threads import in_a_thread
 from tests.support.wait import eventually
 
 _NativeThread = monkey.get_original("threading", "Thread")
@@ -26,7 +26,7 @@ def gate() -> Iterator[threading.Event]:
     gate = threading.Event()
     yield gate
     gate.set()
-    eventually(lambda: not _threads._calls.under_way)
+    eventually(lambda: not _native_threads._calls.under_way)
 
 
 def active() -> int:
@@ -59,7 +59,7 @@ def test_the_wait_holds_the_hub_if_it_is_to(gate: threading.Event, ref: bool) ->
     assert active() - before == ref
     waiting.kill()
     assert active() == before  # nothing waits any more
-    assert len(_threads._calls.under_way) == 1  # but the thread is at work
+    assert len(_native_threads._calls.under_way) == 1  # but the thread is at work
 
 
 def test_a_job_that_is_given_up_ends_without_a_word(gate: threading.Event) -> None:
@@ -69,19 +69,19 @@ def test_a_job_that_is_given_up_ends_without_a_word(gate: threading.Event) -> No
     waiting.kill(foreign)
     assert waiting.exception is foreign
     gate.set()
-    eventually(lambda: not _threads._calls.under_way)
+    eventually(lambda: not _native_threads._calls.under_way)
 
 
 def test_there_is_an_end_to_threads(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes after them queues for gevent's."""
-    monkeypatch.setattr(_threads, "_MOST", 2)
+    monkeypatch.setattr(_native_threads, "_MOST", 2)
     jobs = [gevent.spawn(in_a_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
     assert in_a_thread(lambda: 7, False) == 7
-    assert len(_threads._calls.under_way) == 2
+    assert len(_native_threads._calls.under_way) == 2
     gate.set()
     gevent.joinall(jobs)
-    assert not _threads._calls.under_way
+    assert not _native_threads._calls.under_way
 
 
 def test_a_process_that_can_have_no_further_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +89,10 @@ def test_a_process_that_can_have_no_further_thread(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("can't start new thread")
 
     get_hub().threadpool.apply(int)  # which has a thread already
-    monkeypatch.setattr(_threads, "_start_new_thread", refuse)
+    monkeypatch.setattr(_native_threads, "_start_new_thread", refuse)
     before = active()
     assert in_a_thread(lambda: 7, True) == 7
-    assert not _threads._calls.under_way
+    assert not _native_threads._calls.under_way
     assert active() == before
 
 
@@ -100,7 +100,7 @@ def test_a_child_waits_for_no_thread_of_its_parents(gate: threading.Event) -> No
     before = active()
     waiting = gevent.spawn(in_a_thread, gate.wait, True)
     gevent.sleep(0)
-    calls = _threads._calls
+    calls = _native_threads._calls
     under_way = calls.under_way
     calls.mark_forked()
     assert active() == before
@@ -122,10 +122,10 @@ def test_hub_that_ends_during_a_job_returns_the_place(
     leaver = _NativeThread(target=begin_and_leave)
     leaver.start()
     leaver.join()
-    assert len(_threads._calls.under_way) == 1
+    assert len(_native_threads._calls.under_way) == 1
     gate.set()
-    eventually(lambda: not _threads._calls.under_way)
-    eventually(lambda: not (destroys and _threads._calls.awaited))
+    eventually(lambda: not _native_threads._calls.under_way)
+    eventually(lambda: not (destroys and _native_threads._calls.awaited))
     assert capfd.readouterr().err == ""
 
 
@@ -139,12 +139,12 @@ def test_the_hub_is_told_of_the_outcome(outcome: object) -> None:
             raise outcome
         return outcome
 
-    call = _threads._Call(job, True)
-    _threads._calls.awaited.add(call)
+    call = _native_threads._Call(job, True)
+    _native_threads._calls.awaited.add(call)
     call.run()
-    assert call in _threads._calls.awaited  # until the hub has closed the watcher
+    assert call in _native_threads._calls.awaited  # until the hub has closed the watcher
     assert call.wait() is outcome
-    assert call not in _threads._calls.awaited
+    assert call not in _native_threads._calls.awaited
 
 
 def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Event) -> None:
@@ -161,8 +161,8 @@ def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Eve
 def test_so_many_jobs_have_threads_of_their_own(under_way: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     others: Any = {object() for _ in range(under_way)}
     started: list[Any] = []
-    monkeypatch.setattr(_threads, "_calls", SimpleNamespace(under_way=others))
-    monkeypatch.setattr(_threads, "_started", lambda job, ref: started.append((job, ref)))
+    monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))
+    monkeypatch.setattr(_native_threads, "_started", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
-    assert _threads.in_a_thread(job, False) == 5
+    assert _native_threads.in_a_thread(job, False) == 5
     assert started == ([(job, False)] if own else [])

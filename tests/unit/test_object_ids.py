@@ -38,7 +38,7 @@ def test_the_random_part_is_not_that_of_another_maker():
 
 def test_the_counter_begins_anywhere_and_goes_on_from_zero_after_its_last(monkeypatch):
     assert len({parts(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
-    monkeypatch.setattr(_object_ids._chance, "urandom", lambda size: b"\xff" * size)
+    monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
     maker = _object_ids._Maker()
     assert [parts(maker.make())[1:] for _ in range(2)] == [(b"\xff" * 5, 0xFFFFFF), (b"\xff" * 5, 0)]
 

@@ -13,8 +13,8 @@ import bson
 import pytest
 
 from gmongo import operations
-from gmongo.execution.context import OperationContext
 from gmongo.execution.operation import CollectionOperation, Operation
+from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.end_sessions import ANY_SERVER, EndSessions
 from gmongo.wire.message import encode_op_msg
 
@@ -161,7 +161,7 @@ USUAL: dict[str, Any] = {
     "transaction_number": None, "is_generic": False, "retries_overload": True, "ends_transaction": False,
     "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "leaves_cursor": False,
     "pins_connection": False,
-    "pin": None, "in_background": False, "selector_is_explicit": False, "account": None,
+    "pin": None, "in_background": False, "selector_is_explicit": False, "trace": None,
 }  # fmt: skip
 # In which respects each kind of operation is unusual. What each operation says of itself is not here.
 UNUSUAL: dict[str, set[str]] = {

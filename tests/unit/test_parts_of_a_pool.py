@@ -13,13 +13,13 @@ from bson import ObjectId
 from gevent import GreenletExit
 
 from gmongo import _clock
-from gmongo.cmap import draining, upkeep
+from gmongo.cmap import background, pending_replies
+from gmongo.cmap.checked_out_report import checked_out, greenlet_name
 from gmongo.cmap.connection import Connection, Purpose
 from gmongo.cmap.generation import Generations
-from gmongo.cmap.holders import greenlet_name, holders
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
-from gmongo.cmap.state import PoolState, StateMachine
+from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.execution.late_reply import LateReply
 
@@ -60,15 +60,15 @@ def test_the_longest_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     me = ref(gevent.getcurrent())
     first = held(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
     second, third = held(2, 20.0, me), held(3, 5.0, None)
-    shown = holders({first, second, third})
+    shown = checked_out({first, second, third})
     assert [each["connection"] for each in shown] == [1, 2]
     assert shown[0] == {
         "connection": 1, "greenlet": greenlet_name(me()), "operation": "find", "purpose": "cursors", "seconds": 90.0,
     }  # fmt: skip
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
-    assert [each["connection"] for each in holders([second, first], 1)] == [1]
-    assert holders([second, first], 0) == [] == holders([])
-    assert holders([Connection(("h", 1))]) == []  # which its waiter is about to take
+    assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
+    assert checked_out([second, first], 0) == [] == checked_out([])
+    assert checked_out([Connection(("h", 1))]) == []  # which its waiter is about to take
 
 
 def test_the_names_of_greenlets() -> None:
@@ -145,12 +145,12 @@ def test_a_run_of_the_background(
     monkeypatch: pytest.MonkeyPatch, options: Any, state: PoolState, rest: float, pause: float | None, short: bool
 ) -> None:
     spawned: list[Any] = []
-    monkeypatch.setattr(upkeep, "spawn", lambda function, reference: spawned.append((function, reference())))
+    monkeypatch.setattr(background, "spawn", lambda function, reference: spawned.append((function, reference())))
     pool = Mock(state=state, options=SimpleNamespace(upkeep_interval=options[0], max_idle_time=options[1]))
     pool.machine.is_short.return_value, pool.machine.rest.return_value = short, rest
-    assert upkeep.upkeep(pool) == (upkeep.END if pause is None else pause)
+    assert background.upkeep(pool) == (background.END if pause is None else pause)
     assert pool.remove_perished.called is (pause is not None)
-    assert spawned == ([(upkeep._populate, pool)] if short and pause is not None else [])
+    assert spawned == ([(background._populate, pool)] if short and pause is not None else [])
 
 
 @pytest.mark.parametrize("raised", [None, AutoReconnect("x"), GreenletExit()])
@@ -160,17 +160,17 @@ def test_a_connection_of_the_background(raised: BaseException | None) -> None:
     pool.establisher.establish.side_effect = raised
     if isinstance(raised, GreenletExit):
         with pytest.raises(GreenletExit):
-            upkeep._populate(ref(pool))
+            background._populate(ref(pool))
     else:
-        upkeep._populate(ref(pool))
+        background._populate(ref(pool))
     pool.establisher.establish.assert_called_once_with(connection, ref=False)
     holds = [call.args for call in connection.hold_hub.call_args_list]
     assert holds == ([(False,), (True,)] if raised is None else [(False,)])
     assert pool.machine.keep.called is (raised is None) and pool.finish.call_count == 1
     pool.machine.begin_populating.return_value = None
-    upkeep.populate(pool)
+    background.populate(pool)
     assert pool.finish.call_count == 1 == pool.establisher.establish.call_count
-    upkeep._populate(lambda: None)  # type: ignore[arg-type]
+    background._populate(lambda: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before it begins"])
@@ -178,11 +178,11 @@ def test_a_connection_of_the_background(raised: BaseException | None) -> None:
 def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool) -> None:
     made: list[Any] = []
     greenlet = gevent.Greenlet
-    monkeypatch.setattr(draining, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
+    monkeypatch.setattr(pending_replies, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
     pool: Any = Mock(options=SimpleNamespace(drains=True, drain_time=2.0, drain_bytes=100))
     connection = Mock(inherited=left)
     connection.read_late_reply.side_effect = raised if isinstance(raised, Exception) else None
-    draining.drain_soon(pool, connection)
+    pending_replies.drain_soon(pool, connection)
     if isinstance(raised, str):
         made[0].kill()
     gevent.joinall(made)
@@ -191,7 +191,7 @@ def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, rai
     assert [call.args for call in pool.drained.call_args_list] == ([] if left else [(connection,)])
     if not isinstance(raised, str):
         connection.read_late_reply.assert_called_once_with(2.0, 100)
-    draining._ended(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
+    pending_replies._ended(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
     assert gone.close.called
 
 

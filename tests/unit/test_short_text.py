@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gmongo import InsertOne, UpdateOne
-from gmongo._short_text import document_text, short
+from gmongo._truncated_repr import document_text, short
 
 LEAVES = st.one_of(
     st.none(),
@@ -189,7 +189,7 @@ def test_short_looks_at_no_more_fields_than_it_shows(kind: Callable[..., Any]) -
 
 def test_an_error_about_a_model_does_not_show_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
     from gmongo.errors import InvalidOperation
-    from gmongo.operations.client_writes import checked_models
+    from gmongo.operations.client_bulk import checked_models
 
     for model in (InsertOne({"secret": 1}), UpdateOne({}, {"$set": {"secret": 1}})):
         monkeypatch.setattr(type(model), "__repr__", lambda _self: pytest.fail("it was shown in full"))

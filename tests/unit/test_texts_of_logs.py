@@ -14,11 +14,11 @@ from bson import ObjectId
 from gmongo.cmap.connection import Connection
 from gmongo.events import log
 from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import Asked, SelectionEvents
+from gmongo.events.selection import SelectionEvents, SelectionRequest
 
 ADDRESS, PLACE = ("h", 1), {"serverHost": "h", "serverPort": 1}
 TOPOLOGY = ObjectId("0" * 24)
-ASKED = Asked("S", "find", 5)  # type: ignore[arg-type]
+ASKED = SelectionRequest("S", "find", 5)  # type: ignore[arg-type]
 WHOSE = f"(topology {TOPOLOGY})"
 OF_FIND = {"operation": "find", "operationId": 5, "selector": "'S'", "topologyDescription": "'T'"}
 

@@ -10,7 +10,7 @@ import dns.resolver
 import gevent
 import pytest
 
-from gmongo._threads import caught
+from gmongo._native_threads import caught
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import (
     OPTIONS,

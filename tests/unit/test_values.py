@@ -25,8 +25,8 @@ MUTABLE = {
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",
     "gmongo.auth_oidc:OIDCCallbackResult",
-    "gmongo.execution.context:OperationContext",
-    "gmongo.stable_api.judgement:Finding",
+    "gmongo.execution.operation_context:OperationContext",
+    "gmongo.stable_api.rules:Finding",
 }
 
 

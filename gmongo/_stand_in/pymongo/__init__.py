@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gmongo
 from gmongo import *  # noqa: F403 - the names in its __all__
-from gmongo._stand_in import names
+from gmongo._stand_in import module_aliases
 from gmongo._stand_in.pymongo.asynchronous import AsyncMongoClient
 
 __all__ = [*gmongo.__all__, "AsyncMongoClient"]  # noqa: PLE0604 - they are strings
 
-__version__ = version = names.PYMONGO_VERSION
+__version__ = version = module_aliases.PYMONGO_VERSION
 """The PyMongo version that libraries see. ``gmongo.version`` is the version of gmongo."""
 
 version_tuple = tuple(map(int, version.split(".")))

@@ -5,7 +5,7 @@ gmongo is for greenlets and does not implement these classes, so they are placeh
 
 from __future__ import annotations
 
-from gmongo._stand_in.refused import Refused
+from gmongo._stand_in.placeholders import Placeholder
 from gmongo.gridfs import DEFAULT_CHUNK_SIZE, NoFile
 
 __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongoClient", "NoFile"]
@@ -13,7 +13,7 @@ __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongo
 __path__: list[str] = []  # the module is also the package of pymongo.asynchronous.mongo_client
 
 
-class _Asynchronous(Refused):
+class _Asynchronous(Placeholder):
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
 
 

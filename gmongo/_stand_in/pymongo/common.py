@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo import MAX_SUPPORTED_WIRE_VERSION, MIN_SUPPORTED_WIRE_VERSION
-from gmongo.operations.client_writes import USUAL_LIMITS
+from gmongo.operations.client_bulk import USUAL_LIMITS
 from gmongo.options.structured import _UUID_REPRESENTATIONS
 from gmongo.read_preferences import _ReadPreference
 

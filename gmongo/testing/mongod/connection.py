@@ -11,12 +11,12 @@ from typing import Any
 
 import bson
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.errors import ProtocolError
 from gmongo.wire.connect import connect
-from gmongo.wire.limit import interrupt_after
 from gmongo.wire.message import decode_reply, encode_op_msg, next_request_id
 from gmongo.wire.race import Race
+from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.tls import Tls
 from gmongo.wire.transport import Transport
 
@@ -80,7 +80,7 @@ def _exchange(transport: Transport, command: Mapping[str, Any]) -> dict[str, Any
 
 def _authenticate(transport: Transport, user: str, password: str) -> None:
     """Authenticate with SCRAM-SHA-256 (RFC 7677). The server's signature is not checked: tests own the server."""
-    nonce = base64.b64encode(_chance.urandom(18)).decode()
+    nonce = base64.b64encode(_random.urandom(18)).decode()
     first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
     start = {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": f"n,,{first}".encode()}
     reply = _exchange(transport, {**start, "options": {"skipEmptyExchange": True}})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
@@ -72,7 +72,7 @@ class FailPoint:
         if self.mode == "skip" and self.amount > 0:
             self.amount -= 1
             return False
-        if self.mode == "activationProbability" and _chance.random() >= self.amount:
+        if self.mode == "activationProbability" and _random.random() >= self.amount:
             return False
         return self._count(self.mode != "off")
 

@@ -6,7 +6,7 @@ import random
 
 from gevent.event import Event
 
-from gmongo import _chance
+from gmongo import _random
 
 
 class Network:
@@ -18,7 +18,7 @@ class Network:
     def __init__(self) -> None:
         self._latency = 0.0
         self._loss = 0.0
-        self.random = random.Random(_chance.urandom(8))
+        self.random = random.Random(_random.urandom(8))
 
     @property
     def latency(self) -> float:

@@ -10,7 +10,7 @@ import bson
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import cursor_not_found, location
@@ -85,7 +85,7 @@ class Cursors:
     def open(self, cursor: Cursor, member: str) -> None:
         """Give the cursor an ID, and keep it until it is finished, killed, or idle for too long."""
         self._expire()
-        cursor.id = (int.from_bytes(_chance.urandom(8), "big") >> 2) + 1
+        cursor.id = (int.from_bytes(_random.urandom(8), "big") >> 2) + 1
         cursor.member = member
         self._open[cursor.id] = cursor
 

@@ -11,7 +11,7 @@ import bson
 from bson.binary import Binary
 from bson.timestamp import Timestamp
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.pacing import Pace
@@ -56,7 +56,7 @@ class Collection:
     name: str
     options: Document
     created: Timestamp = BEGINNING
-    uuid: Binary = field(default_factory=lambda: Binary(_chance.uuid4().bytes, 4))
+    uuid: Binary = field(default_factory=lambda: Binary(_random.uuid4().bytes, 4))
     indexes: dict[str, Index] = field(default_factory=dict)
     records: dict[Key, Record] = field(default_factory=dict)
     writers: dict[Key, object] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bson.binary import Binary
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
@@ -123,7 +123,7 @@ def kill_all_sessions(context: Context) -> Document:
 
 def start_session(context: Context) -> Document:
     """``startSession``."""
-    lsid = Binary(_chance.uuid4().bytes, 4)
+    lsid = Binary(_random.uuid4().bytes, 4)
     context.state.sessions.use(bytes(lsid))
     return {"id": {"id": lsid}, "timeoutMinutes": TIMEOUT_SECONDS // 60}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
@@ -71,7 +71,7 @@ def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
     before = access.find(database, name)
     if before is not None and before.is_capped:
         raise location(17152, f"namespace '{before.namespace}' is capped so it can't be used for $out")
-    fresh = access.create(database, f"tmp.agg_out.{_chance.uuid4()}", {} if before is None else before.options)
+    fresh = access.create(database, f"tmp.agg_out.{_random.uuid4()}", {} if before is None else before.options)
     try:
         for index in () if before is None else before.indexes.values():
             fresh.indexes[index.name] = Index(index.name, index.keys, index.options)

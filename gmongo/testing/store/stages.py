@@ -9,7 +9,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import bucketing, joins
@@ -205,7 +205,7 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
 
     def run(documents: Documents, _variables: Variables) -> Documents:
         found = list(documents)
-        return _chance.sample(found, min(size, len(found)))
+        return _random.sample(found, min(size, len(found)))
 
     return run
 

@@ -8,7 +8,7 @@ from http.client import HTTPException, HTTPResponse
 from urllib.parse import urljoin, urlsplit
 
 from gmongo.wire.connect import connect
-from gmongo.wire.ocsp.answer import LONGEST, NoAnswer
+from gmongo.wire.ocsp.response import LONGEST, NoResponse
 from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
@@ -22,7 +22,7 @@ def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) ->
 
     :param request: OCSP request in DER.
     :param attach: receives each transport before it connects. The caller closes the transports.
-    :raises NoAnswer: the query failed.
+    :raises NoResponse: the query failed.
     """
     for _ in range(_MOST_REDIRECTIONS + 1):
         try:
@@ -31,11 +31,11 @@ def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) ->
             if status == 200:
                 return response.read(LONGEST + 1)
         except (OSError, HTTPException, ValueError) as error:
-            raise NoAnswer(f"the OCSP responder at {_place(url)} cannot be asked: {error}") from error
+            raise NoResponse(f"the OCSP responder at {_place(url)} cannot be asked: {error}") from error
         if status not in _REDIRECTIONS or not location:
-            raise NoAnswer(f"the OCSP responder at {_place(url)} answers with status {status}")
+            raise NoResponse(f"the OCSP responder at {_place(url)} answers with status {status}")
         url = urljoin(url, location)
-    raise NoAnswer(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
+    raise NoResponse(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
 
 
 def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> HTTPResponse:

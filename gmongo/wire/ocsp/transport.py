@@ -9,8 +9,8 @@ from typing import cast
 from gevent import getcurrent
 
 from gmongo._safe_log import safely
-from gmongo.wire.ocsp.inquiry import Inquiry
-from gmongo.wire.ocsp.revocation import Revocation
+from gmongo.wire.ocsp.fetch import Fetch
+from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.openssl import OpenSslObject
 from gmongo.wire.tls import Tls, TlsTransport, ocsp_log
 from gmongo.wire.transport import TransportError
@@ -24,7 +24,7 @@ class CheckedTls(Tls):
     :param revocation: revocation checks of the client.
     """
 
-    revocation: Revocation = field(kw_only=True)
+    revocation: Verifier = field(kw_only=True)
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> CheckedTransport:
         return CheckedTransport(sock, ref, self, host)
@@ -56,7 +56,7 @@ class CheckedTransport(TlsTransport):
         elif peer.valid_until is None:
             raise TransportError("the server has shown no certificate")
 
-    def _wait_for(self, inquiry: Inquiry) -> None:
+    def _wait_for(self, inquiry: Fetch) -> None:
         self._waiting = getcurrent()  # so that an interruption also reaches the greenlet here
         try:
             inquiry.wait(self._readable.ref)

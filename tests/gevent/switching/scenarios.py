@@ -9,8 +9,8 @@ from typing import Any
 import gevent
 
 from gmongo import CursorType, DeleteOne, InsertOne, UpdateOne, WriteConcern
-from gmongo.cmap import draining
-from gmongo.cmap.upkeep import _populate
+from gmongo.cmap import pending_replies
+from gmongo.cmap.background import _populate
 from gmongo.engines.read_ahead import ReadAhead as Ahead
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.gridfs import GridFS, GridOut
@@ -543,7 +543,7 @@ class LateReply(OwnGreenlet):
         fail(stage.client, "find", blockConnection=True, blockTimeMS=10)
         cut = stage.kept["cut"] = gevent.spawn(stage.db.facts.find_one, {"_id": 5})
         gevent.spawn_later(0.003, cut.kill)
-        return lambda each: getattr(each, "_run", None) is draining._read
+        return lambda each: getattr(each, "_run", None) is pending_replies._read
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
         return tracer.subject is not None and bool(tracer.subject.dead)

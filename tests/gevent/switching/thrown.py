@@ -11,9 +11,9 @@ from gevent import GreenletExit, Timeout, getcurrent
 
 from gmongo import _background
 from gmongo.auth import scram_keys
-from gmongo.cmap import connecting, draining, establishing, server_connection, wait_queue
+from gmongo.cmap import connecting, establishing, pending_replies, server_connection, wait_queue
 from gmongo.events import delivery
-from gmongo.wire import limit
+from gmongo.wire import timeout
 from gmongo.wire.transport import Transport
 
 EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
@@ -106,7 +106,7 @@ class Spawned(gevent.Greenlet):  # type: ignore[misc]
             Spawned.heard(self)
 
 
-class KnownLimit(limit.Limit):
+class KnownLimit(timeout.Limit):
     """A limit of the driver's that is known while time runs."""
 
     __slots__ = ()
@@ -135,9 +135,9 @@ class KnownTimeout(gevent.timeout.Timeout):
 def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use timeouts and greenlets that are known."""
     Running.known.clear()
-    for module in (limit, server_connection, connecting, establishing):
+    for module in (timeout, server_connection, connecting, establishing):
         monkeypatch.setattr(module, "Limit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
-    for module in (_background, delivery, draining):
+    for module in (_background, delivery, pending_replies):
         monkeypatch.setattr(module, "Greenlet", Spawned)
     monkeypatch.setattr(scram_keys, "gevent", Spawned)

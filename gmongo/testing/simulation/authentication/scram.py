@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.authentication.saslprep import saslprep
 from gmongo.testing.simulation.error_codes import error
@@ -37,7 +37,7 @@ class Credentials:
     @staticmethod
     def derive(mechanism: Hash, name: str, password: str) -> Credentials:
         """Derive them, with a new salt."""
-        digest, salt = _DIGESTS[mechanism], _chance.urandom(_SALT_SIZES[mechanism])
+        digest, salt = _DIGESTS[mechanism], _random.urandom(_SALT_SIZES[mechanism])
         if mechanism == "SCRAM-SHA-1":
             secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
         else:
@@ -85,7 +85,7 @@ class ScramConversation:
             raise _failed()
         self._candidate = user
         self._credentials = user.credentials(self._mechanism)
-        self._nonce = fields["r"] + base64.b64encode(_chance.urandom(24)).decode()
+        self._nonce = fields["r"] + base64.b64encode(_random.urandom(24)).decode()
         salt = base64.b64encode(self._credentials.salt).decode()
         self._server_first = f"r={self._nonce},s={salt},i={_ITERATIONS}"
         return self._server_first.encode()

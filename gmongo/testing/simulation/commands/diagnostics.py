@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Any
 
-from gmongo import _chance
+from gmongo import _random
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
@@ -70,7 +70,7 @@ def _fsync(call: Call) -> dict[str, Any]:
 
 
 def _get_nonce(call: Call) -> dict[str, Any]:
-    return {"nonce": _chance.urandom(8).hex()}
+    return {"nonce": _random.urandom(8).hex()}
 
 
 def _test_command(call: Call) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo import _chance
+from gmongo import _random as chance
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
@@ -123,7 +123,7 @@ def _let(name: str, operand: Any, scope: Scope) -> Expression:
 def _random(_name: str, operand: Any, _scope: Scope) -> Expression:
     if operand not in ({}, []):
         raise location(3040501, "$rand does not currently accept arguments")
-    return lambda variables: _chance.random()
+    return lambda variables: chance.random()
 
 
 OPERATORS: Mapping[str, Make] = {

@@ -1,0 +1,44 @@
+"""Removal of secrets from error replies. Users and logs see error replies, which may quote the request."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Collection, Iterator, Mapping
+
+from gmongo._documents import Document
+
+# Fields that the driver reads, and fields that describe an error.
+_KEPT = frozenset(
+    {"ok", "code", "codeName", "errmsg", "$err", "errorLabels", "topologyVersion", "$clusterTime", "operationTime"}
+)
+_WORD = re.compile(r"[^\x00-\x20\x7f]+")
+_SHORTEST = 4  # shorter texts would match by chance
+
+
+def redacted(reply: Document, sent: object, names: Collection[object] = ()) -> Document:
+    """Return a reply for an error. An error reply keeps only known fields, without texts that quote the request.
+
+    :param sent: secret values: a string, bytes, or a container of them.
+    :param names: values that are not secret.
+    """
+    if reply.get("ok"):
+        return reply
+    shown = {field: value for field, value in reply.items() if field in _KEPT}
+    texts = {text for text in _texts(sent) if len(text) >= _SHORTEST and text not in names}
+    for field in ("errmsg", "$err"):
+        if any(text in str(shown.get(field, "")) for text in texts):
+            shown[field] = "message withheld, because it quotes secret data"
+    return shown
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the forms in which a message may quote a value: bytes as words, in base64 or in hexadecimal."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield from _WORD.findall(value.decode("utf-8", "ignore"))
+        yield from (b64encode(value).decode(), value.hex(), value.hex().upper())
+    elif isinstance(value, (Mapping, list, tuple)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)

@@ -1,0 +1,90 @@
+"""Names that PyMongo itself has, found in a separate process without the stand-in."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib.util import find_spec
+
+from gmongo._stand_in.module_aliases import ROOTS
+
+_PROGRAM = "import json, sys; query = json.load(sys.stdin); sys.path[:] = query['path']; import {0}; {0}.answer(query)"
+_SELF_ATTRIBUTE = re.compile(r"\bself\.(\w+)")
+
+
+def existing_in_pymongo(names: Iterable[str]) -> set[str]:
+    """Return the dotted names that exist in the installed PyMongo. If the process fails, return all names.
+
+    :param names: names of modules, their members, and attributes of classes and their objects.
+    """
+    requested = set(names)
+    if not requested:
+        return set()
+    process = subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(__name__)],
+        input=json.dumps({"path": sys.path, "names": sorted(requested)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    return set(json.loads(process.stdout)) if process.returncode == 0 else requested
+
+
+def answer(query: dict[str, list[str]]) -> None:
+    """Write the names that exist; the separate process calls this."""
+    json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
+
+
+def _exists(name: str) -> bool:
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            imported = importlib.import_module(module)
+        except Exception:  # a module without its dependencies may raise anything
+            if _has_file(module):
+                return True
+        else:
+            return _has_members(imported, parts[length:])
+    return False
+
+
+def _has_file(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def _has_members(value: object, parts: list[str]) -> bool:
+    if not parts:
+        return True
+    name, *others = parts
+    if others:
+        return hasattr(value, name) and _has_members(getattr(value, name), others)
+    return hasattr(value, name) or (isinstance(value, type) and name in _instance_attributes(value))
+
+
+@cache
+def _instance_attributes(kind: type) -> set[str]:
+    """Return the attributes that a class gives its objects: the names after ``self.`` in its source."""
+    return {
+        f"_{base.__name__.lstrip('_')}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for base in kind.__mro__
+        if base.__module__.partition(".")[0] in ROOTS
+        for name in _SELF_ATTRIBUTE.findall(_source(base))
+    }
+
+
+def _source(kind: type) -> str:
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # a call created the class, such as a named tuple
+        return ""

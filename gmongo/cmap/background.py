@@ -1,0 +1,75 @@
+"""Background runs of a pool (CMAP-172 to CMAP-177), and populating (CMAP-94 to CMAP-103)."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Protocol
+
+from gevent import spawn
+
+from gmongo.cmap.establishing import Establisher
+from gmongo.cmap.pool_settings import PoolSettings
+from gmongo.cmap.pool_state import PoolState, StateMachine
+
+END = -1.0  # return value of `upkeep` that ends the background runs
+_SHORTEST_PAUSE = 0.1
+
+
+class MaintainedPool(Protocol):
+    """Part of a pool that the background runs use."""
+
+    options: PoolSettings
+    machine: StateMachine
+    establisher: Establisher
+
+    @property
+    def state(self) -> PoolState:
+        """State: paused, ready or closed."""
+
+    def remove_perished(self) -> None:
+        """Close the available connections that have perished."""
+
+    def finish(self) -> None:
+        """Deliver the events of a step, and close its dropped connections."""
+
+
+def upkeep(pool: MaintainedPool) -> float:
+    """Close perished connections, and start to establish a missing one. Does not wait for either.
+
+    Returns the seconds until the next run, or a negative number to end the runs.
+    """
+    interval = pool.options.upkeep_interval
+    if pool.state is PoolState.CLOSED or interval < 0:
+        return END
+    pool.remove_perished()
+    if pool.machine.is_short():
+        spawn(_populate, weakref.ref(pool))
+    pauses = [interval]
+    if pool.options.max_idle_time is not None:
+        pauses.append(max(pool.options.max_idle_time, _SHORTEST_PAUSE))
+    if (rest := pool.machine.rest()) > 0:
+        pauses.append(rest)
+    return min(pauses)
+
+
+def _populate(reference: weakref.ref[MaintainedPool]) -> None:
+    pool = reference()
+    if pool is not None:
+        try:
+            populate(pool)
+        except Exception:
+            pass  # the topology received the error, and the next run waits for the backoff
+
+
+def populate(pool: MaintainedPool) -> None:
+    """Establish a connection in the background, and make it available."""
+    connection = pool.machine.begin_populating()
+    if connection is None:
+        return
+    connection.hold_hub(False)
+    try:
+        pool.establisher.establish(connection, ref=False)
+        connection.hold_hub(True)  # before `keep`, which may hand the connection to a waiter
+        pool.machine.keep(connection)
+    finally:
+        pool.finish()

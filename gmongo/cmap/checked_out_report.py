@@ -1,0 +1,50 @@
+"""Greenlets that use the connections of a pool, for the error of a check-out that timed out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from heapq import nsmallest
+from operator import attrgetter
+
+from greenlet import greenlet
+
+from gmongo import _clock
+from gmongo._documents import DocumentDict
+from gmongo.cmap.connection import Connection
+
+
+def checked_out(in_use: Collection[Connection], most: int | None = None) -> list[DocumentDict]:
+    """Return the users of connections, the longest check-out first.
+
+    :param in_use: the connections that are checked out.
+    :param most: greatest number of users; None means all.
+    :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet and of its function),
+        ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
+    """
+    now = _clock.monotonic()
+    connections = list(in_use)  # one atomic step: another thread may call this during check-outs
+    longest = nsmallest(len(connections) if most is None else most, connections, key=attrgetter("checked_out_at"))
+    return [
+        {
+            "connection": connection.id,
+            "greenlet": greenlet_name(holder()),
+            "operation": connection.last_command,
+            "purpose": connection.purpose.value,
+            "seconds": now - connection.checked_out_at,
+        }
+        for connection in longest
+        if (holder := connection.holder) is not None
+    ]
+
+
+def greenlet_name(user: greenlet | None) -> str:
+    """Return the name of a greenlet. Its repr would show arguments, which may be secret or long."""
+    if user is None:
+        return "a greenlet that is gone"
+    name = getattr(user, "name", None)
+    if name is None:
+        return "main" if user.parent is None else type(user).__name__
+    if user.dead:
+        return f"{name}, which has ended"
+    runs = getattr(getattr(user, "_run", None), "__qualname__", None)
+    return f"{name} ({runs})" if runs else str(name)

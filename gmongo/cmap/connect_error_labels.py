@@ -1,0 +1,37 @@
+"""Overload labels of connection errors (Client Backpressure, BP-05, BP-06, BP-A19)."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+from gmongo._server_facts.labels import OVERLOADED, RETRYABLE
+from gmongo.errors import AutoReconnect, PoolClearedError
+from gmongo.wire.socks5 import ProxyError
+
+
+def label_connect_error(error: BaseException) -> None:
+    """Add the overload labels to a connection error, if overload may be its cause.
+
+    An overloaded server closes new connections early or lets them wait. A retry is safe, because no command was sent.
+    The name lookup must have succeeded. Certificate errors, peers without TLS, proxy errors and a pool clear do not
+    indicate overload.
+    """
+    if not isinstance(error, AutoReconnect) or isinstance(error, PoolClearedError):
+        return
+    if not any(_excludes_overload(each) for each in _causes(error)):
+        error._add_error_label(OVERLOADED)
+        error._add_error_label(RETRYABLE)
+
+
+def _excludes_overload(error: BaseException) -> bool:
+    if isinstance(error, ssl.SSLError):
+        return not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
+    return isinstance(error, ProxyError)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause = error.__cause__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__

@@ -1,0 +1,266 @@
+"""Collection bulk writes: runs of statements of one kind, batches that fit a message, and the sum of the replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gmongo._background import with_checkpoints
+from gmongo._documents import Document, DocumentDict, Value
+from gmongo._truncated_repr import short
+from gmongo.errors import BulkWriteError, OperationFailure, WriteConcernError
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.reply_errors import labelled_concern_error, with_labels
+from gmongo.execution.sessions import SessionHandle, checked_session, end_if_implicit
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    InsertOne,
+    ReplaceOne,
+    UpdateMany,
+    UpdateOne,
+    check_is_mapping,
+    checked_change,
+)
+from gmongo.operations.write import (
+    Statements,
+    WriteBatch,
+    check_validation_not_bypassed,
+    delete_statement,
+    ensure_id,
+    update_statement,
+)
+from gmongo.wire.message import next_request_id
+
+if TYPE_CHECKING:
+    from gmongo.execution.operation_trace import OperationTrace
+
+_Statement = tuple[str, Document, bool]  # kind, element of the command, True if retryable
+
+
+def statement_of(model: object) -> _Statement:
+    """Return a write model as an element of a command.
+
+    :raises TypeError: `model` is not a write model, or its document has the wrong type.
+    :raises ValueError: an update has no operators, or a replacement has operators.
+    """
+    if isinstance(model, InsertOne):
+        check_is_mapping("document", model.document)
+        ensure_id(model.document)
+        return "insert", model.document, True
+    if isinstance(model, (DeleteOne, DeleteMany)):
+        is_single = isinstance(model, DeleteOne)
+        element = delete_statement(model.filter, limit=int(is_single), collation=model.collation, hint=model.hint)
+        return "delete", element, is_single
+    if isinstance(model, (UpdateOne, UpdateMany, ReplaceOne)):
+        return "update", _update_of(model), not isinstance(model, UpdateMany)
+    raise TypeError(f"{short(model)} is not a valid request: bulk_write takes InsertOne, UpdateOne, DeleteOne, ...")
+
+
+def _update_of(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> DocumentDict:
+    replaces = isinstance(model, ReplaceOne)
+    return update_statement(
+        model.filter,
+        checked_change(model),
+        multi=isinstance(model, UpdateMany),
+        upsert=bool(model.upsert),
+        collation=model.collation,
+        array_filters=None if replaces else getattr(model, "array_filters", None),
+        hint=model.hint,
+        sort=getattr(model, "sort", None),
+    )
+
+
+class _Run:
+    """Consecutive statements of one kind, with their indexes in the request."""
+
+    __slots__ = ("elements", "indexes", "kind", "retryable")
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self.elements: list[Document] = []
+        self.indexes: list[int] = []
+        self.retryable = True
+
+    def add(self, index: int, kind: str, element: Document, retryable: bool) -> None:
+        self.kind = kind
+        self.elements.append(element)
+        self.indexes.append(index)
+        self.retryable = self.retryable and retryable
+
+
+def inserts(documents: list[Value]) -> list[_Run]:
+    """Return the single run of an insert of many documents."""
+    run = _Run()
+    run.kind = "insert"
+    run.elements = documents
+    run.indexes = list(range(len(documents)))
+    return [run]
+
+
+def runs_of(statements: Iterable[_Statement], ordered: bool) -> Iterator[_Run]:
+    """Yield runs: if ordered, one for each change of kind, else one for each kind (inserts, updates, deletes)."""
+    if not ordered:
+        by_kind = {kind: _Run() for kind in ("insert", "update", "delete")}
+        for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
+            by_kind[kind].add(index, kind, element, retryable)
+        yield from by_kind.values()  # an empty run sends nothing
+        return
+    run: _Run | None = None
+    for index, (kind, element, retryable) in enumerate(with_checkpoints(statements)):
+        if run is None or run.kind != kind:
+            if run is not None:
+                yield run
+            run = _Run()
+        run.add(index, kind, element, retryable)
+    if run is not None:
+        yield run
+
+
+class Bulk:
+    """One bulk write of a collection.
+
+    :param context: the context of the collection.
+    :param name: the name of the operation, for observers.
+    :param fields: further fields of every command, such as ``let`` and ``comment``.
+    """
+
+    def __init__(
+        self, context: OperationContext, *, name: str, ordered: bool, fields: Document, acknowledged: bool
+    ) -> None:
+        if not acknowledged:
+            check_validation_not_bypassed(fields)
+        self._context = context
+        self._name = name
+        self._trace: OperationTrace | None = None
+        self._ordered = ordered
+        self._fields = {"ordered": ordered, **fields}
+        # An insert evaluates no expressions, so servers reject `let`.
+        self._insert_fields = {name: value for name, value in self._fields.items() if name != "let"}
+        self._acknowledged = acknowledged
+        # Ordered writes stop at the first error, so all commands except the last need a reply, even with w=0.
+        self._needs_replies = acknowledged or ordered
+        self._operation_id = next_request_id()
+        self._interrupted = False
+        self._need_reply: dict[str, set[str]] = {}
+        self.outcome: DocumentDict = {
+            "writeErrors": [],
+            "writeConcernErrors": [],
+            "nInserted": 0,
+            "nUpserted": 0,
+            "nMatched": 0,
+            "nModified": 0,
+            "nRemoved": 0,
+            "upserted": [],
+        }
+
+    def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
+        """Run all writes, and return the sum of the replies; empty for unacknowledged writes.
+
+        :raises BulkWriteError: an acknowledged write failed, or its write concern was not satisfied.
+        """
+        with executor.operation_scope(self._name, self._context, session) as self._trace:
+            return self._execute(executor, runs, session)
+
+    def _execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
+        implicit = executor.implicit_session() if checked_session(session) is None and self._acknowledged else None
+        deadline = executor.deadline()
+        runs = list(runs)
+        if not self._acknowledged:
+            self._need_reply = self._fields_of(runs)
+        try:
+            for number, run in enumerate(runs, 1):
+                if self._stops:
+                    break
+                self._write(executor, run, session or implicit, deadline, is_last=number == len(runs))
+        except OperationFailure:
+            if self._acknowledged:
+                raise
+        finally:
+            end_if_implicit(implicit)
+        if not self._acknowledged:
+            return {}
+        if self.outcome["writeErrors"] or self.outcome["writeConcernErrors"]:
+            self.outcome["writeErrors"].sort(key=lambda error: error["index"])
+            raise with_labels(BulkWriteError(self.outcome), self.outcome)
+        return self.outcome
+
+    def _fields_of(self, runs: Iterable[_Run]) -> dict[str, set[str]]:
+        """Return the fields of all commands and statements, by command, to check all of them before the first send."""
+        used: dict[str, set[str]] = {}
+        for run in runs:
+            if run.kind == "insert":
+                used["insert"] = set(self._insert_fields)
+            else:
+                used.setdefault(run.kind, set(self._fields)).update(*run.elements)
+        return used
+
+    @property
+    def _stops(self) -> bool:
+        """True if no further batch is sent: after an error of ordered writes, or while the server steps down."""
+        return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
+
+    def _write(
+        self, executor: Executor, run: _Run, session: SessionHandle | None, deadline: float | None, is_last: bool
+    ) -> None:
+        """Send one run in batches."""
+        statements = Statements(run.kind, run.elements, self._context.codec_options)
+        offset = 0
+        while offset < len(run.elements):
+            needs_reply = self._needs_replies and (self._acknowledged or not is_last or offset + 1 < len(run.elements))
+            statements.has_reply = needs_reply
+            batch = WriteBatch(
+                self._context,
+                statements,
+                self._fields if run.kind != "insert" else self._insert_fields,
+                acknowledged=needs_reply,
+                retryable=run.retryable and self._acknowledged,
+                # An unacknowledged write with a reply uses no session and sends no write concern.
+                takes_session=self._acknowledged,
+                takes_write_concern=needs_reply == self._acknowledged,
+                operation_id=self._operation_id,
+                need_reply=self._need_reply,
+            )
+            if self._trace is not None:
+                batch.trace = self._trace
+            reply = self._reply_to(batch, executor, session, deadline)
+            if needs_reply:
+                self._add(run, batch, offset, reply)
+            offset += len(batch.taken)
+            batch.free()
+            if self._stops:
+                return
+
+    def _reply_to(
+        self, batch: WriteBatch, executor: Executor, session: SessionHandle | None, deadline: float | None
+    ) -> Document:
+        try:
+            reply: Document = executor.run(batch, session, deadline)
+        except WriteConcernError:
+            if batch.reply is None:
+                raise
+            # The server executed the writes, but is stepping down or shutting down. If the retry had the same error,
+            # send no further batches.
+            self._interrupted = batch.transaction_number is not None
+            return batch.reply
+        return reply
+
+    def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
+        """Add the reply of one batch to the outcome."""
+        outcome, n = self.outcome, reply.get("n") or 0
+        if run.kind == "insert":
+            outcome["nInserted"] += n
+        elif run.kind == "delete":
+            outcome["nRemoved"] += n
+        else:
+            upserted = [{**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted") or ()]
+            outcome["upserted"] += upserted
+            outcome["nUpserted"] += len(upserted)
+            outcome["nMatched"] += n - len(upserted)
+            outcome["nModified"] += reply.get("nModified") or 0
+        for error in reply.get("writeErrors") or ():
+            index = run.indexes[offset + error["index"]]
+            outcome["writeErrors"].append({**error, "index": index, "op": batch.taken[error["index"]]})
+        if reply.get("writeConcernError"):
+            outcome["writeConcernErrors"].append(labelled_concern_error(reply))

@@ -1,0 +1,162 @@
+"""Closes the cursors that the application has dropped without closing them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+from weakref import WeakMethod
+
+from bson.errors import BSONError
+from gevent import spawn
+
+from gmongo.cmap.pin import PinnedConnection
+from gmongo.engines.read_ahead import ReadAhead
+from gmongo.errors import PyMongoError
+from gmongo.execution.executor import Executor
+from gmongo.execution.session_state import SessionState
+from gmongo.execution.sessions import ImplicitSession, mark_interrupted
+from gmongo.operations.cursors import KillCursors, context_of
+from gmongo.operations.find import CursorReply
+from gmongo.wire.address import Address
+
+
+class Dropped(NamedTuple):
+    """Dropped cursor with its resources."""
+
+    cursor_id: int
+    namespace: str
+    address: Address
+    session: ImplicitSession | None
+    pin: PinnedConnection | None
+    ahead: ReadAhead | None = None
+    kept_session: ImplicitSession | SessionState | None = None
+    """Session of the cursor that its owner continues to use."""
+
+    def mark_session(self) -> None:
+        """Note that the cursor may be open, so that `killSessions` ends the cursor when its session ends."""
+        session = self.session or self.kept_session
+        if session is not None and self.pin is None:
+            mark_interrupted(session, self.address)
+
+    def release(self) -> None:
+        """Release the resources of the cursor."""
+        if self.ahead is not None:
+            self.ahead.stop()
+        if self.session is not None:
+            self.session.end_implicit()
+        if self.pin is not None:
+            self.pin.release()
+
+
+class CursorKiller:
+    """Receiver of cursors from finalisers, which may run at any moment in any thread. A greenlet closes the cursors.
+
+    :param executor: the executor of `killCursors`.
+    :ivar reading: the read-ahead objects of the client with a fetch in progress.
+    """
+
+    __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_unpinned", "reading")
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        executor.commands.orphan_taker = WeakMethod(self.take_unopened)
+        # Each entry has the epoch in which it was added.
+        self._unpinned: deque[tuple[int, Dropped]] = deque()
+        self._pinned: deque[tuple[int, Dropped]] = deque()
+        self._reaping: int | None = None  # the epoch in which a greenlet runs or is scheduled
+        self.reading: set[ReadAhead] = set()
+
+    def take(self, dropped: Dropped) -> None:
+        """Take ownership of a cursor and its resources. Do no I/O and do not switch."""
+        hub, epoch = self._executor.topology.hub, self._executor.epoch
+        if dropped.pin is not None:
+            if hub is None:  # the client is closed
+                dropped.pin.release_soon()
+            else:
+                # It has a connection, and must not wait for cursors that may be waiting for this connection.
+                self._pinned.append((epoch, dropped))
+                hub.loop.run_callback_threadsafe(self._start, self._end_pinned)
+            return
+        self._unpinned.append((epoch, dropped))
+        self._reap_soon()
+
+    def _reap_soon(self) -> None:
+        hub, epoch = self._executor.topology.hub, self._executor.epoch
+        if self._reaping != epoch and hub is not None:
+            self._reaping = epoch
+            # The event loop spawns the greenlet, as the finaliser may run in another thread.
+            hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
+
+    def _start(self, work: Callable[[], None]) -> None:
+        spawn(work).rawlink(self._continue)
+
+    def _continue(self, _ended: object) -> None:
+        """Start another greenlet if one ended early. A killed greenlet may have run no code at all."""
+        self._reaping = None
+        if self._pinned:
+            self._start(self._end_pinned)
+        if self._unpinned:
+            self._reap_soon()
+
+    def take_unopened(self, opened: CursorReply) -> None:
+        """Take ownership of a cursor that was opened for an interrupted operation."""
+        self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
+
+    def reap(self) -> None:
+        """Close all cursors received so far."""
+        try:
+            self._end_pinned()
+            self._end_unpinned()
+        finally:
+            self._continue(None)  # a finaliser may have added a cursor, and an error leaves cursors in the queue
+
+    def _end_pinned(self) -> None:
+        # Each pinned cursor has a greenlet: while one greenlet waits for its server, the others continue.
+        while self._pinned:
+            epoch, dropped = self._pinned.popleft()
+            self._end(epoch, [dropped])
+
+    def _end_unpinned(self) -> None:
+        while self._unpinned:
+            self._end(*self._next_group())
+
+    def _next_group(self) -> tuple[int, list[Dropped]]:
+        """Remove the first cursor from the queue, and all others of its epoch, namespace and server.
+
+        Finalisers in other threads may append concurrently, so an iteration over the queue is not possible.
+        """
+        epoch, first = self._unpinned.popleft()
+        group = [first]
+        for _ in range(len(self._unpinned)):
+            entry = self._unpinned.popleft()
+            if (entry[0], entry[1].namespace, entry[1].address) == (epoch, first.namespace, first.address):
+                group.append(entry[1])
+            else:
+                self._unpinned.append(entry)
+        return epoch, group
+
+    def stop_reading(self) -> None:
+        """Stop all fetches in progress, when the client closes."""
+        for ahead in list(self.reading):
+            ahead.stop()
+
+    def _end(self, epoch: int, group: list[Dropped]) -> None:
+        """Close cursors of one namespace and server by one command, unless they belong to the parent process.
+
+        :param epoch: the epoch in which the cursors were added.
+        :param group: the cursors; exactly one if it has a pinned connection.
+        """
+        if epoch != self._executor.epoch:
+            return
+        first = group[0]
+        try:
+            if cursor_ids := [each.cursor_id for each in group if each.cursor_id]:
+                operation = KillCursors(context_of(first.namespace), cursor_ids, first.address, first.pin)
+                self._executor.run(operation, first.session)
+        except (PyMongoError, BSONError):
+            for dropped in group:
+                dropped.mark_session()
+        finally:
+            for dropped in group:
+                dropped.release()

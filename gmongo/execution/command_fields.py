@@ -1,0 +1,169 @@
+"""Fields that the driver adds to commands of every kind."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import bson
+
+from gmongo import _clock
+from gmongo._documents import Document, DocumentDict
+from gmongo._server_facts import codes
+from gmongo._topology_type import TOPOLOGY_TYPE
+from gmongo.cmap.connection import Connection
+from gmongo.errors import ConfigurationError, ExecutionTimeout
+from gmongo.execution.deadline import without_wtimeout
+from gmongo.execution.operation import Operation
+from gmongo.execution.server_session import ServerSession, ServerSessionPool
+from gmongo.execution.sessions import Session
+from gmongo.sdam.topology import Topology
+from gmongo.wire.timeout import limit_text
+
+if TYPE_CHECKING:
+    from gmongo.execution.attempt import Attempt
+
+_PRIMARY_PREFERRED = {"mode": "primaryPreferred"}
+
+
+class CommandFields:
+    """Adds the fields that do not depend on the kind of a command.
+
+    :param topology: has the cluster time and the settings.
+    :param sessions: server sessions for operations without a session.
+    """
+
+    __slots__ = ("_api", "_sessions", "_topology")
+
+    def __init__(self, topology: Topology, sessions: ServerSessionPool) -> None:
+        self._topology = topology
+        self._sessions = sessions
+        self._api = topology.settings.connection.server_api
+
+    def decorate(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
+        """Add the session, the transaction, times, concerns, the read preference and the API version.
+
+        :param attempt: attempt that the command belongs to.
+        :raises ConfigurationError: the server does not support explicit sessions.
+        :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
+        """
+        operation = attempt.operation
+        context = operation.context
+        command["$db"] = context.database
+        # Only the first command and the end of a transaction carry its concerns.
+        if operation.takes_read_concern and context.read_concern and attempt.transaction is None:
+            command["readConcern"] = context.read_concern
+        if (
+            operation.takes_write_concern
+            and context.write_concern
+            and (attempt.transaction is None or operation.ends_transaction)
+        ):
+            concern = context.write_concern
+            if attempt.deadline is not None:
+                concern = without_wtimeout(concern)
+            if concern:
+                command["writeConcern"] = concern
+        cluster_time = self._topology.cluster_time
+        hello = connection.hello
+        session = attempt.session
+        if session is not None:
+            cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
+        elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
+            # Acquire the session late, so that operations do not keep one during the check-out. All attempts share it.
+            server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
+            command["lsid"] = server_session.lsid
+            if attempt.is_retryable_write:
+                command["txnNumber"] = _number(operation, server_session)
+        if cluster_time is not None:
+            command["$clusterTime"] = cluster_time
+        if not operation.is_write:
+            selector = attempt.selector
+            if selector._mode != 0:
+                if not hello.is_standalone or self._topology.settings.load_balanced:
+                    command["$readPreference"] = selector.document
+            elif (
+                not hello.is_standalone
+                and not hello.is_mongos
+                and self._topology.description.topology_type == TOPOLOGY_TYPE.Single
+            ):
+                command["$readPreference"] = _PRIMARY_PREFERRED  # allows reads from any directly connected member
+        if attempt.deadline is not None and attempt.deadline != inf:
+            server = self._topology.description.get(connection.address)
+            _add_max_time(command, operation, attempt.deadline, server.min_round_trip_time if server else 0.0)
+        if self._api:
+            command.update(self._api)
+
+    def _add_session(
+        self,
+        command: DocumentDict,
+        attempt: Attempt,
+        session: Session,
+        connection: Connection,
+        cluster_time: Document | None,
+    ) -> Document | None:
+        """Add the explicit session or the session of a cursor.
+
+        :returns: the newer cluster time of the client and of the session.
+        """
+        if connection.hello.sessions_supported or self._topology.settings.load_balanced:
+            _add_session(command, attempt, session, connection)
+        elif session.explicit is not None:
+            raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
+        if session.explicit is not None:
+            cluster_time = _newer(cluster_time, session.explicit.cluster_time)
+        return cluster_time
+
+
+def _add_session(command: DocumentDict, attempt: Attempt, session: Session, connection: Connection) -> None:
+    operation, transaction = attempt.operation, attempt.transaction
+    server_session = session.server_session
+    server_session.last_used = _clock.monotonic()
+    command["lsid"] = server_session.lsid
+    if transaction is not None:
+        command["txnNumber"] = bson.Int64(server_session.transaction_number)
+        if operation.ends_transaction:
+            command["autocommit"] = False
+        else:
+            assert session.explicit is not None
+            transaction.decorate(command, session.explicit.operation_time_to_follow)
+        return
+    if session.explicit is not None:
+        session.explicit.decorate(command, operation.is_causally_consistent, connection.hello)
+    if attempt.is_retryable_write:
+        command["txnNumber"] = _number(operation, server_session)
+
+
+def _number(operation: Operation, server_session: ServerSession) -> int:
+    """Return the transaction number of a retryable write, which all attempts share."""
+    if operation.transaction_number is None:
+        server_session.transaction_number += 1
+        operation.transaction_number = bson.Int64(server_session.transaction_number)
+    return operation.transaction_number
+
+
+def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, min_round_trip_time: float) -> None:
+    """Set ``maxTimeMS`` so that the reply arrives before the deadline.
+
+    :param min_round_trip_time: minimum round trip time of the server in seconds.
+    :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
+    """
+    left = deadline - _clock.monotonic() - min_round_trip_time
+    if left <= 0:
+        message = f"{limit_text(deadline)} ended before {operation.name} was sent"
+        details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
+        raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
+    longest = max(1, int(left * 1000))
+    if operation.takes_max_time:
+        command["maxTimeMS"] = longest
+    elif "maxTimeMS" in command:
+        if operation.waits_for_documents:
+            command["maxTimeMS"] = min(command["maxTimeMS"], longest)
+        else:  # the server would apply the deadline to the whole cursor, and kill it
+            del command["maxTimeMS"]
+
+
+def _newer(one: Document | None, other: Document | None) -> Document | None:
+    """Return the greater of two cluster times."""
+    if one is None or other is None:
+        return one or other
+    return other if other["clusterTime"] > one["clusterTime"] else one

@@ -1,0 +1,35 @@
+"""Executor of databases and collections whose client belongs to another library."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from gmongo.errors import InvalidOperation
+
+
+class UnsupportedClient:
+    """Executor of databases and collections whose client belongs to another library, such as Ming or mongomock.
+
+    Such libraries keep documents in memory. They derive from PyMongo classes and override the methods that they
+    support. This executor refuses the other operations.
+
+    :param client: client of the other library, or an object that has it.
+    """
+
+    def __init__(self, client: object) -> None:
+        self._kind = type(client)
+
+    def limited(self, timeout: float | None) -> UnsupportedClient:
+        """Return this executor, because no operation runs."""
+        return self
+
+    def deadline(self) -> None:
+        """Return None, because there is no limit."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise InvalidOperation(
+            f"gmongo cannot run this operation on {self._kind.__module__}.{self._kind.__qualname__}, which is another "
+            "library's class: only a gmongo MongoClient sends operations"
+        )

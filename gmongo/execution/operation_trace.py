@@ -1,0 +1,265 @@
+"""Progress and timings of one operation, for the observers of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from gmongo import _clock
+from gmongo._documents import Document, Value
+from gmongo._safe_log import safely
+from gmongo.wire.message import Buffer
+
+if TYPE_CHECKING:
+    from gmongo.cmap.connection import Connection
+    from gmongo.errors import PyMongoError
+    from gmongo.events.command import Sent
+    from gmongo.execution.transaction import Transaction
+    from gmongo.sdam.topology import Topology
+    from gmongo.wire.address import Address
+
+T = TypeVar("T")
+
+
+class Phase(Enum):
+    """Reason why an operation waits before it sends its command."""
+
+    SELECTION = "server selection"
+    CHECK_OUT = "connection check-out"
+    BACK_OFF = "back-off"
+
+
+class OperationTrace:
+    """Progress and timings of one operation, in seconds on the clock of :mod:`gmongo._clock`.
+
+    :param name: operation name of the CRUD and other API specifications.
+    :param database: database name.
+    :param collection: collection name; empty if there is none.
+    :param observer: receives the progress.
+    """
+
+    __slots__ = (
+        "address",
+        "backing_off",
+        "checking_out",
+        "collection",
+        "commands",
+        "connecting",
+        "cursor_id",
+        "database",
+        "decoding",
+        "exchanging",
+        "name",
+        "notes",
+        "observer",
+        "round_trip",
+        "selecting",
+        "sensitive",
+        "started",
+        "tries",
+        "wait_started",
+        "waits_for",
+    )
+
+    def __init__(self, name: str, database: str, collection: str, observer: Observers) -> None:
+        self.name = name
+        self.database = database
+        self.collection = collection
+        self.observer = observer
+        self.started = _clock.monotonic()
+        self.address: Address | None = None  # server of the last attempt
+        self.cursor_id: int | None = None  # cursor of a getMore
+        self.sensitive = False  # True if a command or a reply may contain a secret
+        self.tries = 0
+        self.waits_for: Phase | None = None  # current wait
+        self.wait_started = 0.0
+        self.commands = 0
+        self.selecting = self.checking_out = self.backing_off = 0.0
+        self.connecting = 0.0  # part of `checking_out`
+        self.exchanging = 0.0  # from the first sent byte to the decoded reply
+        self.decoding = 0.0  # part of `exchanging`
+        self.round_trip = 0.0  # average for the server of the last attempt
+        self.notes: dict[object, Value] = {}  # observer -> its data about the operation
+
+    def elapsed(self) -> float:
+        """Return the seconds since the start of the operation."""
+        return _clock.monotonic() - self.started
+
+    @property
+    def summary(self) -> str:
+        """Operation name and namespace, such as ``find shop.orders``."""
+        where = f"{self.database}.{self.collection}" if self.collection else self.database
+        return f"{self.name} {where}"
+
+    def waited(self, wait: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
+        """Note the end of a wait.
+
+        :param started: start of the wait.
+        :param error: error that ended the wait; None after a success.
+        :param connecting: seconds of the wait that a new connection took.
+        """
+        seconds = _clock.monotonic() - started
+        if wait is Phase.SELECTION:
+            self.selecting += seconds
+        elif wait is Phase.CHECK_OUT:
+            self.checking_out += seconds
+            self.connecting += connecting
+        else:
+            self.backing_off += seconds
+        self.observer.waited(self, wait, seconds, connecting, error)
+
+    def begin_try(self) -> None:
+        """Note that an attempt begins and waits for server selection."""
+        self.tries += 1
+        self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
+
+    def selected(self, address: Address, topology: Topology) -> None:
+        """Note that the attempt has its server and waits for a connection."""
+        self.waited(Phase.SELECTION, self.wait_started, None)
+        self.address, description = address, topology.description.get(address)
+        self.round_trip = (description and description.round_trip_time) or 0.0
+        self.waits_for, self.wait_started = Phase.CHECK_OUT, _clock.monotonic()
+
+    def checked_out(self, connection: Connection) -> None:
+        """Note that the attempt has its connection."""
+        self.waits_for, waited = None, _clock.monotonic() - self.wait_started
+        # A background connection may have taken longer to establish than this check-out took.
+        connecting = connection.established_in if connection.last_command is None else 0.0
+        self.waited(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
+
+    def pinned(self) -> None:
+        """Note that the attempt uses a pinned connection and waits for nothing."""
+        self.waits_for = None
+
+    def end_try(self, error: BaseException) -> None:
+        """Note that the attempt failed, maybe during a wait."""
+        wait, self.waits_for = self.waits_for, None
+        if wait is not None:
+            self.waited(wait, self.wait_started, error)
+
+    def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
+        """Decode a reply, and measure the duration."""
+        started = _clock.monotonic()
+        try:
+            return decode(body)
+        finally:
+            self.decoding += _clock.monotonic() - started
+
+
+class Observer:
+    """Observer of the operations of one client. The methods do nothing by default.
+
+    The executor calls them in the greenlet and the context of the operation.
+    """
+
+    times_decoding = False
+    """True if the observer needs the duration of decoding."""
+
+    def wanted(self) -> bool:
+        """Return True if the observer is active. Without an active observer, operations run without an trace."""
+        return True
+
+    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Wrap `run` so that another greenlet runs it in the context of this greenlet."""
+        return run
+
+    def operation_started(self, trace: OperationTrace, transaction: Transaction | None) -> None:
+        """Handle the start of an operation.
+
+        :param transaction: transaction of the operation, or None.
+        """
+
+    def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
+        """Handle the end of an operation: success, error or interruption."""
+
+    def waited(
+        self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
+    ) -> None:
+        """Handle the end of a wait.
+
+        :param connecting: seconds of the wait that a new connection took.
+        :param error: error that ended the wait; None after a success.
+        """
+
+    def command_started(self, trace: OperationTrace, sent: Sent) -> None:
+        """Handle a command before it is sent."""
+
+    def command_ended(
+        self, trace: OperationTrace, sent: Sent, reply: Document | None, error: BaseException | None
+    ) -> None:
+        """Handle the end of a command.
+
+        :param reply: reply of the server; None without one.
+        """
+
+    def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:
+        """Handle the check-in of a connection.
+
+        :param address: address of the server.
+        :param seconds: time since the check-out.
+        """
+
+    def connection_made(self, address: Address, seconds: float) -> None:
+        """Handle a new connection, for an operation or in the background.
+
+        :param address: address of the server.
+        :param seconds: duration of the establishment.
+        """
+
+    def try_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
+        """Handle a failed attempt that will be retried."""
+
+    def transaction_started(self, transaction: Transaction) -> None:
+        """Handle the start of a transaction."""
+
+    def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
+        """Handle the commit or abort of a transaction."""
+
+
+class Observers(Observer):
+    """All observers of one client. Their exceptions are printed. Exceptions thrown into the greenlet propagate.
+
+    :param observers: the observers.
+    """
+
+    def __init__(self, observers: tuple[Observer, ...]) -> None:
+        self.all = observers
+        self.active = False  # True if an observer was active at the start of the last operation
+        self.times_decoding = any(observer.times_decoding for observer in observers)
+        # Each operation calls several of these methods, so each method calls only the observers that override it.
+        for name in _CALLBACKS:
+            setattr(self, name, _calling([getattr(each, name) for each in observers if _overrides(each, name)]))
+
+    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+        for observer in self.all:
+            run = observer.carried(run)
+        return run
+
+    def wanted(self) -> bool:
+        for observer in self.all:  # noqa: SIM110 - on the hot path, where a generator is slow
+            if observer.wanted():
+                return True
+        return False
+
+
+_CALLBACKS = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
+_CALLBACKS.remove("wanted")
+_CALLBACKS.remove("carried")
+
+
+def _overrides(observer: Observer, name: str) -> bool:
+    return getattr(type(observer), name) is not getattr(Observer, name)
+
+
+def _calling(methods: list[Callable[..., None]]) -> Callable[..., None]:
+    """Return a function that calls all `methods`."""
+    if len(methods) == 1:
+        return partial(safely, methods[0])
+
+    def call_all(*arguments: object) -> None:
+        for method in methods:
+            safely(method, *arguments)
+
+    return call_all

@@ -1,0 +1,190 @@
+"""Executor of a client with observers.
+
+It runs operations like the plain executor, and gives each an :class:`OperationTrace` of its progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gmongo import _clock
+from gmongo._documents import Document
+from gmongo.events.command import CommandEvents, Sent
+from gmongo.execution.executor import Executor
+from gmongo.execution.operation import Result
+from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
+from gmongo.execution.sessions import SessionHandle, binding, bound_session, state_of
+from gmongo.monitoring import CommandListener
+
+if TYPE_CHECKING:
+    from gmongo.errors import PyMongoError
+    from gmongo.execution.operation import Operation
+    from gmongo.execution.operation_context import OperationContext
+    from gmongo.execution.transaction import Transaction
+
+
+def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
+    """Return an trace for an operation that begins now."""
+    context = operation.context
+    trace = OperationTrace(operation.title, context.database, operation.collection, observer)
+    trace.cursor_id = getattr(operation, "cursor_id", None)
+    return trace
+
+
+class TracedCommands(CommandEvents):
+    """Publisher of command events for command listeners and observers.
+
+    :param listeners: command listeners.
+    :param observers: observers of the client.
+    """
+
+    __slots__ = ("_listened",)
+
+    def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
+        super().__init__(listeners, silent=False)
+        self._listened = listened = self.wanted
+        self.wanted = lambda: observers.active or listened()
+
+    def started(self, sent: Sent) -> None:
+        if self._listened():
+            super().started(sent)
+        trace: OperationTrace | None = sent.trace
+        if trace is not None:
+            trace.commands += 1
+            trace.sensitive = trace.sensitive or sent.sensitive
+            trace.observer.command_started(trace, sent)
+
+    def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
+        try:
+            if self._listened():
+                super().succeeded(sent, duration, reply)
+        finally:
+            _command_ended(sent, duration, reply, None)
+
+    def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
+        try:
+            if self._listened():
+                super().failed(sent, duration, error)
+        finally:
+            _command_ended(sent, duration, None, error)
+
+
+def _command_ended(sent: Sent, duration: float, reply: Document | None, error: BaseException | None) -> None:
+    trace: OperationTrace | None = sent.trace
+    if trace is not None:
+        trace.exchanging += duration
+        trace.observer.command_ended(trace, sent, reply, error)
+
+
+class TracedExecutor(Executor):
+    """Mixin that adds observers to an executor: see :func:`observed`."""
+
+    observers: Observers  # never None
+
+    def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
+        observers, trace = self.observers, operation.trace
+        observers.active = trace is not None or observers.wanted()
+        if trace is not None:  # part of a larger operation, which owns the trace
+            return self._run_part(trace, operation, session, deadline)
+        if not observers.active:
+            return super().run(operation, session, deadline)
+        if session is None and binding() is not None:
+            session = bound_session(self)
+        trace = trace_of(operation, observers)
+        operation.trace = trace
+        if observers.times_decoding:
+            operation.__dict__["decode"] = partial(trace.decode, operation.decode)
+        result = None
+        try:
+            observers.operation_started(trace, _transaction_of(operation.ends_transaction, session))
+            result = self._run_part(trace, operation, session, deadline)
+            observers.operation_ended(trace, None)
+            return result
+        except BaseException as error:
+            observers.operation_ended(trace, error)
+            if result is not None:  # thrown into the greenlet while an observer ran
+                self.reap(operation, result)
+            raise
+        finally:
+            operation.__dict__.pop("decode", None)
+            operation.trace = None
+
+    def _run_part(
+        self, trace: OperationTrace, operation: Operation, session: SessionHandle | None, deadline: float | None
+    ) -> Result:
+        trace.begin_try()
+        try:
+            return super().run(operation, session, deadline)
+        except BaseException as error:
+            trace.end_try(error)
+            raise
+
+    def operation_scope(
+        self, name: str, context: OperationContext, session: SessionHandle | None
+    ) -> AbstractContextManager[OperationTrace | None]:
+        if not self.observers.wanted():
+            return super().operation_scope(name, context, session)
+        if session is None:
+            session = bound_session(self)
+        collection = "" if context.database == "admin" else context.collection
+        trace = OperationTrace(name, context.database, collection, self.observers)
+        return _scope(trace, _transaction_of(False, session))
+
+    def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
+        try:
+            if operation.trace is not None:
+                operation.trace.end_try(error)
+                operation.trace.observer.try_failed(operation.trace, error)
+        finally:
+            del error  # avoids a reference cycle with the frames of the caller
+
+    def _wait(self, seconds: float, operation: Operation) -> None:
+        trace, started = operation.trace, _clock.monotonic()
+        if trace is None:
+            return super()._wait(seconds, operation)
+        try:
+            super()._wait(seconds, operation)
+        except BaseException as interruption:
+            trace.waited(Phase.BACK_OFF, started, interruption)
+            raise
+        if seconds > 0:
+            trace.waited(Phase.BACK_OFF, started, None)
+        trace.begin_try()
+
+    def transaction_started(self, transaction: Transaction) -> None:
+        transaction.observed = None
+        if self.observers.wanted():
+            self.observers.transaction_started(transaction)
+
+    def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:
+        if transaction.observed is not None:
+            self.observers.transaction_ended(transaction, error)
+
+
+def observed(kind: type[Executor]) -> type[TracedExecutor]:
+    """Return the class of an executor with observers.
+
+    :param kind: executor class without observers.
+    """
+    return type(f"Traced{kind.__name__}", (TracedExecutor, kind), {})
+
+
+@contextmanager
+def _scope(trace: OperationTrace, transaction: Transaction | None) -> Iterator[OperationTrace]:
+    """Notify the observers of the start and the end of an operation with several commands."""
+    try:
+        trace.observer.operation_started(trace, transaction)
+        yield trace
+        trace.observer.operation_ended(trace, None)
+    except BaseException as error:
+        trace.observer.operation_ended(trace, error)
+        raise
+
+
+def _transaction_of(ends_transaction: bool, session: SessionHandle | None) -> Transaction | None:
+    """Return the transaction of an operation, or None."""
+    transaction = None if session is None else state_of(session).transaction
+    return transaction if transaction is not None and (transaction.active or ends_transaction) else None

@@ -1,0 +1,349 @@
+"""Operations of the `bulkWrite` command: encoding of write models, and selection of operations that fit a message."""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import bson
+from bson.codec_options import CodecOptions
+
+from gmongo._background import LongWork
+from gmongo._documents import Document, DocumentDict, Value, plain
+from gmongo._server_facts import sizes, wire_versions
+from gmongo._truncated_repr import short
+from gmongo.cmap.hello import Hello
+from gmongo.errors import DocumentTooLarge, InvalidOperation
+from gmongo.execution.operation import Result, required
+from gmongo.execution.operation_context import OperationContext
+from gmongo.operations.find import CursorOperation
+from gmongo.operations.models import (
+    DeleteMany,
+    DeleteOne,
+    InsertOne,
+    ReplaceOne,
+    UpdateMany,
+    UpdateOne,
+    check_is_mapping,
+    checked_change,
+)
+from gmongo.operations.write import ensure_id, needs_a_reply
+from gmongo.wire.address import Address
+from gmongo.wire.message import Buffer, encode_op_msg
+from gmongo.wire.reply_schema import COUNT, DOCUMENT, ERROR, check, unexpected
+
+_INT32 = struct.Struct("<i")
+_Update: TypeAlias = UpdateOne | UpdateMany | ReplaceOne[Value]
+_Model: TypeAlias = InsertOne[Value] | _Update | DeleteOne | DeleteMany
+
+
+class Limits(NamedTuple):
+    """Limits of one message."""
+
+    writes: int
+    message_size: int
+    document_size: int
+    batch_size: int
+    """The size at which several operations are split, in bytes."""
+
+
+# The limits of every server since MongoDB 3.6. The connection's limits replace these.
+USUAL_LIMITS = Limits(sizes.USUAL_WRITE_BATCH_SIZE, sizes.MAX_MESSAGE_SIZE, sizes.MAX_BSON_SIZE, sizes.MAX_MESSAGE_SIZE)
+
+
+class Write:
+    """One encoded operation.
+
+    :param index: the index of the model among all models.
+    :param model: the write model.
+    """
+
+    __slots__ = ("document", "encoded", "index", "kind", "multi", "namespace", "stored")
+
+    def __init__(self, index: int, model: _Model, codec_options: CodecOptions[Value]) -> None:
+        self.index = index
+        self.namespace: str = model.namespace or ""
+        self.document = _document_of(model)
+        self.kind = next(iter(self.document))
+        self.multi: bool = self.document.get("multi", False)
+        self.encoded: bytes = bson.encode(self.document, False, codec_options)
+        self.stored = (
+            self.document["updateMods"] if isinstance(model, ReplaceOne) else self.document.get("document", {})
+        )
+
+    @property
+    def inserted_id(self) -> Value:
+        """The ``_id`` of the inserted document; None for a raw document without ``_id``."""
+        return self.document["document"].get("_id")
+
+    def refer_to(self, namespace_index: int) -> None:
+        """Set the index of the namespace in ``nsInfo``. As the first field, it has a known position in the bytes."""
+        self.document[self.kind] = namespace_index
+        start = 4 + 1 + len(self.kind) + 1
+        number = _INT32.pack(namespace_index)
+        if self.encoded[start : start + 4] != number:
+            self.encoded = b"".join((self.encoded[:start], number, self.encoded[start + 4 :]))
+
+
+class Writes:
+    """Operations of a client bulk write, encoded on demand.
+
+    :param models: the models, checked by `checked_models`.
+    """
+
+    __slots__ = ("_codec_options", "_encoded", "_models")
+
+    def __init__(self, models: Iterable[_Model], codec_options: CodecOptions[Value]) -> None:
+        self._models: Iterator[tuple[int, _Model]] = iter(enumerate(models))
+        self._codec_options = codec_options
+        self._encoded: deque[Write] = deque()  # encoded, but not taken
+
+    def __bool__(self) -> bool:
+        return self._peek() is not None
+
+    def take(self, limits: Limits, command_size: int) -> list[Write]:
+        """Return as many operations as one message can contain; empty if the next does not fit alone.
+
+        :param command_size: the size of the command without its operations, in bytes.
+        """
+        taken: list[Write] = []
+        namespaces: set[str] = set()
+        used = sizes.BULK_WRITE_OVERHEAD + command_size
+        work = LongWork()
+        while len(taken) < limits.writes:
+            write = self._peek()
+            if write is None:
+                break
+            used += len(write.encoded)
+            if write.namespace not in namespaces:
+                used += len(bson.encode({"ns": write.namespace}))
+            if used > (limits.batch_size if taken else limits.message_size):
+                break
+            namespaces.add(write.namespace)
+            taken.append(self._encoded.popleft())
+            work.checkpoint()
+        return taken
+
+    def give_back(self, writes: Sequence[Write]) -> None:
+        """Take back operations that did not fit."""
+        self._encoded.extendleft(reversed(writes))
+
+    def too_large(self, limits: Limits) -> DocumentTooLarge:
+        """Return the error for the next operation, which does not fit into a message."""
+        write = self._peek()
+        assert write is not None
+        return DocumentTooLarge(
+            f"the {write.kind} at index {write.index} is {len(write.encoded)} bytes with a namespace of "
+            f"{len(write.namespace)} characters, but the server takes messages of at most {limits.message_size} bytes"
+        )
+
+    def _peek(self) -> Write | None:
+        if not self._encoded:
+            index, model = next(self._models, (0, None))
+            if model is None:
+                return None
+            self._encoded.append(Write(index, model, self._codec_options))
+        return self._encoded[0]
+
+
+def check_size(write: Write, limits: Limits, codec_options: CodecOptions[Value]) -> None:
+    """Check the size of an unacknowledged operation, whose error from the server the application would not see.
+
+    :raises DocumentTooLarge: the document exceeds the server's maximum size.
+    """
+    size, limit = len(write.encoded), limits.document_size
+    too_large = size > limit + sizes.COMMAND_OVERHEAD
+    if too_large or (size > limit and len(bson.encode(write.stored, False, codec_options)) > limit):
+        raise DocumentTooLarge(
+            f"the {write.kind} at index {write.index} is {size} bytes, but the server takes documents "
+            f"of at most {limit} bytes"
+        )
+
+
+_Optional = tuple[tuple[str, Value], ...]
+
+
+def checked_models(models: object) -> list[_Model]:
+    """Check that `models` is a non-empty list of write models with namespaces, and return it.
+
+    :raises TypeError: `models` is not a list, or an element is not a write model.
+    :raises InvalidOperation: `models` is empty, or a model has no namespace.
+    """
+    if not isinstance(models, list):
+        raise TypeError(f"models must be a list of write models, not {short(models)}")
+    if not models:
+        raise InvalidOperation("No operations to execute")
+    work = LongWork()
+    for index, model in enumerate(models):
+        if not isinstance(model, (InsertOne, UpdateOne, UpdateMany, ReplaceOne, DeleteOne, DeleteMany)):
+            raise TypeError(f"models[{index}] is not a write model such as InsertOne or UpdateOne: {short(model)}")
+        if model.namespace is None:
+            raise InvalidOperation(
+                f"models[{index}], an {type(model).__name__}, has no namespace, which MongoClient.bulk_write needs"
+            )
+        work.checkpoint()
+    return models
+
+
+def check_unacknowledged_models(models: list[_Model]) -> None:
+    """Check for options that an unacknowledged write cannot use: the application would not see the server's error.
+
+    :raises ConfigurationError: a model has an option that needs a reply.
+    """
+    for model in models:
+        for name, option in (("collation", "collation"), ("arrayFilters", "array_filters")):
+            if getattr(model, option, None) is not None:
+                raise needs_a_reply(name)
+
+
+def _document_of(model: _Model) -> DocumentDict:
+    """Return a model as an element of ``ops``, with a placeholder for the index of its namespace."""
+    if isinstance(model, InsertOne):
+        check_is_mapping("document", model.document)
+        return {"insert": 0, "document": _with_id_first(model.document)}
+    if isinstance(model, (DeleteOne, DeleteMany)):
+        document = {"delete": 0, "filter": model.filter, "multi": isinstance(model, DeleteMany)}
+        optional: _Optional = (("collation", model.collation), ("hint", model.hint))
+    else:
+        document, optional = _update_of(model)
+    document.update((name, value) for name, value in optional if value is not None)
+    return document
+
+
+def _update_of(model: _Update) -> tuple[DocumentDict, _Optional]:
+    change = checked_change(model)
+    document = {"update": 0, "filter": model.filter, "updateMods": change, "multi": isinstance(model, UpdateMany)}
+    return document, (
+        ("upsert", model.upsert),
+        ("collation", model.collation),
+        ("arrayFilters", None if isinstance(model, ReplaceOne) else model.array_filters),
+        ("hint", model.hint),
+        ("sort", None if isinstance(model, UpdateMany) else model.sort),
+    )
+
+
+def _with_id_first(document: Value) -> Value:
+    """Return a document to insert, with its ``_id`` first if this function has created the ``_id``."""
+    has_id = "_id" in document
+    ensure_id(document)
+    fields = document if isinstance(document, dict) else plain(document)
+    return fields if has_id or "_id" not in fields else {"_id": fields["_id"], **fields}
+
+
+COUNTS = ("nInserted", "nUpserted", "nMatched", "nModified", "nDeleted")
+_SUM = {**dict.fromkeys((*COUNTS, "nErrors"), COUNT), "writeConcernError": DOCUMENT}
+_ONE = {
+    **dict.fromkeys(("idx", "n", "nModified"), COUNT),
+    **{name: ERROR[name] for name in ("ok", "code", "errmsg")},
+    "upserted": DOCUMENT,
+}
+
+
+class BulkWriteBatch(CursorOperation):
+    """One `bulkWrite` command, with as many operations as fit. Its reply is a cursor over their results.
+
+    :param writes: the source of the operations.
+    :param fields: further fields of the command, such as ``ordered``.
+    :param limits: the assumed limits, until a connection reports its limits.
+    """
+
+    name = "bulkWrite"
+    is_write = True
+    takes_write_concern = True
+
+    def __init__(
+        self,
+        context: OperationContext,
+        writes: Writes,
+        fields: Document,
+        limits: Limits,
+        operation_id: int,
+        acknowledged: bool,
+    ) -> None:
+        # Decode the counts and indexes of the reply to plain types, not to custom types.
+        super().__init__(context.replace(codec_options=context.codec_options.with_options(document_class=dict)))
+        self.acknowledged = self.takes_session = acknowledged
+        self.operation_id = operation_id
+        self.limits = limits
+        self.reply: DocumentDict | None = None
+        self._writes = writes
+        self._fields: DocumentDict = {"bulkWrite": 1, **fields}
+        self._size = len(bson.encode(self._fields, False, self.context.codec_options))
+        self._fitted = False
+        self.taken = writes.take(limits, self._size)
+        # The server could not recognise a retry of a write of several documents.
+        self.retryable = acknowledged and not any(write.multi for write in self.taken)
+        self._namespaces: list[str] = []
+
+    def command(self, hello: Hello) -> DocumentDict:
+        """Return the command.
+
+        :raises InvalidOperation: the server does not support the command.
+        :raises DocumentTooLarge: the first operation does not fit alone.
+        """
+        if hello.max_wire_version < wire_versions.CLIENT_BULK_WRITE:
+            raise InvalidOperation("MongoClient.bulk_write requires MongoDB server version 8.0+.")
+        if not self._fitted:
+            self._fit(
+                Limits(hello.max_write_batch_size, hello.max_message_size, hello.max_bson_size, hello.max_batch_size)
+            )
+        return dict(self._fields)
+
+    def _fit(self, limits: Limits) -> None:
+        """Take the operations that fit for this server, and number the namespaces. A retry sends the same bytes."""
+        if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
+            self._writes.give_back(self.taken)
+            self.taken = self._writes.take(limits, self._size)
+        self.limits = limits
+        if not self.taken:
+            raise self._writes.too_large(limits)
+        numbers: dict[str, int] = {}
+        work = LongWork()
+        for write in self.taken:
+            if not self.acknowledged:
+                check_size(write, limits, self.context.codec_options)
+            write.refer_to(numbers.setdefault(write.namespace, len(numbers)))
+            work.checkpoint()
+        self._namespaces = list(numbers)
+        self._fitted = True
+
+    def message(self, request_id: int, flags: int, body: bytes, hello: Hello) -> list[bytes]:
+        operations = [write.encoded for write in self.taken]
+        namespaces = [bson.encode(each) for each in self._namespace_documents()]
+        return encode_op_msg(request_id, flags, body, (("ops", operations), ("nsInfo", namespaces)))
+
+    def _namespace_documents(self) -> list[DocumentDict]:
+        return [{"ns": namespace} for namespace in self._namespaces]
+
+    def for_monitoring(self, command: DocumentDict) -> DocumentDict:
+        return {**command, "ops": [write.document for write in self.taken], "nsInfo": self._namespace_documents()}
+
+    def decode(self, body: Buffer) -> DocumentDict:
+        reply = super().decode(body)
+        if reply.get("ok"):
+            self.reply = reply  # a failed retry does not discard it
+        return reply
+
+    def result(self, reply: DocumentDict, address: Address) -> Result:
+        check(reply, _SUM)
+        opened = super().result(reply, address)
+        if isinstance(opened.batch, list):
+            for each in opened.batch:
+                self.check_one(each)
+        return opened
+
+    def check_one(self, result: Value) -> None:
+        """Check the result of one operation.
+
+        :raises ProtocolError: `result` is malformed.
+        """
+        check(result, _ONE, "a result")
+        index = required(result, "idx", _ONE["idx"])
+        required(result, "ok", _ONE["ok"])
+        if index >= len(self.taken):
+            raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
+
+    def unacknowledged_result(self) -> None:
+        return None

@@ -1,0 +1,81 @@
+"""Recent SDAM events of each server, for statistics: failed checks, elections, joined and left servers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gmongo import _clock
+from gmongo.sdam.server_description import ServerDescription
+from gmongo.server_type import SERVER_TYPE
+from gmongo.wire.address import Address
+
+_KEPT = 100
+
+
+class SdamEvent(NamedTuple):
+    """SDAM event of a server; equal consecutive events of a server are merged.
+
+    :param moment: time of the last merged event, on the clock of :mod:`gmongo._clock`.
+    :param kind: kind of the event.
+    :param address: address of the server.
+    :param error: cause, or None.
+    :param times: number of merged events.
+    :param first: time of the first merged event.
+    """
+
+    moment: float
+    kind: str
+    address: Address
+    error: BaseException | None
+    times: int
+    first: float
+
+
+class EventLog:
+    """Last hundred SDAM events of one topology."""
+
+    __slots__ = ("happenings",)
+
+    def __init__(self) -> None:
+        self.happenings: deque[SdamEvent] = deque(maxlen=_KEPT)
+
+    def check_failed(self, description: ServerDescription) -> None:
+        """Note a failed check of a monitor."""
+        self._add("check failed", description.address, description.error)
+
+    def changed(self, old: Mapping[Address, ServerDescription], new: Mapping[Address, ServerDescription]) -> None:
+        """Note the differences between the servers of two topology descriptions. Does not switch greenlets."""
+        for address in new.keys() - old.keys():
+            self._add("joined", address)
+        for address in old.keys() - new.keys():
+            self._add("left", address)
+        for address, after in new.items():
+            before = old.get(address)
+            kind = None if before is None else _change(before, after)
+            if kind is not None:
+                self._add(kind, address, after.error)
+
+    def _add(self, kind: str, address: Address, error: BaseException | None = None) -> None:
+        times, happenings = 1, self.happenings
+        moment = first = _clock.monotonic()
+        for last in reversed(happenings):
+            if last.address == address:
+                if last.kind == kind and type(last.error) is type(error):
+                    happenings.remove(last)
+                    times += last.times
+                    first = last.first
+                break
+        happenings.append(SdamEvent(moment, kind, address, error, times, first))
+
+
+def _change(old: ServerDescription, new: ServerDescription) -> str | None:
+    if old.server_type == new.server_type:
+        is_primary = new.server_type == SERVER_TYPE.RSPrimary
+        return "elected again" if is_primary and old.election_id != new.election_id else None
+    if new.server_type == SERVER_TYPE.RSPrimary:
+        return "elected primary" if old.is_server_type_known else "found: primary"
+    if old.server_type == SERVER_TYPE.RSPrimary:
+        return "primary lost" if new.is_server_type_known else "primary became unknown"
+    return f"became {new.server_type_name}" if old.is_server_type_known else f"found: {new.server_type_name}"

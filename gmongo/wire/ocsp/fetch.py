@@ -1,0 +1,94 @@
+"""Concurrent queries to all responders of a certificate. The first conclusive answer counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import gevent
+from gevent.event import Event
+
+from gmongo import _clock
+from gmongo._background import hold_hub
+from gmongo._safe_log import safely
+from gmongo.wire.ocsp.request import Request
+from gmongo.wire.ocsp.responder import ask
+from gmongo.wire.ocsp.response import NoResponse, Response, read_answer
+from gmongo.wire.race import Race
+from gmongo.wire.timeout import interrupt_after
+from gmongo.wire.tls import ocsp_log
+from gmongo.wire.transport import Transport, TransportError
+
+_MOST_RESPONDERS = 4
+# Seconds without new queries after a failure, so that not every connection waits for slow responders.
+_PAUSE = 60.0
+
+
+class Fetch:
+    """Queries in background greenlets, which end with the answer or the time limit. All connections that need the
+    answer share the queries, which continue after a waiting connection is closed.
+
+    :param question: question about the certificate.
+    :param seconds: time limit of all queries.
+    :param remember: receives the answer, if there is one.
+    """
+
+    def __init__(self, question: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+        self.answer: Response | None = None
+        self._again_at = _clock.monotonic() + seconds + _PAUSE
+        self._transports: list[Transport | Race] = []
+        self._ended = Event()
+        responders = question.responders[:_MOST_RESPONDERS]
+        self._asking = len(responders)
+        for url in responders:
+            greenlet = gevent.Greenlet(self._ask, url, question, seconds, remember)
+            greenlet.link(self._one_has_ended)  # runs even if the greenlet is killed before its start
+            greenlet.start()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the queries have ended, and a new connection may start new queries."""
+        return self._ended.is_set() and (self.answer is not None or _clock.monotonic() >= self._again_at)
+
+    def wait(self, ref: bool) -> None:
+        """Wait for the end of the queries.
+
+        :param ref: True if the wait keeps the event loop alive.
+        """
+        timer = hold_hub() if ref and not self._ended.is_set() else None
+        try:
+            self._ended.wait()
+        finally:
+            if timer is not None:
+                timer.close()
+
+    def mark_forked(self) -> None:
+        """Prevent a forked child from using the inherited sockets."""
+        for each in self._transports:
+            each.mark_forked(TransportError("the parent process asks the OCSP responder"))
+
+    def _ask(self, url: str, question: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+        limit = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
+        transports: list[Transport | Race] = []
+        try:
+            with interrupt_after(seconds, limit, ref=False):
+                answer = read_answer(question, ask(url, question.request, partial(self._attach, transports)))
+            if answer.is_conclusive and self.answer is None:
+                self.answer = answer
+                remember(question, answer)
+                self._ended.set()
+        except NoResponse as error:
+            safely(ocsp_log.info, "%s", error)
+        finally:
+            for each in transports:
+                each.close()
+                self._transports.remove(each)
+
+    def _one_has_ended(self, _greenlet: object) -> None:
+        self._asking -= 1
+        if not self._asking:
+            self._ended.set()
+
+    def _attach(self, transports: list[Transport | Race], transport: Transport | Race) -> None:
+        transports.append(transport)
+        self._transports.append(transport)

@@ -1,0 +1,82 @@
+"""OCSP request about a certificate, and the OCSP extensions of the certificate."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import AuthorityInformationAccessOID
+
+from gmongo._safe_log import safely
+from gmongo.wire.tls import ocsp_log
+
+
+class CertificateId(NamedTuple):
+    """ID of a certificate from its issuer and number (CertID of RFC 6960, with SHA-1, which all responders support)."""
+
+    issuer_name_hash: bytes
+    issuer_key_hash: bytes
+    serial_number: int
+
+
+class Request:
+    """Question about the revocation status of a certificate.
+
+    :param certificate: server certificate.
+    :param issuer: certificate of its issuer.
+    """
+
+    __slots__ = ("_certificate", "_extensions", "id", "issuer", "request")
+
+    def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
+        self._certificate = certificate
+        self._extensions = _extensions_of(certificate)
+        self.issuer = issuer
+        request = self._made(hashes.SHA1())
+        self.id = _id_of(request)
+        self.request = request.public_bytes(Encoding.DER)
+
+    def id_by(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
+        """Return the ID with another hash, because a responder may use any hash."""
+        return _id_of(self._made(algorithm))
+
+    def _made(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
+        return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
+
+    @property
+    def must_be_stapled(self) -> bool:
+        """True if the server must staple the response (Must-Staple, RFC 7633)."""
+        try:
+            features = self._extensions.get_extension_for_class(x509.TLSFeature).value
+        except x509.ExtensionNotFound:
+            return False
+        return x509.TLSFeatureType.status_request in features
+
+    @property
+    def responders(self) -> list[str]:
+        """URLs of HTTP responders. HTTPS is not used, because responses are signed, and the certificate of a responder
+        would need another responder.
+        """
+        try:
+            access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
+        except x509.ExtensionNotFound:
+            return []
+        places = [each.access_location for each in access if each.access_method == AuthorityInformationAccessOID.OCSP]
+        return [str(each.value) for each in places if str(each.value).lower().startswith("http://")]
+
+
+def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
+    """Return the extensions of a certificate; none if `cryptography` cannot parse one that OpenSSL accepts."""
+    try:
+        return certificate.extensions
+    except Exception as error:
+        text = "OCSP: an extension of the server's certificate cannot be parsed, so its responders are not asked: %r"
+        safely(ocsp_log.warning, text, error)
+        return x509.Extensions([])
+
+
+def _id_of(request: ocsp.OCSPRequest) -> CertificateId:
+    return CertificateId(request.issuer_name_hash, request.issuer_key_hash, request.serial_number)

@@ -1,0 +1,151 @@
+"""Parsing and verification of OCSP responses (RFC 6960, section 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from math import inf
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.x509 import ocsp
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from gmongo import _clock
+from gmongo.wire.ocsp.request import Request
+
+LONGEST = 64 * 1024  # bytes; a response with a certificate has about 2,000 bytes
+_TOO_WEAK = (hashes.MD5, hashes.SHA1)
+
+
+class NoResponse(Exception):
+    """Error of a response that is invalid or does not match the question."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """Revocation status of a certificate.
+
+    :param revoked: True if it was revoked; None if the responder does not know the certificate.
+    :param valid_until: end of validity in seconds since 1970; in the past if the answer must not be cached.
+    """
+
+    revoked: bool | None
+    valid_until: float
+
+    @property
+    def is_conclusive(self) -> bool:
+        """True if the status is known."""
+        return self.revoked is not None
+
+    @property
+    def holds(self) -> bool:
+        """True if the answer is still valid."""
+        return _clock.time() < self.valid_until
+
+
+def read_answer(question: Request, data: bytes) -> Response:
+    """Verify a response, and return its answer about the certificate of a question.
+
+    :param data: response bytes from the network.
+    :raises NoResponse: the response is invalid.
+    """
+    if len(data) > LONGEST:
+        raise NoResponse(f"the OCSP response is longer than {LONGEST} bytes")
+    try:
+        response = ocsp.load_der_ocsp_response(data)
+        if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
+            raise NoResponse(f"the OCSP responder says {response.response_status.name}")
+        _check_signature(response, _signer(response, question.issuer))
+        return _current([each for each in response.responses if _is_about(each, question)])
+    except NoResponse:
+        raise
+    except Exception as error:  # cryptography raises errors of several kinds, such as KeyError
+        raise NoResponse(f"the OCSP response cannot be read: {error}") from error
+
+
+def _is_about(single: ocsp.OCSPSingleResponse, question: Request) -> bool:
+    found = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
+    return found == question.id_by(single.hash_algorithm)
+
+
+def _current(singles: list[ocsp.OCSPSingleResponse]) -> Response:
+    """Combine the single responses about the certificate. All of them must be valid, and one revocation is enough to
+    revoke the certificate.
+    """
+    if not singles:
+        raise NoResponse("the OCSP response is not about the server's certificate")
+    now = datetime.fromtimestamp(_clock.time(), timezone.utc)
+    until = inf
+    for each in singles:
+        if each.this_update_utc > now:
+            raise NoResponse("the OCSP response is not valid yet")
+        if each.next_update_utc is None:
+            until = -inf  # newer information is always available
+        elif each.next_update_utc <= now:
+            raise NoResponse("the OCSP response has expired")
+        else:
+            until = min(until, each.next_update_utc.timestamp())
+    said = {each.certificate_status for each in singles}
+    if ocsp.OCSPCertStatus.REVOKED in said:
+        return Response(True, until)
+    return Response(False if said == {ocsp.OCSPCertStatus.GOOD} else None, until)
+
+
+def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
+    """Return the certificate of the signer: the issuer, or a delegate that the issuer has certified."""
+    if _is_responder(response, issuer):
+        return issuer
+    found = next((each for each in response.certificates if _is_responder(response, each)), None)
+    if found is None:
+        raise NoResponse("the OCSP response is not signed by the issuer of the certificate")
+    try:
+        found.verify_directly_issued_by(issuer)
+    except (InvalidSignature, ValueError, TypeError) as error:
+        raise NoResponse("the signer of the OCSP response has no certificate of the issuer's") from error
+    now = datetime.fromtimestamp(_clock.time(), timezone.utc)
+    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
+        raise NoResponse("the certificate of the OCSP responder has expired or is not valid yet")
+    if not _may_sign(found):
+        raise NoResponse("the certificate of the OCSP responder is not for signing OCSP responses")
+    return found
+
+
+def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> bool:
+    if response.responder_name is not None:
+        return response.responder_name == candidate.subject
+    return response.responder_key_hash == x509.SubjectKeyIdentifier.from_public_key(candidate.public_key()).digest
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    """Return True if a delegate may sign OCSP responses (RFC 6960, section 4.2.2.2)."""
+    extensions = certificate.extensions
+    try:
+        purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return False
+    try:
+        signs = extensions.get_extension_for_class(x509.KeyUsage).value.digital_signature
+    except x509.ExtensionNotFound:
+        signs = True
+    return signs and ExtendedKeyUsageOID.OCSP_SIGNING in purposes
+
+
+def _check_signature(response: ocsp.OCSPResponse, signer: x509.Certificate) -> None:
+    key, algorithm = signer.public_key(), response.signature_hash_algorithm
+    signature, data = response.signature, response.tbs_response_bytes
+    if isinstance(algorithm, _TOO_WEAK):
+        raise NoResponse(f"the OCSP response is signed with {algorithm.name}, which is too weak")
+    try:
+        if isinstance(key, rsa.RSAPublicKey) and algorithm is not None:
+            key.verify(signature, data, padding.PKCS1v15(), algorithm)
+        elif isinstance(key, ec.EllipticCurvePublicKey) and algorithm is not None:
+            key.verify(signature, data, ec.ECDSA(algorithm))
+        elif isinstance(key, (ed25519.Ed25519PublicKey, ed448.Ed448PublicKey)):
+            key.verify(signature, data)
+        else:
+            raise NoResponse(f"the OCSP response is signed with a key of an unknown kind ({type(key).__name__})")
+    except InvalidSignature as error:
+        raise NoResponse("the signature of the OCSP response is wrong") from error

@@ -1,0 +1,181 @@
+"""Time limits of code that may switch greenlets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from typing import TYPE_CHECKING
+
+from gevent import get_hub, getcurrent
+from greenlet import greenlet
+
+from gmongo import _clock
+from gmongo._background import timer_delay
+
+if TYPE_CHECKING:
+    from gevent._interfaces import IWatcher
+
+    from gmongo.wire.transport import Transport
+
+_NO_LIMIT: AbstractContextManager[None] = nullcontext()
+# A timer that is later than this, in seconds, shows that the application blocked the event loop.
+_LATE = 0.05
+
+
+class Seconds(float):
+    """Deadline or duration in seconds, with the limit of an operation that sets it.
+
+    :ivar limit: seconds of the limit, and the option or function that sets it.
+    """
+
+    __slots__ = ("limit",)
+
+    limit: tuple[float, str]
+
+
+def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
+    """Return `value` with its limit."""
+    seconds = Seconds(value)
+    seconds.limit = limit
+    return seconds
+
+
+def remaining(deadline: float | None) -> float | None:
+    """Return the seconds until `deadline`, maybe negative; None without a limit."""
+    if deadline is None or deadline == inf:
+        return None
+    left = deadline - _clock.monotonic()
+    return seconds_of(deadline.limit, left) if isinstance(deadline, Seconds) else left
+
+
+def limit_text(value: float | None) -> str:
+    """Describe the limit that sets a deadline or a duration."""
+    if not isinstance(value, Seconds):
+        return "the limit of the operation"
+    seconds, option = value.limit
+    return f"the limit of {seconds * 1000:.10g} ms ({option})"
+
+
+class Limit:
+    """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
+
+    The timer fires late if the application blocks the event loop, and the reply may have arrived meanwhile. So a late
+    timer first checks the socket. If a reply has begun to arrive, the limit is extended by the delay of the loop, at
+    most by the limit itself. If no byte has arrived, the exchange ends at once. A block without a transport, such as a
+    handshake, gets one more loop iteration.
+
+    The timer of one use keeps running after its end. When it fires, it is started again for the current use, if there
+    is one. A new timer for each exchange would cost as much time as the rest of the exchange in Python.
+
+    :param make_error: makes the error from the seconds of the limit. It must not refer to the owner of the limit,
+        because the event loop would keep the owner alive.
+    :param ref: True if the timer keeps the event loop alive.
+    """
+
+    __slots__ = (
+        "_due",
+        "_extended",
+        "_goes_off",
+        "_greenlet",
+        "_make_error",
+        "_ref",
+        "_seconds",
+        "_timer",
+        "_transport",
+    )
+
+    def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
+        self._make_error = make_error
+        self._ref = ref
+        self._greenlet: greenlet | None = None  # for which time runs now
+        # Of the present use: its limit, its end, whether a late timer has extended it, and its transport if it has one.
+        self._seconds: float
+        self._due: float
+        self._extended: bool
+        self._transport: Transport | None = None
+        self._timer: IWatcher | None = None
+        self._goes_off = inf
+
+    def begin(self, seconds: float, transport: Transport | None = None) -> None:
+        """Start the limit for the current greenlet; :meth:`end` must follow. Does not switch greenlets.
+
+        :param seconds: the limit; for 0 or less, the error is raised at once.
+        :param transport: transport of the reply, for the limit of one exchange.
+        """
+        if seconds <= 0:
+            raise self._make_error(seconds)
+        self._seconds = seconds
+        self._extended = False
+        self._transport = transport
+        self._due = _clock.monotonic() + seconds
+        self._greenlet = getcurrent()
+        if self._due < self._goes_off:
+            self._start(seconds)
+
+    def end(self) -> None:
+        """End the limit."""
+        self._greenlet = self._transport = None
+
+    def close(self) -> None:
+        """Close the timer after the last use."""
+        self._goes_off = inf
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.close()
+
+    def _start(self, seconds: float) -> None:
+        self.close()
+        self._goes_off = self._due
+        # Timers of this priority run last in an iteration of the loop.
+        self._timer = get_hub().loop.timer(timer_delay(seconds), ref=self._ref, priority=-1)
+        self._timer.start(self._fire, update=True)
+
+    def _fire(self) -> None:
+        self.close()
+        if self._greenlet is None:
+            return
+        late = _clock.monotonic() - self._due
+        if late < 0:  # the timer was started for an earlier use
+            self._start(-late)
+        elif late > _LATE and not self._extended and (self._transport is None or self._transport.has_arrived()):
+            self._extended = True
+            more = 0.0 if self._transport is None else min(late, self._seconds)
+            self._due += late + more
+            self._start(more)
+        else:
+            self._greenlet.throw(self._make_error(self._seconds))
+
+
+class _TimeoutBlock:
+    """Context manager of one limit."""
+
+    __slots__ = ("_limit", "_seconds")
+
+    def __init__(self, limit: Limit, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        self._limit.begin(self._seconds)
+
+    def __exit__(self, *_outcome: object) -> None:
+        self._limit.end()
+        self._limit.close()
+
+
+def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
+    """Return a context manager that raises `error` in its body after `seconds`; None means no limit and no timer.
+
+    The object `error` itself is thrown, so callers can distinguish it from timeouts of the application.
+
+    :param ref: True if the timer keeps the event loop alive; False for background greenlets.
+    """
+    if seconds is None:
+        return _NO_LIMIT
+    if seconds <= 0:
+        try:
+            raise error
+        finally:
+            del error  # it refers to this frame
+    return _TimeoutBlock(Limit(lambda _seconds: error, ref), seconds)

@@ -1,0 +1,96 @@
+"""What is noted of servers for people: how a server has changed, in words."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from gmongo import _clock
+from gmongo.sdam.event_log import EventLog
+from gmongo.sdam.server_description import ServerDescription
+
+ONE, TWO = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
+MEMBER = {"ok": 1, "setName": "rs", "hosts": ["h:1"], "maxWireVersion": 21}
+UNKNOWN: dict[str, Any] = {}
+PRIMARY = {**MEMBER, "isWritablePrimary": True, "electionId": ONE, "setVersion": 1}
+AGAIN = {**PRIMARY, "electionId": TWO}
+SECONDARY = {**MEMBER, "secondary": True}
+ARBITER = {**MEMBER, "arbiterOnly": True}
+
+
+def described(*hellos: dict[str, Any] | None) -> Any:
+    """A topology of servers with these hellos; None is no server."""
+    servers = {
+        (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
+        for number, hello in enumerate(hellos)
+        if hello is not None
+    }
+    return SimpleNamespace(server_descriptions=lambda: servers)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (UNKNOWN, UNKNOWN, []),
+        (UNKNOWN, PRIMARY, ["found: primary"]),
+        (UNKNOWN, SECONDARY, ["found: RSSecondary"]),
+        (SECONDARY, PRIMARY, ["elected primary"]),
+        (PRIMARY, PRIMARY, []),
+        (PRIMARY, AGAIN, ["elected again"]),
+        (PRIMARY, SECONDARY, ["primary lost"]),
+        (PRIMARY, UNKNOWN, ["primary became unknown"]),
+        (SECONDARY, SECONDARY, []),
+        (SECONDARY, {**SECONDARY, "electionId": ONE}, []),
+        (SECONDARY, ARBITER, ["became RSArbiter"]),
+        (SECONDARY, UNKNOWN, ["became Unknown"]),
+        (None, UNKNOWN, ["joined"]),
+        (None, PRIMARY, ["joined"]),
+        (PRIMARY, None, ["left"]),
+    ],
+)
+def test_how_a_server_has_changed(before: Any, after: Any, expected: list[str]) -> None:
+    history = EventLog()
+    history.changed(described(before).server_descriptions(), described(after).server_descriptions())
+    assert [(each.kind, each.address, each.times) for each in history.happenings] == [
+        (kind, ("h0", 1), 1) for kind in expected
+    ]
+
+
+def test_what_repeats_is_counted_until_something_else_happens_to_the_server() -> None:
+    history = EventLog()
+    failures = [ServerDescription(("h0", 1), error=error) for error in (OSError(), OSError(), ValueError(), OSError())]
+    other = ServerDescription(("h1", 1), error=OSError())
+    for each in (failures[0], other, *failures[1:]):
+        history.check_failed(each)
+    assert [(each.address[0], type(each.error), each.times) for each in history.happenings] == [
+        ("h1", OSError, 1),
+        ("h0", OSError, 2),
+        ("h0", ValueError, 1),
+        ("h0", OSError, 1),
+    ]
+
+
+def test_what_repeats_has_the_moment_of_its_first_and_of_its_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = EventLog()
+    for moment in (3.0, 5.0, 9.0):
+        monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
+        history.check_failed(ServerDescription(("h0", 1), error=OSError()))
+    (failed,) = history.happenings
+    assert (failed.first, failed.moment) == (3.0, 9.0)
+
+
+def test_a_change_has_its_error() -> None:
+    history, error = EventLog(), OSError("x")
+    before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
+    history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
+    assert [(each.kind, each.error) for each in history.happenings] == [("primary became unknown", error)]
+
+
+def test_the_last_hundred_happenings_are_kept() -> None:
+    history = EventLog()
+    for number in range(150):
+        history.check_failed(ServerDescription((f"h{number}", 1), error=OSError()))
+    assert [each.address[0] for each in history.happenings] == [f"h{number}" for number in range(50, 150)]

@@ -1,0 +1,73 @@
+"""The driver and the simulated deployments have one source of chance, which a seed reaches."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import gmongo
+from gmongo import _random
+
+ROOT = Path(gmongo.__file__).parent
+# Modules that make what is random, or that can (`uuid` and `os` have other uses, too).
+_GENERATORS = {"random", "secrets", "numpy"}
+_DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
+# The generators that an application gives the network of a deployment, and what carries their state to it.
+_GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
+
+
+def test_no_module_has_a_generator_of_its_own() -> None:
+    sources = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob("*.py")}
+    del sources["_random.py"]
+    assert len(sources) > 300
+    found = {name: draws(path.read_text(encoding="utf-8")) for name, path in sources.items()}
+    assert {name: drawn for name, drawn in found.items() if drawn} == {name: {"random"} for name in _GIVEN}
+
+
+def draws(code: str) -> set[str]:
+    """The generators that a module imports, and what it draws from others."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names} & _GENERATORS
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            found |= {node.module} & _GENERATORS
+            found |= {name.name for name in node.names if (node.module, name.name) in _DRAWN - {("bson", "ObjectId")}}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {node.attr} if (node.value.id, node.attr) in _DRAWN else set()
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ObjectId":
+            found |= set() if node.args or node.keywords else {"ObjectId"}
+    return found
+
+
+def test_what_draws_is_found() -> None:
+    assert draws("import random") == draws("from random import Random") == {"random"}
+    assert draws("import uuid\nuuid.uuid4()") == draws("from uuid import uuid4") == {"uuid4"}
+    assert draws("import os\nos.urandom(3)") == {"urandom"}
+    assert draws("from bson import ObjectId\nObjectId()") == {"ObjectId"}
+    assert draws("import os, uuid\nfrom bson import ObjectId\nObjectId(b'')\nuuid.UUID(int=1)") == set()
+
+
+def drawn() -> list[object]:
+    return [_random.random(), _random.sample(range(1000), 3), _random.urandom(8), _random.uuid4()]
+
+
+def test_a_seed_repeats_what_is_drawn() -> None:
+    with _random.repeatable(3):
+        first = drawn()
+    with _random.repeatable(3):
+        assert drawn() == first
+    with _random.repeatable("3"):
+        assert drawn() != first
+
+
+def test_a_seed_says_the_same_in_every_version_of_python() -> None:
+    with _random.repeatable(7):
+        assert drawn()[1:3] == [[154, 404, 666], bytes.fromhex("d07f5c0c332f8b12")]
+
+
+def test_chance_is_as_before_when_it_is_over() -> None:
+    before = _random.random, _random.sample, _random.urandom
+    with _random.repeatable(3):
+        assert _random.urandom != before[2]
+    assert (_random.random, _random.sample, _random.urandom) == before

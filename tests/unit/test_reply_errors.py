@@ -1,0 +1,241 @@
+"""What becomes of a reply: the error that it stands for, and the one for a reply that the driver stumbles over."""
+
+from __future__ import annotations
+
+from copy import copy
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bson import Int64, ObjectId
+from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
+
+from gmongo.errors import (
+    AutoReconnect,
+    CursorNotFound,
+    DuplicateKeyError,
+    ExecutionTimeout,
+    NotPrimaryError,
+    OperationFailure,
+    ProtocolError,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+    WriteConcernError,
+    WriteError,
+    WTimeoutError,
+)
+from gmongo.execution import reply_errors
+from gmongo.execution.operation_context import OperationContext
+from gmongo.execution.retry import label_write_error
+from gmongo.sdam.server_description import topology_version_of
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "message", "code"),
+    [
+        ({"ok": 0, "errmsg": "no", "code": 43}, CursorNotFound, "no", 43),
+        ({"ok": 0, "errmsg": "no", "code": 50}, ExecutionTimeout, "no", 50),
+        *(({"ok": 0, "errmsg": "no", "code": code}, DuplicateKeyError, "no", code) for code in (11000, 11001, 12582)),
+        ({"ok": 0, "errmsg": "no", "code": 10107}, NotPrimaryError, "no", 10107),
+        ({"ok": 0, "errmsg": "no", "code": 8000}, OperationFailure, "no", 8000),
+        ({"ok": 0, "errmsg": "no"}, OperationFailure, "no", None),
+        ({"ok": 0, "$err": "old"}, OperationFailure, "old", None),
+        ({"ok": 0, "errmsg": "new", "$err": "old"}, OperationFailure, "new", None),
+        ({"ok": 0}, OperationFailure, "command failed", None),
+        ({"ok": 1, "writeConcernError": {"code": 91, "errmsg": "bye"}}, WriteConcernError, "bye", 91),
+        ({"ok": 1, "writeConcernError": {"code": 64, "errmsg": "slow"}}, None, "", None),
+        ({"ok": 1}, None, "", None),
+    ],
+)
+def test_the_error_that_a_reply_stands_for(
+    reply: dict[str, Any], kind: type[OperationFailure] | None, message: str, code: int | None
+) -> None:
+    error = reply_errors.error_of(reply, 21)
+    if kind is None:
+        assert error is None
+        reply_errors.raise_error_of(reply, 21)
+        return
+    assert type(error) is kind
+    assert str(error).startswith(message) and error.code == code  # type: ignore[union-attr]
+    assert kind is WriteConcernError or error.details == reply  # type: ignore[union-attr]
+    with pytest.raises(kind) as caught:
+        reply_errors.raise_error_of(reply, 21)
+    assert str(caught.value) == str(error)
+
+
+CONCERN = {"code": 100, "errmsg": "few"}
+VERSION = {"processId": ObjectId(), "counter": Int64(1)}
+
+
+@pytest.mark.parametrize(
+    ("code", "first", "kind"),
+    [(26, True, WriteConcernError), (26, False, OperationFailure), (10107, True, NotPrimaryError)],
+)
+def test_write_concern_error_of_failed_command_is_raised_if_it_comes_first(
+    code: int, first: bool, kind: type[PyMongoError]
+) -> None:
+    reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
+    error: Any = reply_errors.error_of(reply, 21, first)
+    assert type(error) is kind
+    assert topology_version_of(error) == VERSION
+    assert (error.details == CONCERN) is (kind is WriteConcernError)
+
+
+class Reverse(TypeCodec):
+    python_type, bson_type = complex, str  # type: ignore[assignment]
+
+    def transform_python(self, value: Any) -> Any:
+        return value
+
+    def transform_bson(self, value: Any) -> Any:
+        return value
+
+
+OF_THE_USER = CodecOptions(type_registry=TypeRegistry([Reverse()]))
+
+
+def stumble(module: str) -> Exception:
+    """An error that was raised in a function of a module, which another one has called."""
+    space: dict[str, Any] = {"__name__": module}
+    exec("def fall(): raise KeyError('x')", space)
+    try:
+        space["fall"]()
+    except KeyError as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "kept"),
+    [
+        ("gmongo.operations.find", None, False),
+        ("gmongo.operations.find", OF_THE_USER, False),
+        ("somewhere", None, False),
+        ("somewhere", OF_THE_USER, True),
+        ("gmongoesque", OF_THE_USER, True),
+    ],
+)
+def test_a_reply_that_cannot_be_read(module: str, options: Any, kept: bool) -> None:
+    """What a decoder of the user's raises stays what it is."""
+    failure = stumble(module)
+    context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
+    found = reply_errors.misread(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
+    if kept:
+        assert found is failure
+    else:
+        assert type(found) is ProtocolError and found.__cause__ is failure
+        assert str(found) == "the reply to find cannot be read: KeyError: 'x'"
+
+
+def test_an_error_that_was_raised_nowhere() -> None:
+    operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=OF_THE_USER))
+    failure = KeyError("x")
+    assert reply_errors.misread(failure, operation) is failure
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "missing"),
+    [(26, "gone", True), (5, "ns not found", True), (5, "other", False), (None, "other", False)],
+)
+def test_a_namespace_that_is_missing(code: int | None, message: str, missing: bool) -> None:
+    assert reply_errors.is_namespace_missing(OperationFailure(message, code)) is missing
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message", "code"),
+    [
+        ({"code": 11000, "errmsg": "twice"}, DuplicateKeyError, "twice", 11000),
+        ({"code": 43, "errmsg": "other"}, WriteError, "other", 43),
+        ({"code": 8000}, WriteError, "write error", 8000),
+        ({}, WriteError, "write error", None),
+    ],
+)
+def test_the_error_of_one_write(error: dict[str, Any], kind: type[WriteError], message: str, code: int | None) -> None:
+    with pytest.raises(WriteError) as caught:
+        reply_errors.raise_write_error(error)
+    assert type(caught.value) is kind and caught.value.code == code and caught.value.details == error
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("concern", "kind", "message"),
+    [
+        ({"code": 64, "errmsg": "slow"}, WTimeoutError, "slow"),
+        ({"code": 64}, WTimeoutError, "write concern error"),
+        ({"code": 100, "errmsg": "never"}, WriteConcernError, "never"),
+        ({"code": 100, "errInfo": {"wtimeout": True}}, WTimeoutError, "write concern error"),
+        ({"code": 100, "errInfo": {"wtimeout": False}}, WriteConcernError, "write concern error"),
+        ({"code": 100, "errInfo": None}, WriteConcernError, "write concern error"),
+    ],
+)
+def test_the_error_of_a_write_concern(concern: dict[str, Any], kind: type[WriteConcernError], message: str) -> None:
+    labels = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}
+    with pytest.raises(WriteConcernError) as caught:
+        reply_errors.raise_write_concern_error({"ok": 1, "writeConcernError": concern, **labels, "other": 1})
+    assert type(caught.value) is kind and caught.value.code == concern["code"]
+    assert caught.value.details == {**concern, "errorLabels": ["L"]}
+    assert topology_version_of(caught.value) == {"counter": 1}
+    assert str(caught.value).startswith(message) and caught.value.has_error_label("L")
+    assert reply_errors.labelled_concern_error({"writeConcernError": concern, **labels}) == {
+        **concern,
+        "errorLabels": ["L"],
+    }
+    assert reply_errors.labelled_concern_error({"writeConcernError": concern}) == concern
+    reply_errors.raise_write_concern_error({"ok": 1, "other": 1})
+
+
+def test_a_bulk_has_the_labels_of_all_its_write_concern_errors() -> None:
+    error = PyMongoError("bulk")
+    concerns = [{"errorLabels": ["A", "B"]}, {}, {"errorLabels": ["C"]}]
+    assert reply_errors.with_labels(error, {"writeConcernErrors": concerns}) is error
+    assert [error.has_error_label(label) for label in "ABCD"] == [True, True, True, False]
+
+
+def test_an_error_has_the_newest_wire_version_of_its_server() -> None:
+    with pytest.raises(OperationFailure) as caught:
+        reply_errors.raise_error_of({"ok": 0, "errmsg": "no"}, 21)
+    assert vars(caught.value)["_max_wire_version"] == 21
+
+
+@pytest.mark.parametrize(
+    ("concern", "why"),
+    [
+        ({"code": "x"}, "code of a writeConcernError must be an integer from -2147483648 to 2147483647, not 'x'"),
+        ({"errmsg": 5}, "errmsg of a writeConcernError must be a string, not 5"),
+        ({"errInfo": 5}, "errInfo of a writeConcernError must be a document, not 5"),
+    ],
+)
+@pytest.mark.parametrize("ok", [0, 1])
+def test_an_error_of_a_write_concern_is_well_formed(concern: dict[str, Any], why: str, ok: int) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        reply_errors.error_of({"ok": ok, "writeConcernError": concern})
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("error", "of_member", "of_mongos"),
+    [
+        (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
+        (OperationFailure("x", 91, {"code": 91}), True, False),  # a part of a reply to a write that was done
+        (OperationFailure("x", 91), True, True),
+        (WriteConcernError("x", 91, {"ok": 1}), True, False),
+        (OperationFailure("x", 8000, {"ok": 0}), False, False),
+        (NotPrimaryError("x", {"ok": 0, "code": 10107}), True, True),
+    ],
+)
+def test_which_errors_of_writes_are_labelled_for_servers_without_labels(
+    error: PyMongoError, of_member: bool, of_mongos: bool
+) -> None:
+    for is_mongos, expected in ((False, of_member), (True, of_mongos)):
+        for wire_version, labels in ((8, expected), (9, False)):
+            fresh = copy(error)
+            fresh._error_labels = set()
+            label_write_error(fresh, wire_version, is_mongos)
+            assert fresh.has_error_label("RetryableWriteError") is labels
+
+
+def test_which_lost_connections_are_labelled() -> None:
+    """Whatever the server is."""
+    for error, expected in ((AutoReconnect("x"), True), (ServerSelectionTimeoutError("x"), False)):
+        label_write_error(error, 21, False)
+        assert error.has_error_label("RetryableWriteError") is expected
