@@ -41,7 +41,9 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        self.due, self._end = now + _DELAYS[0], now + _PATIENCE
+        # The application knows an error of the driver, so a cursor that the error left open can wait.
+        delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
+        self.due, self._end = now + delay, now + _PATIENCE
 
     def is_due(self, now: float) -> bool:
         """Return True after the delay, or after the late reply of the interrupted command."""

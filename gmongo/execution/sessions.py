@@ -140,6 +140,7 @@ def mark_interrupted(session: ImplicitSession | SessionState, address: Address) 
     :param address: the address of the server that has the cursor.
     """
     if session._server_session is not None:
+        session._server_session.dirty = True
         session._server_session.interrupted(address)
 
 
