@@ -725,8 +725,8 @@ class Cursor(Generic[DocumentType]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         if self._cursor is not None:
-            self._closed = True
             self._cursor.leave(error)
 
 

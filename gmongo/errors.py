@@ -438,7 +438,7 @@ class EncryptedCollectionError(EncryptionError):
 def _with_full_error(message: str, details: object) -> str:
     if details is None:
         return message
-    message = printable(message)  # the text comes from the server
+    message = printable(str(message))  # the text comes from the server
     try:
         return f"{message}, full error: {details}"
     except RecursionError:

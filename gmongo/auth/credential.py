@@ -126,6 +126,12 @@ def _complaint(credential: Credential, rules: _Rules, given: _Properties, userna
     return rules.check(credential)
 
 
+def _check_plain(credential: Credential) -> str | None:
+    if "\0" in (credential.username or "") + (credential.password or ""):
+        return "the username and the password must not contain the null character, which separates them"
+    return None
+
+
 def _check_gssapi(credential: Credential) -> str | None:
     mode = str(credential.properties.get("CANONICALIZE_HOST_NAME", "none"))
     if mode not in CANONICALIZATIONS and mode not in ("True", "False"):
@@ -172,7 +178,7 @@ def _check_oidc_environment(credential: Credential) -> str | None:
 
 
 _RULES: dict[str, _Rules] = {
-    "PLAIN": _Rules(external="default"),
+    "PLAIN": _Rules(external="default", check=_check_plain),
     "MONGODB-X509": _Rules(external=True, username=False, password=False),
     "MONGODB-AWS": _Rules(
         external=True,

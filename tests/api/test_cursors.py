@@ -188,6 +188,12 @@ def test_iterating_and_next_take_turns(cursor: Any) -> None:
     assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
 
 
+def test_cursor_is_not_alive_after_its_with_block_without_a_query(collection: Any) -> None:
+    with collection.find() as cursor:
+        assert cursor.alive
+    assert not cursor.alive
+
+
 def test_what_has_come_can_be_taken_after_a_close(cursor: Any) -> None:
     found = []
     for document in cursor:

@@ -30,6 +30,8 @@ PLAIN_OBJECT = object()
             "must not have SERVICE_NAME; the mechanism has none",
         ),
         ({"authMechanism": "PLAIN", "username": "ann"}, "PLAIN: a password is required"),
+        ({"authMechanism": "PLAIN", "username": "a\0b", "password": "x"}, "must not contain the null character"),
+        ({"authMechanism": "PLAIN", "username": "ann", "password": "x\0y"}, "must not contain the null character"),
         ({"authMechanism": "MONGODB-X509", "password": "x"}, "MONGODB-X509: a password must not be given"),
         ({"authMechanism": "MONGODB-X509", "authSource": "db"}, r"authSource must be '\$external', not 'db'"),
         ({"authMechanism": "GSSAPI"}, "GSSAPI: a username is required"),

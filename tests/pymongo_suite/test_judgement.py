@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from tests.pymongo_suite.__main__ import judged
-from tests.pymongo_suite.jobs import Outcome
+from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
 from tests.pymongo_suite.judgement import (
     Difference,
     differences,
@@ -84,8 +84,10 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
     assert obsolete([TEST], [TEST], table) == []
     assert obsolete([], [], table) == []
     assert obsolete([], [TEST], table) == [TEST]
-    results = {("pymongo", "sharded"): {TEST: PASSED}, ("gmongo", "sharded"): {TEST: PASSED}}
+    results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
     assert judged(results, table, tmp_path) == [f"{TEST} passes: its line is to go"]
+    del results["gmongo", "sharded"], results["pymongo", "sharded"]
+    assert judged(results, table, tmp_path) == []
 
 
 @pytest.mark.parametrize(

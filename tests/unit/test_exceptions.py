@@ -128,6 +128,10 @@ def test_what_is_too_deeply_nested_to_be_shown() -> None:
         reply = reply.pop("x", {})
 
 
+def test_operation_failure_without_message_has_a_text() -> None:
+    assert str(OperationFailure(None, details={"ok": 0})) == "None, full error: {'ok': 0}"  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "make", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
 )
