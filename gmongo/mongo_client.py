@@ -717,6 +717,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             pass  # the server expires them later
         finally:
             self._reaper.stop_reading()
+            self._session_reaper.close()
             self._topology.close()
             if self._encrypter is not None:
                 self._encrypter.close()

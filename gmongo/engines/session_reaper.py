@@ -102,6 +102,13 @@ class SessionReaper:
         if self._wakeup is not None:
             self._wakeup.set()
 
+    def close(self) -> None:
+        """Forget all sessions and end the greenlet. Does not switch."""
+        self._taken.clear()
+        self._remnants.clear()
+        if self._wakeup is not None:
+            self._wakeup.set()
+
     def _step(self) -> float:
         """End the remnants that are due. Return the seconds until the next due time."""
         self.reap(_clock.monotonic())

@@ -11,6 +11,7 @@ from gevent import get_hub
 from gmongo import MongoClient, _background
 from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts
+from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
 from tests.encryption.conftest import LOCAL, VAULT
 from tests.gevent.switching.harness import Scenario, Stage, explore
@@ -24,6 +25,7 @@ def hurry(monkeypatch, virtual_time):
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
+    monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
     get_hub().threadpool.apply(int)  # its threads stay
 
 
