@@ -218,7 +218,7 @@ def test_mongocryptd_is_started_before_it_is_asked_and_when_it_is_gone(
     for times in (2, 3):  # once before the first question, and again after each that is not answered
         with pytest.raises(EncryptionError):
             away.shop.people.insert_one(dict(ANN))
-        eventually(lambda times=times: len(told.read_text().splitlines()) == times)
+        eventually(lambda times=times: told.exists() and len(told.read_text().splitlines()) == times)
     assert set(told.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
     assert "cannot be started" not in caplog.text
 
