@@ -160,7 +160,7 @@ class ChangeStream(Generic[DocumentType]):
         reply = executor.run(operation, self._session)
         self._cursor = ServerCursor(
             executor,
-            self._client._reaper,
+            self._client._cursor_killer,
             reply,
             self._session,
             self._decoding,
@@ -365,7 +365,7 @@ class ChangeStream(Generic[DocumentType]):
             self._closed = True
             self._cursor.drop()
             if isinstance(self._session, ImplicitSession):
-                self._client._reaper.take(Dropped(0, "", self._cursor.resources.address, self._session, None))
+                self._client._cursor_killer.take(Dropped(0, "", self._cursor.resources.address, self._session, None))
 
     def __del__(self) -> None:
         self._drop()

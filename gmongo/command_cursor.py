@@ -99,7 +99,7 @@ class CommandCursor(Generic[DocumentType]):
         self._collection = collection
         self._cursor = ServerCursor(
             executor,
-            collection.database.client._reaper,
+            collection.database.client._cursor_killer,
             reply,
             session,
             codec_options,

@@ -542,7 +542,7 @@ class Cursor(Generic[DocumentType]):
             raise
         self._cursor = ServerCursor(
             executor,
-            client._reaper,
+            client._cursor_killer,
             reply,
             session,
             self._collection.codec_options,

@@ -245,7 +245,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             construction = {"host": host, "port": port, **keywords}
             self._encrypter = Encrypter(self, options.auto_encryption_opts, MongoClient, _SilentClient, construction)
         self._executor = self._make_executor(options, observers)
-        self._reaper = CursorKiller(self._executor)
+        self._cursor_killer = CursorKiller(self._executor)
         self._session_reaper = SessionReaper(self._executor)
         if options.connect:
             self._topology.open()
@@ -515,7 +515,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         optional = {"bypassDocumentValidation": bypass_document_validation, "comment": comment, "let": checked_let(let)}
         bulk = ClientBulk(
             self._executor,
-            self._reaper,
+            self._cursor_killer,
             self._context_in("admin", concern),
             ordered=ordered,
             verbose=verbose_results,
@@ -709,14 +709,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         try:
             if self._topology.description.has_readable_server(ANY_SERVER):
                 with Timeout(_CLOSE_TIMEOUT, False):
-                    self._reaper.reap()
+                    self._cursor_killer.reap()
                     self._session_reaper.reap(inf)
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
             pass  # the server expires them later
         finally:
-            self._reaper.stop_reading()
+            self._cursor_killer.stop_reading()
             self._session_reaper.close()
             self._topology.close()
             if self._encrypter is not None:

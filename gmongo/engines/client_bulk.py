@@ -42,7 +42,7 @@ class ClientBulk:
     def __init__(
         self,
         executor: Executor,
-        reaper: CursorKiller,
+        cursor_killer: CursorKiller,
         context: OperationContext,
         *,
         ordered: bool,
@@ -54,7 +54,7 @@ class ClientBulk:
         if not acknowledged:
             check_validation_not_bypassed(fields)
         self._executor = executor
-        self._reaper = reaper
+        self._cursor_killer = cursor_killer
         self._context = context
         self._ordered = ordered
         self._verbose = verbose
@@ -148,7 +148,9 @@ class ClientBulk:
         failed = reply.get("nErrors") or 0
         if failed == 0 or (not self._ordered and failed < len(batch.taken)):
             outcome["anySuccessful"] = True
-        cursor = ServerCursor(self._executor, self._reaper, opened, session, batch.decoding, deadline=self._deadline)
+        cursor = ServerCursor(
+            self._executor, self._cursor_killer, opened, session, batch.decoding, deadline=self._deadline
+        )
         try:
             self._drain(batch, cursor)
         except BaseException as error:

@@ -24,7 +24,7 @@ class CursorResources:
     collection of the resources calls :meth:`drop`.
 
     :param executor: the executor of `killCursors`.
-    :param reaper: the reaper of dropped cursors.
+    :param cursor_killer: closes dropped cursors.
     :param opened: the reply that opened the cursor.
     :param session: the session of the cursor, or None.
     :param codec_options: the options to decode documents.
@@ -33,12 +33,12 @@ class CursorResources:
     """
 
     __slots__ = (
+        "_cursor_killer",
         "_epoch",
         "_executor",
         "_keeps_session",
         "_left_open",
         "_namespace",
-        "_reaper",
         "_time_limit",
         "address",
         "ahead",
@@ -51,7 +51,7 @@ class CursorResources:
     def __init__(
         self,
         executor: Executor,
-        reaper: CursorKiller,
+        cursor_killer: CursorKiller,
         opened: CursorReply,
         session: SessionHandle | None,
         codec_options: CodecOptions[Value],
@@ -60,7 +60,7 @@ class CursorResources:
     ) -> None:
         self._executor = executor
         self._epoch = executor.epoch
-        self._reaper = reaper
+        self._cursor_killer = cursor_killer
         self._time_limit = time_limit
         self._keeps_session = keeps_session
         self._left_open = 0  # the ID of a cursor that may be open on the server, but needs no further batch
@@ -144,7 +144,7 @@ class CursorResources:
             session.end_implicit()
 
     def drop(self) -> None:
-        """Leave the cursor and its resources to the reaper. Do no I/O and do not switch."""
+        """Leave the cursor and its resources to the cursor killer. Do no I/O and do not switch."""
         self.give_up()
         cursor_id, self._left_open = self._left_open, 0
         if self._goes_with_connection():
@@ -155,7 +155,7 @@ class CursorResources:
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # never close the parent's cursor
             kept = None if session is None or implicit is not None else state_of(session)
-            self._reaper.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, kept))
+            self._cursor_killer.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, kept))
 
     def __del__(self) -> None:
         # The constructor may have failed before it set all attributes.

@@ -33,7 +33,7 @@ class ServerCursor:
     """Cursor on a server, after the command that opened it.
 
     :param executor: the executor of `getMore`.
-    :param reaper: the reaper of dropped cursors.
+    :param cursor_killer: closes dropped cursors.
     :param opened: the reply that opened the cursor.
     :param session: the session of the cursor. The last batch releases an implicit session.
     :param codec_options: the options to decode documents.
@@ -50,6 +50,7 @@ class ServerCursor:
         "_batch",
         "_batch_size",
         "_comment",
+        "_cursor_killer",
         "_deadline",
         "_executor",
         "_exhaust",
@@ -57,7 +58,6 @@ class ServerCursor:
         "_limit",
         "_max_await_time_ms",
         "_raw",
-        "_reaper",
         "_tailable",
         "_turn",
         "_work",
@@ -71,7 +71,7 @@ class ServerCursor:
     def __init__(
         self,
         executor: Executor,
-        reaper: CursorKiller,
+        cursor_killer: CursorKiller,
         opened: CursorReply,
         session: SessionHandle | None,
         codec_options: CodecOptions[Value],
@@ -87,9 +87,11 @@ class ServerCursor:
         keeps_session: bool = False,
     ) -> None:
         time_limit = None if deadline is None else deadline - _clock.monotonic()
-        self.resources = CursorResources(executor, reaper, opened, session, codec_options, time_limit, keeps_session)
+        self.resources = CursorResources(
+            executor, cursor_killer, opened, session, codec_options, time_limit, keeps_session
+        )
         self._executor = executor
-        self._reaper = reaper
+        self._cursor_killer = cursor_killer
         self._deadline = deadline
         self._exhaust = exhaust
         self._tailable = tailable
@@ -154,7 +156,7 @@ class ServerCursor:
             left = self._limit - self.retrieved - (0 if self._batch is None else count(self._batch))
         session = self.resources.share_session()
         operation = self._get_more(GetMoreAhead, 0)
-        reading = self._reaper.reading
+        reading = self._cursor_killer.reading
         return ReadAhead(self._executor, reading, operation, session, self._deadline, self._batch_size, left)
 
     def _fetch_ahead(self) -> None:
@@ -352,7 +354,7 @@ class ServerCursor:
             self.close()
 
     def drop(self) -> None:
-        """Discard buffered documents, and leave the cursor to the reaper. Do no I/O and do not switch."""
+        """Discard buffered documents, and leave the cursor to the cursor killer. Do no I/O and do not switch."""
         for _document in self.documents:  # exhaust the iterator, which an iteration may be using
             pass
         self._batch = None

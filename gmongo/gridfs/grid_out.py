@@ -316,7 +316,7 @@ class GridOut(io.IOBase):
             cursor.close()
 
     def _drop_cursor(self) -> None:
-        """Let the reaper close the cursor, without I/O and without a greenlet switch."""
+        """Let the cursor killer close the cursor, without I/O and without a greenlet switch."""
         cursor, self._cursor = self._cursor, None
         if cursor is not None and cursor._cursor is not None:
             cursor._cursor.drop()

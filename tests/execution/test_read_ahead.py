@@ -58,7 +58,7 @@ def many(deployment: Deployment, client: Any) -> Any:
 def at_rest(client: Any) -> bool:
     """Whether no connection and no session is in use."""
     busy = any(stats["in_use"] for stats in client.pool_stats())
-    return not busy and client._executor.sessions.in_use == 0 and not client._reaper.reading
+    return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
 
 def open_cursors(deployment: Deployment) -> int:
@@ -211,7 +211,7 @@ def test_large_batches_wait_undecoded(numbers: tuple[Any, Numbers], monkeypatch:
     monkeypatch.setattr("gmongo.engines.read_ahead._DECODED", 100_000)
     cursor = collection.find(batch_size=100).read_ahead()
     next(cursor)
-    eventually(lambda: not collection.database.client._reaper.reading)
+    eventually(lambda: not collection.database.client._cursor_killer.reading)
     gevent.sleep(0.02)
     assert max(codec.decoded) < 100
     assert len(list(cursor)) == 199
@@ -240,7 +240,7 @@ def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, conn
     cursor = client.db.c.find().read_ahead(5)
     seen = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
-    eventually(lambda: not client._reaper.reading)  # the error is there already
+    eventually(lambda: not client._cursor_killer.reading)  # the error is there already
     with pytest.raises(AutoReconnect):
         seen.extend(each["_id"] for each in cursor)
     assert seen == [0, 1, 2, 3]
@@ -307,7 +307,7 @@ def test_the_time_of_the_whole_cursor_holds_for_what_is_read_ahead(server: Scrip
 
 
 def waiting(client: Any) -> bool:
-    return bool(client._reaper.reading)
+    return bool(client._cursor_killer.reading)
 
 
 def test_closing_ends_the_cursor_at_once_and_keeps_the_connection(server: ScriptedServer, connect: Any) -> None:
@@ -382,7 +382,7 @@ def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_a
     server.wait_for("getMore")
     gevent.sleep(0.01)
     greenlet.kill()
-    eventually(lambda: not client._reaper.reading)
+    eventually(lambda: not client._cursor_killer.reading)
     server.wait_for("killCursors")
     assert client.pool_stats()[0]["in_use"] == 1
 
@@ -402,7 +402,7 @@ def test_closing_the_client_ends_what_is_on_its_way(server: ScriptedServer, conn
     waiter = go(wait)
     client.close()
     waiter.get(timeout=1)
-    assert not client._reaper.reading
+    assert not client._cursor_killer.reading
 
 
 def test_after_the_client_is_closed_the_cursor_says_so(server: ScriptedServer, connect: Any) -> None:
@@ -423,7 +423,7 @@ def test_a_kill_of_all_greenlets_ends_the_batch_and_not_more(server: ScriptedSer
     next(cursor)
     next(cursor)
     server.wait_for("getMore")
-    (ahead,) = client._reaper.reading
+    (ahead,) = client._cursor_killer.reading
     ahead._greenlet.kill()
     with pytest.raises(AutoReconnect, match="interrupted"):
         next(cursor)
@@ -442,7 +442,7 @@ def test_the_batch_on_its_way_does_not_hold_the_hub(server: ScriptedServer, conn
     (connection,) = client._topology.pools()[0].machine.in_use
     assert not connection._transport._readable.ref
     gate.set()
-    eventually(lambda: not client._reaper.reading)
+    eventually(lambda: not client._cursor_killer.reading)
     assert client._topology.pools()[0].machine.available[0] is connection
     assert connection._transport._readable.ref
     cursor.close()
