@@ -20,7 +20,7 @@ from tests.spec.unified.skips import BY_THE_TEST, Use, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
-_TRIES = 5
+ATTEMPTS = 5
 _OF_SEVERAL = ("replSetStepDown", "Topology lifecycle")
 
 
@@ -120,7 +120,7 @@ def _run_case(
     """Run a case. One with limits of time, of some milliseconds or a second, fails on a machine that is busy for so
     long: it is tried again.
     """
-    for _ in range(_TRIES):
+    for _ in range(ATTEMPTS):
         document = read()
         try:
             return Run(live, document, document["tests"][index], options).run()
@@ -128,7 +128,7 @@ def _run_case(
             raise
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
-            if not re.search("blockTimeMS|imeoutMS", text) or len(remarks) == _TRIES - 1:
+            if not re.search("blockTimeMS|imeoutMS", text) or len(remarks) == ATTEMPTS - 1:
                 raise
             remarks.append(f"it was tried again after {type(error).__name__}: {error}")
 

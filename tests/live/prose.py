@@ -16,6 +16,7 @@ import pytest
 
 from gmongo.monitoring import CommandListener
 from gmongo.testing import Deployment
+from tests.live.official import ATTEMPTS
 from tests.live.probes import Probes
 from tests.live.report import Outcome, Report
 from tests.live.target import Target
@@ -23,7 +24,7 @@ from tests.support import clients
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 
 PART = "prose tests"
-_TIME_LIMITS, _ATTEMPTS = "test_prose_time_limits.py", 5
+_TIME_LIMITS = "test_prose_time_limits.py"
 _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
 
@@ -96,7 +97,7 @@ class _Results:
         name = report.nodeid.partition("tests/")[2] or report.nodeid
         if report.skipped:
             self._report.add(PART, name, Outcome.SKIPPED, report.longrepr[2].removeprefix("Skipped: "))
-        elif report.failed and _TIME_LIMITS in name and self.attempts < _ATTEMPTS:
+        elif report.failed and _TIME_LIMITS in name and self.attempts < ATTEMPTS:
             self.limited.append(str(_TESTS / name))
         elif report.failed:
             lacking = self._probes.lacking(name)

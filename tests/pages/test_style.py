@@ -78,19 +78,19 @@ def sentences(text: str) -> Iterator[str]:
 
 def findings(text: str) -> list[str]:
     """Return a line for each sentence that is too long or matches a forbidden pattern."""
-    found = []
+    violations = []
     for sentence in sentences(text):
         words = len([word for word in sentence.split() if re.search(r"\w", word)])
         if words > LONGEST:
-            found.append(f"{words} words: {sentence}")
-        found += [f"{advice}: {sentence}" for pattern, advice in FORBIDDEN if re.search(pattern, sentence)]
-    return found
+            violations.append(f"{words} words: {sentence}")
+        violations += [f"{advice}: {sentence}" for pattern, advice in FORBIDDEN if re.search(pattern, sentence)]
+    return violations
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_follows_style_guide(page: Path) -> None:
-    found = findings(page.read_text("utf-8"))
-    assert len(found) <= BASELINE.get(str(page.relative_to(ROOT)), 0), "\n".join(found)
+    violations = findings(page.read_text("utf-8"))
+    assert len(violations) <= BASELINE.get(str(page.relative_to(ROOT)), 0), "\n".join(violations)
 
 
 @pytest.mark.parametrize(
