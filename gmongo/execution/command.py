@@ -170,10 +170,10 @@ class CommandRunner:
             if session is not None:
                 is_own = isinstance(error, (PyMongoError, BSONError))
                 session.dirty = session.dirty or is_own
-                if is_own and not isinstance(error, NetworkTimeout) and not attempt.operation.leaves_cursor:
+                if not is_own or isinstance(error, NetworkTimeout) or _uses_cursor(attempt.operation):
+                    session.interrupted(connection.address)  # the server may run the command, or have an open cursor
+                else:
                     session = None
-                else:  # the server may still execute the command, and may have an open cursor
-                    session.interrupted(connection.address)
             if connection.unanswered is not None:
                 late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)
                 connection.expect_late_reply(late, _server_gives_up(attempt, error))
@@ -188,6 +188,11 @@ class CommandRunner:
         take = self.orphan_taker()
         if cursor is not None and take is not None:
             take(cursor)
+
+
+def _uses_cursor(operation: Operation) -> bool:
+    """Return True if a cursor may be open on the server after a network error."""
+    return operation.opens_cursor or operation.waits_for_documents
 
 
 def _server_gives_up(attempt: Attempt, error: BaseException | None) -> bool:

@@ -85,8 +85,6 @@ class Operation:
     """True if its own ``maxTimeMS`` limits how long the server waits for new documents."""
     opens_cursor: bool = False
     """True if its result may be an open cursor."""
-    leaves_cursor: ClassVar[bool] = False
-    """True if a cursor may stay open on the server after a network error."""
     pins_connection: bool = False
     """True if its connection stays pinned to its cursor even without a load balancer."""
     pin: PinnedConnection | None = None

@@ -28,7 +28,6 @@ class GetMore(CursorOperation):
     name = "getMore"
     retryable = False
     opens_cursor = False  # the cursor is open already, and has its connection
-    leaves_cursor = True
     takes_max_time = False
     waits_for_documents = True
     batch_field = "nextBatch"
@@ -125,7 +124,6 @@ class KillCursors(Operation):
     """
 
     name = "killCursors"
-    leaves_cursor = True
     retries_overload = False
     waits_for_server = False
 

@@ -76,7 +76,6 @@ class CursorOperation(Operation):
     retryable = True
     batch_field = "firstBatch"
     opens_cursor = True
-    leaves_cursor = True
 
     __slots__ = ("decoding", "raw")
 
@@ -211,7 +210,6 @@ class FindOne(Find):
     """`find` of the first document that matches."""
 
     opens_cursor = False
-    leaves_cursor = False
 
     __slots__ = ()
 

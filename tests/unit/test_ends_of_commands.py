@@ -31,7 +31,9 @@ class Scene:
         self.taken: list[Any] = []
         self.runner.orphan_taker = lambda: self.taken.append
         self.connection: Any = Mock(usable=usable, unanswered=unanswered, address=("h", 1))
-        self.attempt: Any = SimpleNamespace(operation=Mock(leaves_cursor=False), session=None, server_session=None)
+        self.attempt: Any = SimpleNamespace(
+            operation=Mock(opens_cursor=False, waits_for_documents=False), session=None, server_session=None
+        )
         self.attempt.operation.orphaned_cursor.return_value = "cursor"
 
     def report(self, error: BaseException, sent: Any = None, reply: Any = None) -> None:
