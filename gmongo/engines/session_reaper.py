@@ -130,12 +130,12 @@ class SessionReaper:
             elif remnant.abort is not None:
                 self._abort(remnant, remnant.abort)
             elif remnant.session.unanswered:
-                sessions.setdefault(remnant.session.address, []).append(remnant)
+                for address in remnant.session.unanswered:
+                    sessions.setdefault(address, []).append(remnant)
             else:
                 self._forget(remnant)
                 self._executor.sessions.restore(remnant.session)
-        for address, remnants in sessions.items():
-            self._kill(address, remnants)
+        self._kill(sessions)
 
     def _abort(self, remnant: _Remnant, abort: Operation) -> None:
         was_answered = not remnant.session.unanswered
@@ -143,14 +143,17 @@ class SessionReaper:
         if error is None or (was_answered and isinstance(error, OperationFailure)) or not remnant.postpone(error):
             self._forget(remnant)
 
-    def _kill(self, address: Address, remnants: list[_Remnant]) -> None:
-        error = None
-        if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # killSessions is not in it
-            error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
+    def _kill(self, sessions: dict[Address, list[_Remnant]]) -> None:
+        errors: dict[_Remnant, BaseException | None] = {}
+        for address, remnants in sessions.items():
+            error = None
+            if not self._executor.topology.settings.connection.server_api.get("apiStrict"):  # killSessions is not in it
+                error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
                 # The server may receive this kill late, and end the next command of the session.
                 remnant.session.dirty = remnant.session.dirty or error is not None
-        for remnant in remnants:
+                errors[remnant] = errors.get(remnant) or error
+        for remnant, error in errors.items():
             if not remnant.postpone(error):
                 self._forget(remnant)
 

@@ -44,4 +44,4 @@ class LateReply:
         if cursor is not None and take is not None:
             take(cursor)
         if self._session is not None:
-            self._session.answered()
+            self._session.answered(self._address)

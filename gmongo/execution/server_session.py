@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 class ServerSession:
     """Logical session on the server. It has one owner at a time: an operation, a cursor or a client session."""
 
-    __slots__ = ("address", "dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
-
-    address: Address
-    """Server of the last interrupted command; unset without one."""
+    __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch  # number of forks before its creation
@@ -32,7 +29,8 @@ class ServerSession:
         self.last_used = _clock.monotonic()
         self.dirty = False  # True after a network error, when the server may still run a command
         self.transaction_number = 0
-        self.unanswered = 0  # number of interrupted commands that the server may still run
+        # The number of interrupted commands that each server may still run. A session can have several servers.
+        self.unanswered: dict[Address, int] = {}
         self.wakeup: Wakeup | None = None  # wakes the reaper of these commands
 
     def interrupted(self, address: Address) -> None:
@@ -40,12 +38,16 @@ class ServerSession:
 
         :param address: address of the server.
         """
-        self.unanswered += 1
-        self.address = address
+        self.unanswered[address] = self.unanswered.get(address, 0) + 1
 
-    def answered(self) -> None:
-        """Note the late reply to an interrupted command. Does not switch greenlets."""
-        self.unanswered -= 1
+    def answered(self, address: Address) -> None:
+        """Note the late reply to an interrupted command. Does not switch greenlets.
+
+        :param address: address of the server.
+        """
+        self.unanswered[address] -= 1
+        if not self.unanswered[address]:
+            del self.unanswered[address]
         if self.wakeup is not None:
             self.wakeup.set()
 

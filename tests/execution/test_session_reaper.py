@@ -16,6 +16,7 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import AutoReconnect, InvalidOperation
+from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
 from tests.execution.harness import check_nothing_held, fail, idle, slow
@@ -41,8 +42,9 @@ OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
     """Kill a greenlet after the server has received its command; returns the session of that command."""
     slow(deployment, command, milliseconds=milliseconds, times=1)
+    received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
-    eventually(lambda: deployment.commands.named(command))
+    eventually(lambda: len(deployment.commands.named(command)) > received)
     running.kill()
     return bytes(deployment.commands.named(command)[-1].body["lsid"]["id"])
 
@@ -122,6 +124,19 @@ def test_cursor_ends_on_the_server_after_a_network_error(command, explicit, depl
             next(cursor), next(cursor) if command == "getMore" else None
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
     eventually(lambda: killed(deployment))
+
+
+def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connect):
+    with Deployment.replica_set(2) as deployment:
+        client = connect(deployment)
+        with client.start_session(causal_consistency=False) as session:
+            for preference in (ReadPreference.PRIMARY, ReadPreference.SECONDARY):
+                collection = client.db.get_collection("c", read_preference=preference)
+                interrupt(deployment, "find", partial(collection.find_one, {}, session=session))
+        gevent.sleep(5)
+        reads, kills = (deployment.commands.named(name) for name in ("find", "killSessions"))
+        assert [kill.member for kill in kills] == [read.member for read in reads] * 3
+        assert len({read.member for read in reads}) == 2
 
 
 def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):
