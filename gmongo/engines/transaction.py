@@ -146,7 +146,8 @@ class TransactionEnd:
         if not isinstance(error, Exception) or end is None or _clock.monotonic() < end:
             return self.give_up(error, end)
         background = TransactionEnd(self._executor, self._state.hand_over_transaction(), True)
-        # A new greenlet has an empty context, but listeners may use context variables.
+        # Not abandon(): the specification (CSOT, withTransaction) requires the command events of this abort. A new
+        # greenlet has an empty context, but listeners may use context variables.
         spawn(copy_context().run, background.abort, deadline_after(seconds, "with_transaction"))
 
     def _run(self, operation: Operation, deadline: float | None) -> None:
