@@ -8,14 +8,14 @@ from typing import NamedTuple
 from weakref import WeakMethod
 
 from bson.errors import BSONError
-from gevent import spawn
+from gevent import Greenlet, getcurrent, joinall, spawn
 
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.engines.read_ahead import ReadAhead
 from gmongo.errors import PyMongoError
 from gmongo.execution.executor import Executor
-from gmongo.execution.session_state import SessionState
-from gmongo.execution.sessions import ImplicitSession, mark_interrupted
+from gmongo.execution.server_session import ServerSession
+from gmongo.execution.sessions import ImplicitSession
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
@@ -30,14 +30,8 @@ class Dropped(NamedTuple):
     session: ImplicitSession | None
     pin: PinnedConnection | None
     ahead: ReadAhead | None = None
-    kept_session: ImplicitSession | SessionState | None = None
-    """Session of the cursor that its owner continues to use."""
-
-    def mark_session(self) -> None:
-        """Note that the cursor may be open, so that `killSessions` ends the cursor when its session ends."""
-        session = self.session or self.kept_session
-        if session is not None and self.pin is None:
-            mark_interrupted(session, self.address)
+    server_session: ServerSession | None = None
+    """Server session of a cursor without a pinned connection. Its owner may continue to use it, or return it."""
 
     def release(self) -> None:
         """Release the resources of the cursor."""
@@ -56,7 +50,7 @@ class CursorKiller:
     :ivar reading: the read-ahead objects of the client with a fetch in progress.
     """
 
-    __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_unpinned", "reading")
+    __slots__ = ("__weakref__", "_executor", "_pinned", "_reaping", "_running", "_unpinned", "reading")
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -65,6 +59,7 @@ class CursorKiller:
         self._unpinned: deque[tuple[int, Dropped]] = deque()
         self._pinned: deque[tuple[int, Dropped]] = deque()
         self._reaping: int | None = None  # the epoch in which a greenlet runs or is scheduled
+        self._running: set[Greenlet[[], None]] = set()
         self.reading: set[ReadAhead] = set()
 
     def take(self, dropped: Dropped) -> None:
@@ -89,10 +84,13 @@ class CursorKiller:
             hub.loop.run_callback_threadsafe(self._start, self._end_unpinned)
 
     def _start(self, work: Callable[[], None]) -> None:
-        spawn(work).rawlink(self._continue)
+        greenlet = spawn(work)
+        self._running.add(greenlet)
+        greenlet.rawlink(self._continue)
 
-    def _continue(self, _ended: object) -> None:
+    def _continue(self, ended: Greenlet[[], None] | None) -> None:
         """Start another greenlet if one ended early. A killed greenlet may have run no code at all."""
+        self._running.discard(ended)
         self._reaping = None
         if self._pinned:
             self._start(self._end_pinned)
@@ -104,10 +102,11 @@ class CursorKiller:
         self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
-        """Close all cursors received so far."""
+        """Close all cursors received so far. Wait for the greenlets that are closing cursors."""
         try:
             self._end_pinned()
             self._end_unpinned()
+            joinall(self._running - {getcurrent()})
         finally:
             self._continue(None)  # a finaliser may have added a cursor, and an error leaves cursors in the queue
 
@@ -156,7 +155,7 @@ class CursorKiller:
                 self._executor.run(operation, first.session)
         except (PyMongoError, BSONError):
             for dropped in group:
-                dropped.mark_session()
+                self._executor.sessions.leave_cursor(dropped.server_session, dropped.address)
         finally:
             for dropped in group:
                 dropped.release()

@@ -11,7 +11,7 @@ from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
 from gmongo.execution.executor import Executor
-from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, mark_interrupted, state_of
+from gmongo.execution.sessions import ImplicitSession, SessionHandle, SharedSession, server_session_of
 from gmongo.operations.cursors import KillCursors, context_of
 from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
@@ -123,8 +123,8 @@ class CursorResources:
                 operation = KillCursors(self.context, [self._left_open], self.address, self.pin)
                 self._executor.run(operation, session, self._deadline_for_closing())
         except PyMongoError as error:
-            if session is not None and self.pin is None:  # `killSessions` ends the cursor when the session ends
-                mark_interrupted(state_of(session), self.address)
+            if self.pin is None:
+                self._executor.sessions.leave_cursor(server_session_of(session), self.address)
             if error.timeout or not (self.pin or isinstance(error, OperationFailure)):
                 self.drop()
         except BaseException:
@@ -154,8 +154,9 @@ class CursorResources:
         ahead, self.ahead = self.ahead, None
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # never close the parent's cursor
-            kept = None if session is None or implicit is not None else state_of(session)
-            self._cursor_killer.take(Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, kept))
+            server_session = server_session_of(session) if pin is None else None
+            dropped = Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
+            self._cursor_killer.take(dropped)
 
     def __del__(self) -> None:
         # The constructor may have failed before it set all attributes.

@@ -103,6 +103,20 @@ class ServerSessionPool:
         if not session.dirty and session.last_used >= oldest_use:
             idle.append(session)
 
+    def leave_cursor(self, session: ServerSession | None, address: Address) -> None:
+        """Note that a cursor of the session may be open, so that `killSessions` ends the cursor after the session.
+
+        :param session: the session, which may have another user or be idle by now; None does nothing.
+        :param address: the address of the server that has the cursor.
+        """
+        if session is None or session.epoch != self._epoch:
+            return
+        session.dirty = True
+        session.interrupted(address)
+        if session in self._idle:
+            self._idle.remove(session)
+            self.leave(session)
+
     def leave(self, session: ServerSession, abort: Operation | None = None) -> None:
         """Hand a session to the reaper. Does not switch greenlets.
 

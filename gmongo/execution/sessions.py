@@ -14,7 +14,6 @@ from gmongo.execution.session_state import OTHER_LIMIT, SessionState
 if TYPE_CHECKING:
     from gmongo.execution.operation import Operation
     from gmongo.execution.transaction import Transaction
-    from gmongo.wire.address import Address
 
 T = TypeVar("T")
 
@@ -133,15 +132,9 @@ def bind_session(executor: SessionOwner, session: SessionHandle) -> Iterator[Non
         _bound.reset(token)
 
 
-def mark_interrupted(session: ImplicitSession | SessionState, address: Address) -> None:
-    """Note that a cursor of the session may be open, so that `killSessions` ends the cursor after the session.
-
-    :param session: the session, which may have ended.
-    :param address: the address of the server that has the cursor.
-    """
-    if session._server_session is not None:
-        session._server_session.dirty = True
-        session._server_session.interrupted(address)
+def server_session_of(session: SessionHandle | None) -> ServerSession | None:
+    """Return the server session that a session has acquired and not yet returned, or None."""
+    return None if session is None else state_of(session)._server_session
 
 
 @contextmanager

@@ -139,6 +139,23 @@ def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connec
         assert len({read.member for read in reads}) == 2
 
 
+def test_session_of_a_closed_change_stream_is_killed_if_its_cursor_stays_open(deployment, connect):
+    client = connect(deployment, maxPoolSize=1)
+    client.db.create_collection("c")
+    stream = client.db.c.watch(max_await_time_ms=1)
+    stream.try_next()
+    slow(deployment, "find", milliseconds=200)
+    reading = gevent.spawn(client.db.c.find_one, {})
+    eventually(lambda: deployment.commands.named("find"))
+    closing = gevent.spawn(stream.close)
+    gevent.sleep(0.01)
+    closing.kill()  # while it waits for the connection; the session goes back to the pool before `killCursors`
+    fail(deployment, "killCursors", closeConnection=True)
+    reading.join()
+    eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
+    assert killed(deployment)
+
+
 def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):
     client: Client = MongoClient(deployment.uri)
     interrupt(deployment, "find", partial(client.db.c.find_one, {}))

@@ -52,6 +52,7 @@ _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransact
 _FIXED = 40  # documents that are only read
 _COUNTERS = 8
 _QUIET = 30.0  # seconds after which everything must have ended
+_CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after close()
 _FORKS = 2  # in each step
 _BETWEEN_FAULTS = 30  # operations, at least
 _OF_CHILD = 100  # how many interrupts a forked child has of its own
@@ -156,7 +157,9 @@ class Step:
                     self._check(client)
                 except PyMongoError as error:
                     raise Violation(f"an operation fails though all is well again: {error!r}") from error
-            found = self._connections.faults(0)
+            limit = monotonic() + _CLOSE_GRACE
+            while (found := self._connections.faults(0)) and monotonic() < limit:
+                gevent.sleep(0.01)
             if found or self._commands.open:
                 raise Violation(f"after close(): {found} {self._commands.open}")
         self.db = self.deployment = None  # type: ignore[assignment]

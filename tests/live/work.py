@@ -75,8 +75,11 @@ class LiveStep(Step):
         return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)
 
     def _fail_a_command(self, member: Any) -> None:
-        data: dict[str, Any] = {"failCommands": [self.rng.choice(("find", "insert", "update", "getMore"))]}
-        data |= {"closeConnection": True} if self.rng.random() < 0.3 else {"errorCode": self.rng.choice((11600, 91))}
+        # A real error of getMore closes the cursor, but the fail point does not even run the command.
+        name = self.rng.choice(("find", "insert", "update", "getMore"))
+        is_closed = name == "getMore" or self.rng.random() < 0.3
+        data: dict[str, Any] = {"failCommands": [name]}
+        data |= {"closeConnection": True} if is_closed else {"errorCode": self.rng.choice((11600, 91))}
         with suppress(PyMongoError):
             self._target.set_fail_point("failCommand", {"times": self.rng.choice((1, 5))}, data)
 
