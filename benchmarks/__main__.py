@@ -96,6 +96,11 @@ def main(arguments: list[str] | None = None) -> int:
     :param arguments: instead of those of the process.
     :returns: the exit status: 1 when a contender failed somewhere, else 0.
     """
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["--real"]:
+        from benchmarks.real.__main__ import main as on_real_servers
+
+        return on_real_servers(given[1:])
     options = _options(arguments)
     progress = Console(stderr=True)
     record = _measure(options, lambda text: progress.print(text, style="dim"))

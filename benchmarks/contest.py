@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from benchmarks import load
 from benchmarks.processors import beside_server
-from benchmarks.programs import Program, exchange, running
+from benchmarks.programs import Program, canned_uri, exchange, running
 from benchmarks.rounds import Row, take_turns
 from benchmarks.settings import Settings
 
@@ -31,8 +31,8 @@ def rows(settings: Settings) -> Iterator[Row]:
 
         def cost(contender: str) -> float:
             if contender not in programs:
-                port = settings.servers.port("standalone")
-                programs[contender] = stack.enter_context(running(contender, port, CALLERS))
+                uri = canned_uri(settings.servers.port("standalone"))
+                programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
                 _cost(programs[contender], kind, count)  # connects
             return _cost(programs[contender], kind, count)
 

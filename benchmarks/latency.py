@@ -12,7 +12,7 @@ from typing import NamedTuple
 from benchmarks import load
 from benchmarks.processes import WorkerFailed
 from benchmarks.processors import beside_server
-from benchmarks.programs import exchange, running
+from benchmarks.programs import canned_uri, exchange, running
 from benchmarks.rounds import Row
 from benchmarks.settings import Settings
 
@@ -72,7 +72,7 @@ def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dic
     """Load -> quantity -> number, of one contender."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
-        contender, settings.servers.port("standalone"), scene.callers + scene.processes, scene.processes
+        contender, canned_uri(settings.servers.port("standalone")), scene.callers + scene.processes, scene.processes
     ) as it:
         streams, other = it.streams[: scene.callers], it.streams[-1]
 

@@ -1,7 +1,7 @@
 """The contenders as programs: the drivers of several languages and kinds of concurrency, all told the same.
 
 A program is started with the URI of the canned server, the path of a Unix socket, a number of callers, and a file with
-one document, which has the documents ``query``, ``change`` and ``unsaved``. Each caller, a greenlet, thread, task or
+one document, which has the documents ``query``, ``change`` and ``unsaved``, and the array ``pipeline``. Each caller, a greenlet, thread, task or
 goroutine, connects to the socket; then it reads four bytes, a number of which the highest byte says which of
 :data:`KINDS` to run and the others how often, runs it so often, one after the other, and answers with four bytes: of
 how many documents the results were. At the end of the stream it ends. So a program knows nothing of clocks and rates.
@@ -23,14 +23,27 @@ from typing import IO, NamedTuple
 
 import bson
 
-from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MEGABYTE_BATCH, QUERY, UNSAVED
+from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MANY, MEGABYTE_BATCH, QUERY, UNSAVED
 from benchmarks.load import Exchange
 from benchmarks.processes import ROOT, WorkerFailed, last_words
 from benchmarks.processors import pin_client
+from benchmarks.real.of_drivers import PIPELINE
 from benchmarks.worker import POOL_SIZE
 
 #: What a program runs, in the order of their numbers, and of how many documents each result is.
-KINDS = {"find_one": 1, "insert_one": 1, "update_one": 1, "find_100": BATCH, "find_megabyte": MEGABYTE_BATCH}
+KINDS = {
+    "find_one": 1,
+    "insert_one": 1,
+    "update_one": 1,
+    "find_100": BATCH,
+    "find_megabyte": MEGABYTE_BATCH,
+    # The others need a real server.
+    "find_10000": MANY,
+    "aggregate": 20,
+    "bulk_write": 1000,
+    "transaction": 3,
+    "change_stream": 1,
+}
 SOURCES, BUILT = Path(__file__).with_name("contenders"), ROOT / ".contenders"
 assert MEGABYTE_BATCH * LARGE_DOCUMENT_BYTES == 1_000_000
 _START_SECONDS, _BUILD_SECONDS = 120, 3600
@@ -110,11 +123,16 @@ class Program:
         return processor_seconds([process.pid for process in self._processes])
 
 
+def canned_uri(port: int) -> str:
+    """Return the connection string of the canned server on a port of 127.0.0.1."""
+    return f"mongodb://127.0.0.1:{port}/?maxPoolSize={POOL_SIZE}"
+
+
 @contextmanager
-def running(name: str, port: int, callers: int, processes: int = 1) -> Iterator[Program]:
+def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
     """A contender that is ready. Its processes share the callers, and are gone afterwards.
 
-    :param port: of the canned server on 127.0.0.1.
+    :param uri: the connection string of the server.
     :raises WorkerFailed: it does not start.
     """
     started: list[subprocess.Popen[bytes]] = []
@@ -125,11 +143,10 @@ def running(name: str, port: int, callers: int, processes: int = 1) -> Iterator[
         TemporaryFile("w+") as errors,
     ):
         path, given = str(Path(folder, "callers")), Path(folder, "given")
-        given.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED}))
+        given.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED, "pipeline": PIPELINE}))
         listener.bind(path)
         listener.listen(callers)
         listener.settimeout(1)
-        uri = f"mongodb://127.0.0.1:{port}/?maxPoolSize={POOL_SIZE}"
         arguments = [*command(name), uri, path, str(callers // processes), str(given)]
         try:
             for _ in range(processes):

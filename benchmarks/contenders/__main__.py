@@ -66,9 +66,11 @@ def _of_driver(package: str, uri: str) -> list[Callable[[], Any]]:
     import importlib
 
     from benchmarks.programs import KINDS
+    from benchmarks.real.of_drivers import blocking
     from benchmarks.workloads import driver_operations
 
-    operations = driver_operations(importlib.import_module(package).MongoClient(uri))
+    client = importlib.import_module(package).MongoClient(uri)
+    operations = {**driver_operations(client), **blocking(package, client)}
     return [operations[kind] for kind in KINDS]
 
 
@@ -78,7 +80,7 @@ def _of_floor(uri: str, callers: int) -> list[Callable[[], Any]]:
     from benchmarks.worker import POOL_SIZE
 
     found = operations(Floor(int(uri.partition("/?")[0].rpartition(":")[2]), min(callers, POOL_SIZE)))
-    return [found[kind] for kind in KINDS]
+    return [found[kind] for kind in KINDS if kind in found]
 
 
 def in_tasks(name: str, uri: str, path: str, callers: int) -> None:

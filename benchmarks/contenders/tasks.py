@@ -8,11 +8,13 @@ from typing import Any
 from pymongo import AsyncMongoClient
 
 from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED
+from benchmarks.real.of_drivers import in_tasks
 
 
 def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
     """Those of :data:`benchmarks.programs.KINDS`, in their order."""
-    database = AsyncMongoClient(uri)[DATABASE]
+    client: Any = AsyncMongoClient(uri)
+    database = client[DATABASE]
     one = database[ONE]
 
     async def insert_one() -> int:
@@ -27,4 +29,11 @@ def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
             count += 1
         return count
 
-    return [lambda: one.find_one(QUERY), insert_one, update_one, lambda: drain(HUNDRED), lambda: drain(MEGABYTE)]
+    return [
+        lambda: one.find_one(QUERY),
+        insert_one,
+        update_one,
+        lambda: drain(HUNDRED),
+        lambda: drain(MEGABYTE),
+        *in_tasks(client).values(),
+    ]

@@ -1,4 +1,4 @@
-// The contender of Go: see `programs.py` for what it is asked, and what it answers.
+// The contender of Go: see `programs.py` for its requests and replies.
 package main
 
 import (
@@ -17,6 +17,20 @@ import (
 
 var background = context.Background()
 
+type given struct {
+	Query, Change, Unsaved bson.M
+	Pipeline               bson.A
+}
+
+// Each caller has a change stream with its own events.
+type caller struct {
+	given
+	number   int
+	client   *mongo.Client
+	database *mongo.Database
+	stream   *mongo.ChangeStream
+}
+
 func must[Value any](value Value, err error) Value {
 	if err != nil {
 		panic(err)
@@ -24,10 +38,9 @@ func must[Value any](value Value, err error) Value {
 	return value
 }
 
-func drain(collection *mongo.Collection) uint32 {
-	cursor := must(collection.Find(background, bson.M{}))
+func drain(cursor *mongo.Cursor, err error) uint32 {
 	var count uint32
-	for cursor.Next(background) {
+	for must(cursor, err).Next(background) {
 		var document bson.M
 		if err := cursor.Decode(&document); err != nil {
 			panic(err)
@@ -37,28 +50,73 @@ func drain(collection *mongo.Collection) uint32 {
 	return count
 }
 
-func run(kind uint32, database *mongo.Database, given map[string]bson.M) uint32 {
-	one := database.Collection("one")
+func (c *caller) bulk() uint32 {
+	models := make([]mongo.WriteModel, 1000)
+	for index := range models {
+		models[index] = mongo.NewInsertOneModel().SetDocument(c.Unsaved)
+	}
+	return uint32(must(c.database.Collection("bulk").BulkWrite(background, models)).InsertedCount)
+}
+
+func (c *caller) transaction() uint32 {
+	session := must(c.client.StartSession())
+	defer session.EndSession(background)
+	writes := c.database.Collection("transactions")
+	err := mongo.WithSession(background, session, func(within context.Context) error {
+		if err := session.StartTransaction(); err != nil {
+			return err
+		}
+		must(writes.InsertOne(within, c.Unsaved))
+		var document bson.M
+		if err := c.database.Collection("one").FindOne(within, c.Query).Decode(&document); err != nil {
+			return err
+		}
+		must(writes.InsertOne(within, c.Unsaved))
+		return session.CommitTransaction(within)
+	})
+	return must(uint32(3), err)
+}
+
+func (c *caller) change() uint32 {
+	bulk := c.database.Collection("bulk")
+	if c.stream == nil {
+		match := bson.A{bson.M{"$match": bson.M{"fullDocument.caller": c.number}}}
+		c.stream = must(bulk.Watch(background, match))
+	}
+	must(bulk.InsertOne(background, bson.M{"caller": c.number}))
+	if !c.stream.Next(background) {
+		panic(c.stream.Err())
+	}
+	var event bson.M
+	return must(uint32(1), c.stream.Decode(&event))
+}
+
+func (c *caller) run(kind uint32) uint32 {
+	one := c.database.Collection("one")
 	switch kind {
 	case 0:
 		var document bson.M
-		if err := one.FindOne(background, given["query"]).Decode(&document); err != nil {
-			panic(err)
-		}
-		return 1
+		return must(uint32(1), one.FindOne(background, c.Query).Decode(&document))
 	case 1:
-		must(one.InsertOne(background, given["unsaved"]))
+		must(one.InsertOne(background, c.Unsaved))
 		return 1
 	case 2:
-		return uint32(must(one.UpdateOne(background, given["query"], given["change"])).MatchedCount)
-	case 3:
-		return drain(database.Collection("hundred"))
+		return uint32(must(one.UpdateOne(background, c.Query, c.Change)).MatchedCount)
+	case 6:
+		return drain(c.database.Collection("hundred").Aggregate(background, c.Pipeline))
+	case 7:
+		return c.bulk()
+	case 8:
+		return c.transaction()
+	case 9:
+		return c.change()
 	default:
-		return drain(database.Collection("megabyte"))
+		name := map[uint32]string{3: "hundred", 4: "megabyte", 5: "large"}[kind]
+		return drain(c.database.Collection(name).Find(background, bson.M{}))
 	}
 }
 
-func call(path string, database *mongo.Database, given map[string]bson.M) {
+func (c *caller) serve(path string) {
 	stream := must(net.Dial("unix", path))
 	buffer := make([]byte, 4)
 	for {
@@ -68,7 +126,7 @@ func call(path string, database *mongo.Database, given map[string]bson.M) {
 		wanted := binary.BigEndian.Uint32(buffer)
 		var sum uint32
 		for count := wanted & 0xffffff; count > 0; count-- {
-			sum += run(wanted>>24, database, given)
+			sum += c.run(wanted >> 24)
 		}
 		binary.BigEndian.PutUint32(buffer, sum)
 		must(stream.Write(buffer))
@@ -76,17 +134,17 @@ func call(path string, database *mongo.Database, given map[string]bson.M) {
 }
 
 func main() {
-	var given map[string]bson.M
-	if err := bson.Unmarshal(must(os.ReadFile(os.Args[4])), &given); err != nil {
+	var documents given
+	if err := bson.Unmarshal(must(os.ReadFile(os.Args[4])), &documents); err != nil {
 		panic(err)
 	}
-	database := must(mongo.Connect(options.Client().ApplyURI(os.Args[1]))).Database("benchmark")
+	client := must(mongo.Connect(options.Client().ApplyURI(os.Args[1])))
 	var callers sync.WaitGroup
-	for count := must(strconv.Atoi(os.Args[3])); count > 0; count-- {
+	for number := must(strconv.Atoi(os.Args[3])); number > 0; number-- {
 		callers.Add(1)
 		go func() {
 			defer callers.Done()
-			call(os.Args[2], database, given)
+			(&caller{documents, number, client, client.Database("benchmark"), nil}).serve(os.Args[2])
 		}()
 	}
 	callers.Wait()

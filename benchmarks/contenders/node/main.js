@@ -9,27 +9,62 @@ const client = new MongoClient(uri);
 const database = client.db("benchmark");
 const one = database.collection("one");
 
-async function drain(collection) {
-  let count = 0;
-  for await (const _document of database.collection(collection).find()) count++;
-  return count;
+async function count(cursor) {
+  let found = 0;
+  for await (const _document of cursor) found++;
+  return found;
+}
+
+const drain = (collection) => count(database.collection(collection).find());
+const unsaved = () => ({ ...given.unsaved });
+const bulk = database.collection("bulk");
+const writes = database.collection("transactions");
+
+function transaction() {
+  return client.withSession(async (session) => {
+    session.startTransaction();
+    await writes.insertOne(unsaved(), { session });
+    const found = await one.findOne(given.query, { session });
+    await writes.insertOne(unsaved(), { session });
+    await session.commitTransaction();
+    return found === null ? 0 : 3;
+  });
+}
+
+// Each caller has a change stream with its own events. The driver opens the stream with the first `tryNext()`.
+async function changeStream(caller) {
+  if (!caller.stream) {
+    caller.stream = bulk.watch([{ $match: { "fullDocument.caller": caller.number } }]);
+    await caller.stream.tryNext();
+  }
+  await bulk.insertOne({ caller: caller.number });
+  return Number((await caller.stream.next()) !== null);
 }
 
 const operations = [
   async () => Number((await one.findOne(given.query)) !== null),
-  async () => Number((await one.insertOne({ ...given.unsaved })).acknowledged),
+  async () => Number((await one.insertOne(unsaved())).acknowledged),
   async () => (await one.updateOne(given.query, given.change)).matchedCount,
   () => drain("hundred"),
   () => drain("megabyte"),
+  () => drain("large"),
+  () => count(database.collection("hundred").aggregate(given.pipeline)),
+  async () => {
+    const models = Array.from({ length: 1000 }, () => ({ insertOne: { document: unsaved() } }));
+    return (await bulk.bulkWrite(models)).insertedCount;
+  },
+  transaction,
+  changeStream,
 ];
 
-async function call() {
+async function call(_nothing, number) {
+  const caller = { number };
   const stream = connect(path);
   for await (const request of stream) {
     // Each request is answered before the next one comes, and four bytes never come in pieces.
     const wanted = request.readUInt32BE();
     let sum = 0;
-    for (let count = wanted & 0xffffff; count > 0; count--) sum += await operations[wanted >>> 24]();
+    for (let count = wanted & 0xffffff; count > 0; count--) sum += await operations[wanted >>> 24](caller);
     const answer = Buffer.alloc(4);
     answer.writeUInt32BE(sum);
     stream.write(answer);

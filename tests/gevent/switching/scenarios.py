@@ -574,6 +574,7 @@ class MonitorCheck(OwnGreenlet):
 class StreamingMonitor(MonitorCheck):
     name = "monitor check with streaming"
     options = {"serverMonitoringMode": "stream", "heartbeatFrequencyMS": 500}
+    simulated = True
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
         stage.deployment.members[0].changed()
