@@ -1,4 +1,4 @@
-"""What goes on every command, and how the limits of an executor are derived from one another."""
+"""Fields that gmongo adds to every command, and the deadlines of an executor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ADDRESS = ("h", 1)
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 1000 seconds, and stays that."""
+    """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 
@@ -83,7 +83,7 @@ def decorated(made: CommandFields, attempt: Any, connection: Any, **command: Any
     return command
 
 
-def test_concerns_are_for_operations_that_take_them() -> None:
+def test_concerns_are_added_if_operation_takes_them() -> None:
     context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2, "wtimeout": 5})
     plain = OperationContext("db", "c", read_concern={}, write_concern={})
     for reads in (False, True):
@@ -104,13 +104,13 @@ def test_concerns_are_for_operations_that_take_them() -> None:
 @pytest.mark.parametrize("load_balanced", [False, True])
 @pytest.mark.parametrize("takes", [False, True])
 @pytest.mark.parametrize("retryable", [False, True])
-def test_a_session_is_taken_when_the_command_is_built(
+def test_implicit_session_is_acquired_when_command_is_built(
     supported: bool, load_balanced: bool, takes: bool, retryable: bool
 ) -> None:
     made, sessions = decorator(load_balanced=load_balanced)
     attempt = attempt_of(operation_of(takes_session=takes, is_write=True), is_retryable_write=retryable)
     has_session = takes and (supported or load_balanced)
-    for _ in range(2):  # a second try has the same session and number
+    for _ in range(2):  # the second attempt has the same session and number
         command = decorated(made, attempt, connection_of(sessions_supported=supported))
         expected: dict[str, Any] = {"lsid": {"id": 1}} if has_session else {}
         if has_session and retryable:
@@ -124,7 +124,9 @@ def test_a_session_is_taken_when_the_command_is_built(
 @pytest.mark.parametrize("load_balanced", [False, True])
 @pytest.mark.parametrize("explicit", [False, True])
 @pytest.mark.parametrize("retryable", [False, True])
-def test_a_session_that_was_given(supported: bool, load_balanced: bool, explicit: bool, retryable: bool) -> None:
+def test_given_session_adds_lsid_cluster_time_and_transaction_number(
+    supported: bool, load_balanced: bool, explicit: bool, retryable: bool
+) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     state = Mock(cluster_time=time_of(5)) if explicit else None
     session = SimpleNamespace(server_session=server_session, explicit=state)
@@ -149,7 +151,7 @@ def test_a_session_that_was_given(supported: bool, load_balanced: bool, explicit
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_a_command_of_a_transaction(ends: bool) -> None:
+def test_transaction_command_has_its_number_and_end_has_autocommit(ends: bool) -> None:
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     state, transaction = Mock(cluster_time=None, operation_time_to_follow="after"), Mock()
     session = SimpleNamespace(server_session=server_session, explicit=state)
@@ -163,8 +165,8 @@ def test_a_command_of_a_transaction(ends: bool) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("ends", [False, True])
-def test_the_concerns_of_a_transaction_are_its_own(inside: bool, ends: bool) -> None:
-    """Its end has a write concern. What a command of the application's says itself is sent; the server refuses it."""
+def test_command_in_transaction_omits_concerns_of_operation(inside: bool, ends: bool) -> None:
+    """The end of a transaction has a write concern. A concern inside the command document is sent unchanged."""
     server_session = SimpleNamespace(lsid={"id": 7}, transaction_number=4, last_used=0.0)
     session = SimpleNamespace(server_session=server_session, explicit=Mock(cluster_time=None))
     context = OperationContext("db", "c", read_concern={"level": "majority"}, write_concern={"w": 2})
@@ -182,7 +184,9 @@ def test_the_concerns_of_a_transaction_are_its_own(inside: bool, ends: bool) -> 
 @pytest.mark.parametrize("server", ["standalone", "mongos", "member"])
 @pytest.mark.parametrize("kind", [TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.Sharded])
 @pytest.mark.parametrize("load_balanced", [False, True])
-def test_read_preferences(preference: Any, is_write: bool, server: str, kind: int, load_balanced: bool) -> None:
+def test_read_preference_depends_on_server_and_topology_type(
+    preference: Any, is_write: bool, server: str, kind: int, load_balanced: bool
+) -> None:
     operation = operation_of(
         context=OperationContext("db", "c", selector=preference), is_write=is_write, takes_session=False
     )
@@ -196,7 +200,7 @@ def test_read_preferences(preference: Any, is_write: bool, server: str, kind: in
     assert command == ({} if expected is None else {"$readPreference": expected})
 
 
-def test_the_stable_api_is_declared_last() -> None:
+def test_stable_api_fields_come_last() -> None:
     made, _ = decorator(api={"apiVersion": "1", "apiStrict": True}, cluster_time=time_of(3))
     command = decorated(made, attempt_of(operation_of()), connection_of(), find="c")
     assert list(command) == ["find", "lsid", "$clusterTime", "apiVersion", "apiStrict"]
@@ -206,7 +210,7 @@ def test_the_stable_api_is_declared_last() -> None:
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("own", [None, 100, 5000])
 @pytest.mark.parametrize(("deadline", "rtt", "left"), [(1002.0, None, 2000), (1002.0, 0.5, 1500), (1000.0005, 0.0, 1)])
-def test_the_server_gives_up_in_time(
+def test_max_time_ms_is_remaining_time_minus_round_trip_time(
     takes: bool, waits: bool, own: int | None, deadline: float, rtt: Any, left: int
 ) -> None:
     operation = operation_of(takes_max_time=takes, waits_for_documents=waits, takes_session=False)
@@ -224,7 +228,9 @@ def test_the_server_gives_up_in_time(
     ("limit", "named"),
     [((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"), (None, "the limit of the operation")],
 )
-def test_a_command_for_which_no_time_is_left_is_not_sent(deadline: float, rtt: Any, limit: Any, named: str) -> None:
+def test_command_without_remaining_time_raises_execution_timeout(
+    deadline: float, rtt: Any, limit: Any, named: str
+) -> None:
     moment = deadline if limit is None else seconds_of(limit, deadline)
     attempt = attempt_of(operation_of(takes_session=False), deadline=moment)
     with pytest.raises(ExecutionTimeout) as caught:
@@ -234,7 +240,7 @@ def test_a_command_for_which_no_time_is_left_is_not_sent(deadline: float, rtt: A
     assert caught.value.details == {"ok": 0, "errmsg": message, "code": 50}
 
 
-def test_the_newer_of_two_cluster_times() -> None:
+def test_newer_cluster_time_is_chosen() -> None:
     early, late = time_of(1), time_of(2)
     for one, other, newer in (
         (None, None, None),
@@ -248,7 +254,7 @@ def test_the_newer_of_two_cluster_times() -> None:
     assert command_fields._newer(early, same) is early
 
 
-# Limits of an executor
+# Deadlines of an executor
 
 
 def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
@@ -268,7 +274,9 @@ def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
         (0.0, 1002.0, 1002.0, inf),
     ],
 )
-def test_the_deadline_of_an_operation(timeout: Any, around: Any, deadline: Any, fresh: Any) -> None:
+def test_operation_deadline_combines_timeout_and_surrounding_limit(
+    timeout: Any, around: Any, deadline: Any, fresh: Any
+) -> None:
     executor = executor_of(timeout)
     with until(around):
         assert executor.deadline() == deadline
@@ -280,7 +288,7 @@ def test_the_deadline_of_an_operation(timeout: Any, around: Any, deadline: Any, 
     ("timeout", "around", "deadline"),
     [(2000, None, 1002.0), (2000, 1001.0, 1001.0), (2000, 1003.0, 1002.0), (0, 1001.0, 1001.0), (0, None, inf)],
 )
-def test_the_limit_of_a_single_operation(timeout: float, around: Any, deadline: float) -> None:
+def test_timeout_of_one_operation_never_exceeds_surrounding_limit(timeout: float, around: Any, deadline: float) -> None:
     executor = executor_of(5.0)
     with until(around):
         limited = executor.for_operation(timeout, None)
@@ -289,7 +297,7 @@ def test_the_limit_of_a_single_operation(timeout: float, around: Any, deadline: 
     assert executor.deadline() == 1005.0
 
 
-def test_the_limit_of_an_object() -> None:
+def test_limited_executor_has_its_own_deadline() -> None:
     executor = executor_of(5.0)
     assert executor.limited(None) is executor is executor.limited(5.0)
     other = executor.limited(7.0)
@@ -298,13 +306,13 @@ def test_the_limit_of_an_object() -> None:
         assert other.deadline() == 1001.0
 
 
-def test_a_limit_that_is_none_is_refused() -> None:
+def test_invalid_timeout_ms_raises() -> None:
     for wrong, error in (("x", TypeError), (True, TypeError), (-1, ValueError)):
         with pytest.raises(error, match=r"^timeout_ms must be "):
             executor_of().for_operation(wrong, None)
 
 
-def test_each_executor_has_its_number() -> None:
+def test_executors_have_consecutive_numbers_and_topology_epoch() -> None:
     first, second = executor_of(), executor_of(epoch=3)
     assert second.number == first.number + 1 and (first.epoch, second.epoch) == (0, 3)
     assert Executor.observers is None and first.backing_off == {}
@@ -312,31 +320,31 @@ def test_each_executor_has_its_number() -> None:
         assert account is None
 
 
-def test_where_operations_do_not_run() -> None:
-    elsewhere = UnsupportedClient({})
-    assert elsewhere.limited(5.0) is elsewhere and elsewhere.deadline() is None  # type: ignore[func-returns-value]
+def test_operation_on_foreign_client_raises_invalid_operation() -> None:
+    unsupported = UnsupportedClient({})
+    assert unsupported.limited(5.0) is unsupported and unsupported.deadline() is None  # type: ignore[func-returns-value]
     with pytest.raises(AttributeError, match=r"^__nothing__$"):
-        elsewhere.__nothing__  # noqa: B018
+        unsupported.__nothing__  # noqa: B018
     with pytest.raises(InvalidOperation) as caught:
-        elsewhere.run  # noqa: B018
+        unsupported.run  # noqa: B018
     assert str(caught.value) == (
         "gmongo cannot run this operation on builtins.dict, which is another library's class: only a gmongo "
         "MongoClient sends operations"
     )
 
 
-def test_sessions_are_ended_without_one() -> None:
+def test_end_sessions_command_has_no_lsid() -> None:
     (ending,) = EndSessions.batches([{"id": 1}])
     command: dict[str, Any] = {}
     decorator()[0].decorate(command, attempt_of(ending), connection_of())
     assert command["$db"] == "admin" and "lsid" not in command
 
 
-# Tries
+# Attempts
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_only_an_operation_in_the_background_lets_the_hub_go(in_background: bool) -> None:
+def test_only_background_operation_stops_keeping_event_loop_alive(in_background: bool) -> None:
     operation = operation_of(in_background=in_background)
     connection = Mock(error=None)
     pin: Any = MagicMock(connection=connection)
@@ -348,14 +356,14 @@ def test_only_an_operation_in_the_background_lets_the_hub_go(in_background: bool
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_what_a_fork_has_copied_is_not_tried_again(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_copied_by_fork_is_not_retried(copied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     executor = executor_of()
-    tries: list[Any] = []
+    attempts: list[Any] = []
 
     def run(attempt: Attempt, executor: Any) -> Any:
-        tries.append(attempt)
+        attempts.append(attempt)
         attempt.epoch = 0
-        if len(tries) == 1:
+        if len(attempts) == 1:
             executor.topology.epoch = 1
             raise AutoReconnect("x")
         return "result"
@@ -370,4 +378,4 @@ def test_what_a_fork_has_copied_is_not_tried_again(copied: bool, monkeypatch: py
             executor.run(operation)
     else:
         assert executor.run(operation) == "result"
-    assert len(tries) == (1 if copied else 2)
+    assert len(attempts) == (1 if copied else 2)

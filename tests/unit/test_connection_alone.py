@@ -1,4 +1,4 @@
-"""A connection on a transport that a test plays: what each end of an exchange leaves behind."""
+"""Exchanges of a connection on a mock transport, and the state of the connection after each result."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
 
 
 def connected(**steps: Any) -> tuple[Connection, Any]:
-    """
-    :param steps: what the transport does.
-    """
+    """Return a connection on a mock transport whose methods have the results `steps`."""
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
     transport.release.return_value = True
@@ -51,7 +49,7 @@ def connected(**steps: Any) -> tuple[Connection, Any]:
     return connection, transport
 
 
-def test_an_exchange_in_one_piece() -> None:
+def test_immediate_reply_leaves_connection_usable() -> None:
     connection, transport = connected()
     assert connection.exchange(5, REQUEST, None, bson.decode) == {"ok": 1}
     transport.round_trip.assert_called_once_with(REQUEST, 5)
@@ -67,7 +65,7 @@ def test_an_exchange_in_one_piece() -> None:
 
 @pytest.mark.parametrize("more", [False, True])
 @pytest.mark.parametrize("clean", [False, True])
-def test_an_exchange_in_several_pieces(more: bool, clean: bool) -> None:
+def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bool) -> None:
     connection, transport = connected(
         round_trip=None, receive=(9, 5, OP_MSG, payload(flags=2 if more else 0)), release=clean
     )
@@ -97,8 +95,10 @@ def test_an_exchange_in_several_pieces(more: bool, clean: bool) -> None:
         (AutoReconnect("interrupted"), AutoReconnect, True),
     ],
 )
-@pytest.mark.parametrize("state", ["as usual", "out of step", "closed"])
-def test_an_exchange_that_is_broken_off(thrown: BaseException, raised: Any, unanswered: bool, state: str) -> None:
+@pytest.mark.parametrize("state", ["in step", "out of step", "closed"])
+def test_failed_exchange_makes_connection_unusable(
+    thrown: BaseException, raised: Any, unanswered: bool, state: str
+) -> None:
     connection, transport = connected(round_trip=thrown)
     transport.out_of_step, transport.closed = state == "out of step", state == "closed"
     with pytest.raises(raised or type(thrown)) as caught:
@@ -108,12 +108,12 @@ def test_an_exchange_that_is_broken_off(thrown: BaseException, raised: Any, unan
     elif raised is not None:
         assert caught.value is thrown
     assert connection.mid_message and not connection.usable
-    assert connection.unanswered == (5 if unanswered and state == "as usual" else None)
+    assert connection.unanswered == (5 if unanswered and state == "in step" else None)
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
 @pytest.mark.parametrize("call", ["exchange", "next_reply", "send"])
-def test_without_time_nothing_is_sent(seconds: float, call: str) -> None:
+def test_expired_timeout_raises_before_request_is_sent(seconds: float, call: str) -> None:
     connection, transport = connected()
     with pytest.raises(NetworkTimeout) as caught:
         if call == "exchange":
@@ -129,7 +129,7 @@ def test_without_time_nothing_is_sent(seconds: float, call: str) -> None:
 
 
 @pytest.mark.parametrize("thrown", [TransportError("reset"), GreenletExit()])
-def test_a_request_without_a_reply(thrown: BaseException) -> None:
+def test_failed_send_leaves_connection_mid_message(thrown: BaseException) -> None:
     connection, transport = connected()
     connection.send(REQUEST, None)
     transport.send.assert_called_once_with(REQUEST)
@@ -141,7 +141,7 @@ def test_a_request_without_a_reply(thrown: BaseException) -> None:
     assert (connection.error is not None) is isinstance(thrown, TransportError)
 
 
-def test_requests_are_compressed_if_both_sides_want_that() -> None:
+def test_requests_are_compressed_after_negotiation() -> None:
     connection, transport = connected()
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
     connection.established(hello, make_compressor("zlib", -1))
@@ -160,10 +160,9 @@ def test_requests_are_compressed_if_both_sides_want_that() -> None:
 @pytest.mark.parametrize(
     "wire", [b"\x06\x00\x00\x00\x02\x00", bson.encode({"x": "ä"}).replace("ä".encode(), b"\xff\xfe")]
 )
-@pytest.mark.parametrize("call", ["one piece", "several", "next_reply"])
-def test_a_reply_that_cannot_be_decoded(wire: bytes, call: str) -> None:
-    """Only what no options could decode says something of the server."""
-    connection, transport = connected(round_trip=wire if call == "one piece" else None)
+@pytest.mark.parametrize("call", ["immediate", "pieces", "next_reply"])
+def test_reply_that_no_options_can_decode_makes_connection_unusable(wire: bytes, call: str) -> None:
+    connection, transport = connected(round_trip=wire if call == "immediate" else None)
     transport.receive.return_value = (9, 5, OP_MSG, payload(wire))
     with pytest.raises(InvalidBSON):
         if call == "next_reply":
@@ -173,16 +172,14 @@ def test_a_reply_that_cannot_be_decoded(wire: bytes, call: str) -> None:
     assert connection.usable is (wire[4] == 2 and len(wire) > 6)
 
 
-def test_a_message_that_is_none_leaves_the_stream_out_of_step() -> None:
+def test_unknown_opcode_leaves_transport_out_of_step() -> None:
     connection, transport = connected(round_trip=None, receive=(9, 5, 4711, payload()))
     with pytest.raises(ProtocolError):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
 
 
-def test_no_late_reply_is_waited_for_when_one_was_interrupted_while_it_was_decompressed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_interrupt_during_decompression_expects_no_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo.cmap.server_connection.decompressed", Mock(side_effect=GreenletExit))
     connection, transport = connected(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
     with pytest.raises(GreenletExit):
@@ -190,7 +187,7 @@ def test_no_late_reply_is_waited_for_when_one_was_interrupted_while_it_was_decom
     assert transport.out_of_step is True and connection.unanswered is None
 
 
-def test_what_becomes_of_a_connection_that_is_not_connected() -> None:
+def test_exchange_without_transport_raises_auto_reconnect() -> None:
     connection = Connection(("h", 1))
     with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
         connection.exchange(5, REQUEST, None, bson.decode)
@@ -199,7 +196,7 @@ def test_what_becomes_of_a_connection_that_is_not_connected() -> None:
     assert connection._ref is False and not connection.has_socket
 
 
-def test_a_connection_is_interrupted_and_marked() -> None:
+def test_interrupt_and_fork_mark_reach_transport() -> None:
     connection, transport = connected()
     error = PoolClearedError("x", ("h", 1))
     connection.interrupt(error)
@@ -217,7 +214,7 @@ def test_a_connection_is_interrupted_and_marked() -> None:
     transport.hold_hub.assert_called_once_with(False)
 
 
-def test_the_first_failure_is_kept() -> None:
+def test_first_failure_is_kept_as_error() -> None:
     connection, _ = connected()
     first, second = AutoReconnect("first"), AutoReconnect("second")
     connection.record_failure(first)
@@ -235,16 +232,16 @@ def test_the_first_failure_is_kept() -> None:
 
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("unanswered", [None, 5])
-def test_which_late_reply_is_waited_for(purpose: Purpose, unanswered: int | None) -> None:
+def test_late_reply_is_expected_only_for_unanswered_operation(purpose: Purpose, unanswered: int | None) -> None:
     connection, _ = connected()
     connection.purpose, connection.unanswered = purpose, unanswered
-    connection.expect_late_reply(look := Mock(), True)
+    connection.expect_late_reply(callback := Mock(), True)
     waits = unanswered is not None and purpose is Purpose.OTHER
-    assert (connection.late_reply, connection.reply_is_due) == (look if waits else None, waits)
+    assert (connection.late_reply, connection.reply_is_due) == (callback if waits else None, waits)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_reauthentication(fails: bool) -> None:
+def test_interrupted_reauthentication_sets_error(fails: bool) -> None:
     connection, _ = connected()
     with pytest.raises(InvalidOperation, match="has not authenticated, so it cannot do so again"):
         connection.reauthenticate()
@@ -263,9 +260,9 @@ def test_reauthentication(fails: bool) -> None:
 
 @pytest.mark.parametrize("most", [500, 5000])
 @pytest.mark.parametrize(
-    ("clean", "flags", "looks"), [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))]
+    ("clean", "flags", "failure"), [(True, 0, None), (True, 2, None), (False, 0, None), (True, 0, ProtocolError("no"))]
 )
-def test_a_late_reply(most: int, clean: bool, flags: int, looks: Any) -> None:
+def test_valid_late_reply_makes_connection_usable(most: int, clean: bool, flags: int, failure: Any) -> None:
     limits: list[int] = []
     connection, transport = connected(release=clean)
 
@@ -276,8 +273,8 @@ def test_a_late_reply(most: int, clean: bool, flags: int, looks: Any) -> None:
 
     transport.receive.side_effect = receive
     connection.error, connection.mid_message, connection.unanswered = AutoReconnect("x"), True, 5
-    connection.late_reply = look = Mock(side_effect=looks)
-    if clean and looks is None:
+    connection.late_reply = callback = Mock(side_effect=failure)
+    if clean and failure is None:
         connection.read_late_reply(2.0, most)
         assert (connection.error, connection.late_reply, connection.unanswered) == (None, None, None)
         assert transport.max_message_size == 1000 and connection.mid_message is bool(flags)
@@ -286,11 +283,11 @@ def test_a_late_reply(most: int, clean: bool, flags: int, looks: Any) -> None:
         with pytest.raises(ProtocolError):
             connection.read_late_reply(2.0, most)
         assert connection.error is not None and connection.unanswered == 5
-    assert limits == [min(1000, most)] and bytes(look.call_args.args[0]) == REPLY
+    assert limits == [min(1000, most)] and bytes(callback.call_args.args[0]) == REPLY
 
 
 @pytest.mark.parametrize(("name", "opcode"), [("hello", OP_MSG), ("isMaster", 2004)])
-def test_a_hello_is_a_message_of_the_kind_that_its_server_knows(name: str, opcode: int) -> None:
+def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int) -> None:
     connection = Mock()
     connection.exchange.return_value = {"ok": 1}
     say_hello(connection, {name: 1}, 3.0)
@@ -300,7 +297,7 @@ def test_a_hello_is_a_message_of_the_kind_that_its_server_knows(name: str, opcod
     assert (b"$db" in b"".join(buffers)) is (name == "hello")
 
 
-def test_a_late_reply_that_does_not_come_names_its_option() -> None:
+def test_late_reply_timeout_error_names_its_option() -> None:
     connection, transport = connected()
     transport.receive.side_effect = lambda *_: gevent.sleep(60)
     connection.unanswered, connection.late_reply = 5, Mock()
@@ -318,11 +315,11 @@ def test_a_late_reply_that_does_not_come_names_its_option() -> None:
         (b"\x05\x00\x00\x00", False),
     ],
 )
-def test_a_reply_is_sound_that_can_be_decoded_at_all(body: bytes, sound: bool) -> None:
+def test_reply_is_sound_if_any_options_can_decode_it(body: bytes, sound: bool) -> None:
     assert is_sound(body) is sound
 
 
-def test_a_late_reply_does_not_hold_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[Any] = []
 
     def limited(seconds: float, error: BaseException, ref: bool = True) -> Any:
@@ -340,7 +337,7 @@ def test_a_late_reply_does_not_hold_the_hub(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("mid_message", [False, True])
 @pytest.mark.parametrize("before", [None, AutoReconnect("before")])
 @pytest.mark.parametrize("error", [None, GreenletExit()])
-def test_what_ends_an_exchange_early(mid_message: bool, before: Any, error: Any) -> None:
+def test_interruption_of_exchange_is_recorded_unless_error_exists(mid_message: bool, before: Any, error: Any) -> None:
     connection, _ = connected()
     connection.mid_message, connection.error = mid_message, before
     connection.record_failure(error)

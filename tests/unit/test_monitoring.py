@@ -23,23 +23,23 @@ def no_global_listeners(monkeypatch):
     monkeypatch.setattr(listeners_module, "_registered", [])
 
 
-# -- events --------------------------------------------------------------------------------------------------
+# Events
 
 
-def test_command_started_keeps_its_name_when_the_command_is_redacted():
+def test_command_started_event_keeps_name_after_redaction():
     event = monitoring.CommandStartedEvent({"saslStart": 1, "payload": b"x"}, "admin", 1, ADDRESS, 1)
     event.command = {}
     assert event.command_name == "saslStart"
 
 
-def test_a_started_command_is_not_empty():
+def test_command_started_event_without_command_raises():
     with pytest.raises(ValueError, match="first field"):
         monitoring.CommandStartedEvent({}, "db", 1, ADDRESS, 1)
 
 
 @pytest.mark.parametrize("kind", [monitoring.CommandSucceededEvent, monitoring.CommandFailedEvent])
 @pytest.mark.requirement("LB-69", "LB-71")
-def test_command_ends(kind):
+def test_command_end_events_have_their_fields_and_defaults(kind):
     bare = kind(timedelta(seconds=2, microseconds=5), {"ok": 1}, "find", 1, ADDRESS, 2)
     assert bare.duration_micros == 2_000_005
     assert (bare.command_name, bare.request_id, bare.operation_id) == ("find", 1, 2)
@@ -48,7 +48,7 @@ def test_command_ends(kind):
     assert (full.service_id, full.database_name, full.server_connection_id) == (SERVICE, "db", 9)
 
 
-def test_replies_are_not_shown_but_failures_are():
+def test_event_repr_shows_failure_but_no_reply():
     succeeded = monitoring.CommandSucceededEvent(SECOND, {"secret": 1}, "find", 1, ADDRESS, 2)
     failed = monitoring.CommandFailedEvent(SECOND, {"errmsg": "no"}, "find", 1, ADDRESS, 2)
     assert succeeded.reply == {"secret": 1}
@@ -109,7 +109,7 @@ SERVER_EVENTS = [
     [(kind, {"address": ADDRESS, **fields}) for kind, fields in POOL_EVENTS] + SERVER_EVENTS,
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_events_hold_and_show_their_fields_in_order(kind, fields):
+def test_events_store_and_show_fields_in_order(kind, fields):
     event = kind(*fields.values())
     assert {name: getattr(event, name) for name in fields} == fields
     shown = ", ".join(f"{name}={value!r}" for name, value in fields.items())
@@ -118,29 +118,20 @@ def test_events_hold_and_show_their_fields_in_order(kind, fields):
 
 
 @pytest.mark.requirement("CMAP-191", "CMAP-192", "CMAP-193", "CMAP-194", "CMAP-197", "CMAP-198", "CMAP-199")
-def test_reasons():
+def test_event_reasons_match_specification():
     closed, failed = monitoring.ConnectionClosedReason, monitoring.ConnectionCheckOutFailedReason
-    assert (closed.STALE, closed.IDLE, closed.ERROR, closed.POOL_CLOSED) == (
-        "stale",
-        "idle",
-        "error",
-        "poolClosed",
-    )
-    assert (failed.TIMEOUT, failed.POOL_CLOSED, failed.CONN_ERROR) == (
-        "timeout",
-        "poolClosed",
-        "connectionError",
-    )
+    assert (closed.STALE, closed.IDLE, closed.ERROR, closed.POOL_CLOSED) == ("stale", "idle", "error", "poolClosed")
+    assert (failed.TIMEOUT, failed.POOL_CLOSED, failed.CONN_ERROR) == ("timeout", "poolClosed", "connectionError")
 
 
-# -- listeners -----------------------------------------------------------------------------------------------
+# Listeners
 
 
 class Both(monitoring.CommandListener, monitoring.ServerHeartbeatListener):
     pass
 
 
-def test_listeners_are_sorted_by_kind():
+def test_listeners_are_grouped_by_kind():
     both, pool = Both(), monitoring.ConnectionPoolListener()
     server, topology = monitoring.ServerListener(), monitoring.TopologyListener()
     sorted_out = monitoring.EventListeners([both, pool, server, topology])
@@ -152,7 +143,7 @@ def test_listeners_are_sorted_by_kind():
 
 
 @pytest.mark.requirement("CMAP-05")
-def test_registered_listeners_come_first_in_clients_made_later():
+def test_registered_listeners_precede_listeners_of_new_clients():
     before = monitoring.EventListeners()
     first, own = monitoring.CommandListener(), monitoring.CommandListener()
     monitoring.register(first)
@@ -161,21 +152,21 @@ def test_registered_listeners_come_first_in_clients_made_later():
     assert monitoring.EventListeners([own]).command == (first, own)
 
 
-@pytest.mark.parametrize("stranger", [object(), "started", monitoring.CommandListener])
-def test_what_is_no_listener_is_refused(stranger):
+@pytest.mark.parametrize("other", [object(), "started", monitoring.CommandListener])
+def test_object_that_is_no_listener_raises_type_error(other):
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
-        monitoring.register(stranger)
+        monitoring.register(other)
     with pytest.raises(TypeError, match="must be an instance of one of CommandListener"):
-        monitoring.EventListeners([stranger])
+        monitoring.EventListeners([other])
     assert monitoring.global_listeners() == ()
 
 
-def test_listeners_come_in_a_sequence():
+def test_single_listener_without_list_raises_type_error():
     with pytest.raises(TypeError, match="event_listeners must be a list"):
         monitoring.EventListeners(monitoring.CommandListener())
 
 
-class HearsOneEvent(monitoring.ConnectionPoolListener):
+class PoolReadyListener(monitoring.ConnectionPoolListener):
     def __init__(self, error=None):
         self.events = []
         self.error = error
@@ -186,31 +177,31 @@ class HearsOneEvent(monitoring.ConnectionPoolListener):
             raise self.error
 
 
-def test_a_failing_listener_is_logged_and_does_no_harm(caplog):
+def test_failing_listener_is_logged_and_next_listener_runs(caplog):
     event = monitoring.PoolReadyEvent(ADDRESS)
-    failing, next_one = HearsOneEvent(RuntimeError("my fault")), HearsOneEvent()
+    failing, next_one = PoolReadyListener(RuntimeError("my fault")), PoolReadyListener()
     monitoring.publish((failing, next_one), "pool_ready", event)
     assert failing.events == next_one.events == [event]
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("gmongo.monitoring", logging.ERROR)
-    assert "HearsOneEvent.pool_ready failed on PoolReadyEvent" in record.getMessage()
+    assert "PoolReadyListener.pool_ready failed on PoolReadyEvent" in record.getMessage()
     assert "my fault" in caplog.text
 
 
-def test_a_method_that_is_not_defined_is_logged(caplog):
-    monitoring.publish((HearsOneEvent(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
+def test_missing_listener_method_is_logged(caplog):
+    monitoring.publish((PoolReadyListener(),), "pool_closed", monitoring.PoolClosedEvent(ADDRESS))
     assert "NotImplementedError" in caplog.text
 
 
 @pytest.mark.parametrize("thrown", [gevent.GreenletExit(), gevent.Timeout(1), KeyboardInterrupt()])
-def test_what_is_thrown_into_the_greenlet_goes_through(thrown, caplog):
+def test_exception_thrown_into_greenlet_propagates(thrown, caplog):
     with pytest.raises(type(thrown)) as caught:
-        monitoring.publish((HearsOneEvent(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
+        monitoring.publish((PoolReadyListener(thrown),), "pool_ready", monitoring.PoolReadyEvent(ADDRESS))
     assert caught.value is thrown
     assert not caplog.records
 
 
-# -- loggers -------------------------------------------------------------------------------------------------
+# Loggers
 
 
 def _description(kind, writable=True, readable=True):
@@ -303,7 +294,7 @@ LOGGED += [
 @pytest.mark.parametrize(
     ("logger", "method", "event", "words"), LOGGED, ids=[f"{row[0].__name__}.{row[1]}" for row in LOGGED]
 )
-def test_loggers_log_every_event_at_info_and_what_is_lost_as_a_warning(logger, method, event, words, caplog):
+def test_loggers_log_losses_as_warnings_and_other_events_at_info(logger, method, event, words, caplog):
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((logger(),), method, event)
     record = caplog.records[-1]
@@ -315,7 +306,7 @@ def test_loggers_log_every_event_at_info_and_what_is_lost_as_a_warning(logger, m
 
 @pytest.mark.parametrize("writable", [True, False])
 @pytest.mark.parametrize("readable", [True, False])
-def test_a_topology_without_servers_that_take_reads_or_writes_is_warned_of(writable, readable, caplog):
+def test_topology_logger_warns_without_writable_or_readable_server(writable, readable, caplog):
     event = _topology_change("A", "A", writable=writable, readable=readable)
     with caplog.at_level(logging.INFO, logger="gmongo.event_loggers"):
         monitoring.publish((event_loggers.TopologyLogger(),), "description_changed", event)
@@ -338,20 +329,19 @@ LISTENERS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), LISTENERS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_method_that_a_subclass_lacks_says_so(kind, name):
+def test_listener_method_without_override_raises_not_implemented_error(kind, name):
     with pytest.raises(NotImplementedError):
         getattr(kind(), name)(None)
 
 
-def test_all_listeners_are_here():
+def test_table_of_listener_methods_is_complete():
     assert len(LISTENERS) == 23
     assert {kind.__name__ for kind, _ in LISTENERS} == {
         name for name in monitoring.__all__ if name.endswith("Listener")
     }
 
 
-def test_commands_that_are_never_shown():
-    """Those of the Command Monitoring specification, "Security"."""
+def test_sensitive_commands_match_specification():
     assert {
         *("authenticate", "saslstart", "saslcontinue", "getnonce", "createuser", "updateuser"),
         *("copydbgetnonce", "copydbsaslstart", "copydb"),

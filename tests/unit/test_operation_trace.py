@@ -1,4 +1,4 @@
-"""The trace of an operation: which second goes where, and which observer is told of what."""
+"""The trace of an operation: durations of its phases, and callbacks of observers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMES = ("selecting", "checking_out", "backing_off", "connecting", "exchanging",
 
 
 class Clock:
-    """Time passes when a test says so."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -44,7 +44,7 @@ def trace(clock: Clock) -> OperationTrace:
 
 
 def times_of(trace: OperationTrace) -> dict[str, float]:
-    """Those that are not 0."""
+    """Return the durations that are not 0."""
     return {name: getattr(trace, name) for name in TIMES if getattr(trace, name)}
 
 
@@ -57,7 +57,7 @@ def connection(established_in: float, last_command: str | None) -> Any:
     return SimpleNamespace(established_in=established_in, last_command=last_command)
 
 
-def test_a_new_account_is_empty(trace: OperationTrace, clock: Clock) -> None:
+def test_new_trace_is_empty(trace: OperationTrace, clock: Clock) -> None:
     assert times_of(trace) == {} and trace.notes == {}
     assert (trace.address, trace.cursor_id, trace.waits_for, trace.wait_started) == (None, None, None, 0.0)
     assert (trace.sensitive, trace.tries, trace.commands) == (False, 0, 0)
@@ -74,7 +74,7 @@ def test_a_new_account_is_empty(trace: OperationTrace, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("established", "used", "connecting"), [(1.0, False, 1.0), (9.0, False, 2.0), (1.0, True, 0.0)]
 )
-def test_every_second_goes_somewhere(
+def test_each_second_counts_for_one_phase(
     trace: OperationTrace,
     clock: Clock,
     round_trip: float | None,
@@ -99,8 +99,8 @@ def test_every_second_goes_somewhere(
     if known and round_trip:
         expected["round_trip"] = round_trip
     assert times_of(trace) == {name: seconds for name, seconds in expected.items() if seconds}
-    told: Any = trace.observer.waited
-    assert [call.args[1:] for call in told.call_args_list] == [
+    calls: Any = trace.observer.waited
+    assert [call.args[1:] for call in calls.call_args_list] == [
         (Phase.SELECTION, 1.0, 0.0, None),
         (Phase.CHECK_OUT, 2.0, connecting, None),
         (Phase.BACK_OFF, 4.0, 0.0, None),
@@ -108,7 +108,7 @@ def test_every_second_goes_somewhere(
 
 
 @pytest.mark.parametrize("when", ["selecting", "checking_out", "running", "pinned"])
-def test_a_try_that_fails_ends_its_wait(trace: OperationTrace, clock: Clock, when: str) -> None:
+def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when: str) -> None:
     trace.begin_try()
     clock.now += 1
     if when != "selecting":
@@ -118,23 +118,23 @@ def test_a_try_that_fails_ends_its_wait(trace: OperationTrace, clock: Clock, whe
     if when == "pinned":
         trace.pinned()
         assert trace.waits_for is None
-    told: Any = trace.observer.waited
-    told.reset_mock()
+    calls: Any = trace.observer.waited
+    calls.reset_mock()
     clock.now += 2
     error = AutoReconnect("gone")
     for _ in range(2):
         trace.end_try(error)
     assert trace.waits_for is None
     if when == "selecting":
-        told.assert_called_once_with(trace, Phase.SELECTION, 3.0, 0.0, error)
+        calls.assert_called_once_with(trace, Phase.SELECTION, 3.0, 0.0, error)
     elif when == "checking_out":
-        told.assert_called_once_with(trace, Phase.CHECK_OUT, 2.0, 0.0, error)
+        calls.assert_called_once_with(trace, Phase.CHECK_OUT, 2.0, 0.0, error)
     else:
-        told.assert_not_called()
+        calls.assert_not_called()
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_decoding_is_timed(trace: OperationTrace, clock: Clock, fails: bool) -> None:
+def test_decoding_time_is_added_to_trace(trace: OperationTrace, clock: Clock, fails: bool) -> None:
     def decode(body: Any) -> str:
         clock.now += 2
         if fails:
@@ -150,21 +150,21 @@ def test_decoding_is_timed(trace: OperationTrace, clock: Clock, fails: bool) -> 
     assert times_of(trace) == {"decoding": 4.0}
 
 
-def test_an_account_is_that_of_its_operation() -> None:
+def test_trace_has_names_of_its_operation() -> None:
     operation: Any = SimpleNamespace(
         title="getMore", context=SimpleNamespace(database="d"), collection="c", cursor_id=7
     )
-    told: Any = Mock()
-    trace = trace_of(operation, told)
+    calls: Any = Mock()
+    trace = trace_of(operation, calls)
     assert (trace.name, trace.database, trace.collection, trace.cursor_id) == ("getMore", "d", "c", 7)
-    assert trace.observer is told
+    assert trace.observer is calls
     del operation.cursor_id
-    assert trace_of(operation, told).cursor_id is None
+    assert trace_of(operation, calls).cursor_id is None
 
 
 # Observers
 
-TOLD: dict[str, tuple[Any, ...]] = {
+CALLBACKS: dict[str, tuple[Any, ...]] = {
     "operation_started": (1, 2),
     "operation_ended": (1, 2),
     "waited": (1, 2, 3, 4, 5),
@@ -183,54 +183,57 @@ def observer(**members: Any) -> Observer:
     return kind()
 
 
-def observing(heard: list[Any], name: str, what: str, raises: BaseException | None = None) -> Observer:
-    """An observer of one thing."""
+def observing(received: list[Any], name: str, method: str, raises: BaseException | None = None) -> Observer:
+    """Return an observer with one method."""
 
-    def hear(self: Any, *arguments: Any) -> None:
-        heard.append((name, *arguments))
+    def receive(self: Any, *arguments: Any) -> None:
+        received.append((name, *arguments))
         if raises is not None:
             raise raises
 
-    return observer(**{what: hear})
+    return observer(**{method: receive})
 
 
-@pytest.mark.parametrize("what", TOLD)
-def test_all_that_listen_are_told(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    heard: list[Any] = []
-    arguments = TOLD[what]
-    first, second = observing(heard, "first", what, ValueError("mine")), observing(heard, "second", what)
+@pytest.mark.parametrize("method", CALLBACKS)
+def test_each_observer_is_called_despite_error_of_another(method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    received: list[Any] = []
+    arguments = CALLBACKS[method]
+    first, second = observing(received, "first", method, ValueError("mine")), observing(received, "second", method)
     for observers, names in (
         ((), []),
         ((Observer(),), []),
         ((first,), ["first"]),
         ((first, Observer(), second), ["first", "second"]),
     ):
-        heard.clear()
-        getattr(Observers(observers), what)(*arguments)
-        assert heard == [(name, *arguments) for name in names]
+        received.clear()
+        getattr(Observers(observers), method)(*arguments)
+        assert received == [(name, *arguments) for name in names]
         assert ("ValueError: mine" in capsys.readouterr().err) is ("first" in names)
-    for each in ((observing(heard, "x", what, GreenletExit()),), (observing(heard, "x", what, GreenletExit()), second)):
+    for each in (
+        (observing(received, "x", method, GreenletExit()),),
+        (observing(received, "x", method, GreenletExit()), second),
+    ):
         with pytest.raises(GreenletExit):
-            getattr(Observers(each), what)(*arguments)
+            getattr(Observers(each), method)(*arguments)
 
 
-def test_an_observer_that_says_nothing_does_nothing() -> None:
+def test_base_observer_methods_do_nothing() -> None:
     plain = Observer()
     assert plain.wanted() is True and plain.times_decoding is False
     assert plain.carried(pytest.fail) is pytest.fail
-    for what, arguments in TOLD.items():
-        assert getattr(plain, what)(*arguments) is None
+    for method, arguments in CALLBACKS.items():
+        assert getattr(plain, method)(*arguments) is None
 
 
 @pytest.mark.parametrize("wants", [(), (False,), (True,), (False, True), (True, False), (False, False)])
-def test_observers_want_what_one_of_them_wants(wants: tuple[bool, ...]) -> None:
+def test_observers_are_wanted_if_any_observer_is(wants: tuple[bool, ...]) -> None:
     each = tuple(observer(wanted=lambda _, want=want: want, times_decoding=want) for want in wants)
     observers = Observers(each)
     assert observers.wanted() is any(wants) is observers.times_decoding
     assert observers.active is False and observers.all is each
 
 
-def test_what_works_for_a_greenlet_has_the_contexts_of_all_observers() -> None:
+def test_carried_function_has_contexts_of_all_observers() -> None:
     def carrying(name: str) -> Any:
         def carried(run: Callable[[], None]) -> Callable[[], None]:
             return lambda: (ran.append(name), run())[0]  # type: ignore[func-returns-value]
@@ -245,9 +248,9 @@ def test_what_works_for_a_greenlet_has_the_contexts_of_all_observers() -> None:
 # Commands
 
 
-class Hears(CommandListener):
-    def __init__(self, heard: list[Any]) -> None:
-        self.started = self.succeeded = self.failed = heard.append  # type: ignore[method-assign, assignment]
+class RecordingListener(CommandListener):
+    def __init__(self, received: list[Any]) -> None:
+        self.started = self.succeeded = self.failed = received.append  # type: ignore[method-assign, assignment]
 
 
 @pytest.fixture
@@ -261,47 +264,45 @@ def sent(trace: OperationTrace) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("listens", [False, True])
-@pytest.mark.parametrize("has_account", [False, True])
+@pytest.mark.parametrize("has_trace", [False, True])
 @pytest.mark.parametrize("sensitive", [False, True])
-def test_commands_of_an_observed_client(
-    sent: Any, trace: OperationTrace, listens: bool, has_account: bool, sensitive: bool
+def test_traced_command_reaches_listeners_and_observer(
+    sent: Any, trace: OperationTrace, listens: bool, has_trace: bool, sensitive: bool
 ) -> None:
-    heard: list[Any] = []
+    received: list[Any] = []
     observers: Any = Mock(active=False)
-    commands = TracedCommands((Hears(heard),) if listens else (), observers)
+    commands = TracedCommands((RecordingListener(received),) if listens else (), observers)
     assert commands.wanted() is listens
     observers.active = True
     assert commands.wanted() is True
     sent.sensitive = sensitive
-    if not has_account:
+    if not has_trace:
         sent.trace = None
     error, reply = AutoReconnect("gone"), {"ok": 1}
     commands.started(sent)
     commands.succeeded(sent, 0.5, reply)
     commands.failed(sent, 0.25, error)
-    assert [type(event).__name__ for event in heard] == (
+    assert [type(event).__name__ for event in received] == (
         ["CommandStartedEvent", "CommandSucceededEvent", "CommandFailedEvent"] if listens else []
     )
-    told: Any = trace.observer
-    if has_account:
+    calls: Any = trace.observer
+    if has_trace:
         assert (trace.commands, trace.sensitive, trace.exchanging) == (1, sensitive, 0.75)
-        told.command_started.assert_called_once_with(trace, sent)
-        assert [call.args for call in told.command_ended.call_args_list] == [
+        calls.command_started.assert_called_once_with(trace, sent)
+        assert [call.args for call in calls.command_ended.call_args_list] == [
             (trace, sent, reply, None),
             (trace, sent, None, error),
         ]
     else:
-        assert not told.mock_calls
+        assert not calls.mock_calls
 
 
 @pytest.mark.parametrize("how", ["succeeded", "failed"])
-def test_an_observer_is_told_of_the_end_though_a_listener_is_interrupted(
-    sent: Any, trace: OperationTrace, how: str
-) -> None:
+def test_observer_receives_command_end_despite_interrupted_listener(sent: Any, trace: OperationTrace, how: str) -> None:
     def interrupted(event: Any) -> None:
         raise GreenletExit
 
-    listener = Hears([])
+    listener = RecordingListener([])
     setattr(listener, how, interrupted)
     commands = TracedCommands((listener,), Mock(active=True))
     with pytest.raises(GreenletExit):
@@ -309,7 +310,7 @@ def test_an_observer_is_told_of_the_end_though_a_listener_is_interrupted(
     assert trace.exchanging == 0.5 and trace.observer.command_ended.called  # type: ignore[attr-defined]
 
 
-def test_a_secret_stays_one(sent: Any, trace: OperationTrace) -> None:
+def test_trace_with_sensitive_command_stays_sensitive(sent: Any, trace: OperationTrace) -> None:
     commands = TracedCommands((), Mock(active=True))
     for sensitive in (False, True, False):
         sent.sensitive = sensitive
@@ -318,12 +319,11 @@ def test_a_secret_stays_one(sent: Any, trace: OperationTrace) -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_how_long_a_connection_was_in_use(trace: OperationTrace, clock: Clock, pinned: bool) -> None:
-    """Until it is checked in; what holds it from now on checks it in later."""
+def test_check_in_reports_duration_of_use_unless_pinned(trace: OperationTrace, clock: Clock, pinned: bool) -> None:
     attempt = Attempt(Mock(trace=trace, is_write=True), None)
     used, pool = Mock(checked_out_at=clock.now, address=ADDRESS), Mock()
     clock.now += 7
     attempt._check_in(pool, used, pinned)
     assert pool.check_in.called is not pinned
-    told = [call.args for call in trace.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
-    assert told == ([] if pinned else [(trace, ADDRESS, 7.0)])
+    calls = [call.args for call in trace.observer.connection_used.call_args_list]  # type: ignore[attr-defined]
+    assert calls == ([] if pinned else [(trace, ADDRESS, 7.0)])

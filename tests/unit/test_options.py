@@ -1,4 +1,4 @@
-"""Every option: what it takes and makes of that, the first value that it does not take, and what it says then."""
+"""Every option: its accepted values with results, and its rejected values with messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gmongo.server_api import ServerApi
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 TYPE, VALUE = InvalidOptionType, InvalidOption
-SAME = object()  # as it was given
+SAME = object()  # the given value
 LISTENER = CommandListener()
 UTC = datetime.timezone.utc
 REGISTRY = TypeRegistry()
@@ -54,7 +54,7 @@ def choices(*names: str) -> tuple[Good, Bad]:
 
 
 def merged(good: Good, bad: Bad, others: list[tuple[Any, Any]]) -> tuple[Good, Bad]:
-    """The same, where some values that are refused are taken."""
+    """Add the accepted values `others` to a rule, and remove these values from its rejected values."""
     taken = [value for value, _ in others]
 
     def is_taken(value: Any) -> bool:
@@ -237,14 +237,14 @@ def identifier(value: Any) -> str:
     return value.name if isinstance(value, Option) else ""
 
 
-def test_every_option_is_here() -> None:
+def test_table_of_rules_has_every_option() -> None:
     names = [name for group in RULES for name in group]
     assert sorted(names) == sorted(option.name for option in OPTIONS)
 
 
 @pytest.mark.filterwarnings("ignore:compressors")
 @pytest.mark.parametrize(("option", "rules"), NAMED, ids=identifier)
-def test_what_an_option_takes(option: Option, rules: tuple[Good, Bad]) -> None:
+def test_option_converts_accepted_values(option: Option, rules: tuple[Good, Bad]) -> None:
     for value, expected in rules[0]:
         found = option.check(value)
         assert found == (value if expected is SAME else expected), value
@@ -253,7 +253,7 @@ def test_what_an_option_takes(option: Option, rules: tuple[Good, Bad]) -> None:
 
 @pytest.mark.requirement("CMAP-07", "CMAP-09", "CMAP-10", "CMAP-13")
 @pytest.mark.parametrize(("option", "rules"), NAMED, ids=identifier)
-def test_what_an_option_refuses(option: Option, rules: tuple[Good, Bad]) -> None:
+def test_option_rejects_invalid_values_and_states_rule(option: Option, rules: tuple[Good, Bad]) -> None:
     for rule, kind, values in rules[1]:
         for value in values:
             with pytest.raises(kind) as caught:
@@ -265,7 +265,7 @@ def test_what_an_option_refuses(option: Option, rules: tuple[Good, Bad]) -> None
             assert (rest == "") if option.secret else rest.startswith(", not "), value
 
 
-def test_a_client_without_options_has_what_each_floor_takes_for_granted() -> None:
+def test_client_without_options_has_defaults_of_each_layer() -> None:
     options = ClientOptions("mongodb://a/", None, {})
     topology = options.topology()
     own = {"seeds", "listeners", "topology_id", "connection_made"}
@@ -283,11 +283,8 @@ def test_a_client_without_options_has_what_each_floor_takes_for_granted() -> Non
     assert (pool.max_pool_size, pool.min_pool_size, pool.max_connecting, pool.drain_time, pool.drain_bytes) == (
         100, 0, 2, 1.0, 2**20,
     )  # fmt: skip
-    assert (topology.heartbeat_frequency, topology.local_threshold, topology.server_selection_timeout) == (
-        10,
-        0.015,
-        30,
-    )
+    assert (topology.heartbeat_frequency, topology.local_threshold) == (10, 0.015)
+    assert topology.server_selection_timeout == 30
     assert (topology.connection.connect_timeout, topology.connection.socket_timeout) == (20.0, None)
     assert (pool.upkeep_interval, topology.srv_rescan_interval) == (10.0, 60)
 
@@ -296,7 +293,7 @@ def named(condition: Any) -> set[str]:
     return {option.name for option in OPTIONS if condition(option)}
 
 
-def test_what_is_known_of_options() -> None:
+def test_options_have_their_attributes_and_aliases() -> None:
     assert named(lambda option: option.secret) == {
         *("proxyUsername", "proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"),
         *("username", "password", "auto_encryption_opts"),
@@ -323,13 +320,13 @@ def test_what_is_known_of_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "what"), [("PLAIN", "the password"), ("MONGODB-OIDC", "an access token"), ("SCRAM-SHA-256", None)]
+    ("mechanism", "secret"), [("PLAIN", "the password"), ("MONGODB-OIDC", "an access token"), ("SCRAM-SHA-256", None)]
 )
-def test_what_is_sent_in_plain_text_is_named(mechanism: str, what: str | None, recwarn: Any) -> None:
+def test_mechanism_without_tls_warns_of_plain_text_secret(mechanism: str, secret: str | None, recwarn: Any) -> None:
     credential = Credential(mechanism, "$external", "ann", "secret", {})
     _check_without_tls(credential, [("localhost", 27017)])
     assert not recwarn.list
     _check_without_tls(credential, [("localhost", 27017), ("db.example.com", 27017)])
-    said = [str(each.message) for each in recwarn.list]
-    text = f"authMechanism {mechanism} without tls=true sends {what} over the network in plain text"
-    assert said == ([] if what is None else [text])
+    messages = [str(each.message) for each in recwarn.list]
+    text = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
+    assert messages == ([] if secret is None else [text])

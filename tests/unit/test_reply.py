@@ -65,11 +65,11 @@ def drain(batch):
     return found
 
 
-# Cutting the batch out changes nothing
+# Lazy decoding equals eager decoding
 
 
 @given(batches, st.sampled_from(["firstBatch", "nextBatch"]))
-def test_lazy_equals_eager(batch, field):
+def test_lazy_decoding_equals_eager_decoding(batch, field):
     body = reply_with(batch, field, operationTime=Timestamp(1, 1))
     eager = bson.decode(body, PLAIN)
     lazy = cut_batch(body, PLAIN)
@@ -80,7 +80,7 @@ def test_lazy_equals_eager(batch, field):
 
 
 @given(batches)
-def test_decoded_batch_does_not_depend_on_a_buffer_that_is_used_again(batch):
+def test_batch_survives_reuse_of_receive_buffer(batch):
     buffer = bytearray(reply_with(batch))
     cut = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
     buffer[:] = b"\xff" * len(buffer)
@@ -95,7 +95,7 @@ def test_reply_without_batch_is_decoded_whole(document):
 
 
 @given(documents, documents)
-def test_fields_around_the_batch_may_be_anything(before, after):
+def test_fields_around_batch_are_decoded(before, after):
     before = {f"b{name}": value for name, value in before.items()}
     after = {f"a{name}": value for name, value in after.items()}
     body = bson.encode({**before, "cursor": {**before, "id": 0, "firstBatch": [{"a": 1}], **after}, **after})
@@ -104,14 +104,11 @@ def test_fields_around_the_batch_may_be_anything(before, after):
     assert reply == bson.decode(body)
 
 
-# Large batches in runs
-
-
 def test_small_reply_is_decoded_whole():
     assert decode_cursor(reply_with([{"a": 1}]), PLAIN)["cursor"]["firstBatch"] == [{"a": 1}]
 
 
-# The user's types stay where the user's documents are
+# Custom types apply to documents only
 
 
 class Money:
@@ -149,7 +146,7 @@ WITH_CODEC = CodecOptions(type_registry=TypeRegistry([MoneyCodec()]))
     ],
     ids=["type registry", "document class", "raw"],
 )
-def test_users_types_do_not_reach_the_servers_fields(options, kind, size):
+def test_custom_types_do_not_change_reply_fields(options, kind, size):
     body = reply_with([{"_id": number, "price": Int64(3), "text": "x" * 1000} for number in range(size)])
     reply = decode_cursor(body, options)
     assert type(reply) is dict
@@ -162,14 +159,14 @@ def test_users_types_do_not_reach_the_servers_fields(options, kind, size):
 
 
 @pytest.mark.parametrize("value", [{"price": Int64(3), "in": {"price": Int64(4)}}, None], ids=["document", "nothing"])
-def test_value_of_find_and_modify(value):
+def test_find_and_modify_value_has_custom_types(value):
     body = bson.encode({"lastErrorObject": {"n": Int64(1)}, "value": value, "ok": 1})
     reply = decode_field(body, WITH_CODEC, "value")
     assert type(reply["lastErrorObject"]["n"]) is Int64
     assert reply["value"] == (value and {"price": Money(3), "in": {"price": Money(4)}})
 
 
-def test_values_of_distinct():
+def test_distinct_values_have_custom_types():
     body = bson.encode({"values": [Int64(1), "a", {"b": Int64(2)}], "n": Int64(5), "ok": 1})
     reply = decode_field(body, WITH_CODEC, "values")
     assert reply["values"] == [Money(1), "a", {"b": Money(2)}]
@@ -177,19 +174,19 @@ def test_values_of_distinct():
 
 
 @given(documents)
-def test_field_decodes_as_with_plain_options(document):
+def test_decoded_field_equals_plain_decoding(document):
     body = bson.encode({"value": document, "ok": 1})
     options = CodecOptions(document_class=OrderedDict)
     assert decode_field(body, options, "value") == bson.decode(body)
 
 
-# What is false
+# Malformed replies
 
 ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
 
 
 def read_all(body):
-    """Read a reply to its end, in all ways; only errors that name themselves as such may come of it."""
+    """Read a reply to its end in all ways."""
     reply = cut_batch(body, PLAIN)
     cursor = reply.get("cursor")
     for field in ("firstBatch", "nextBatch"):
@@ -199,7 +196,7 @@ def read_all(body):
             drain(batch)
 
 
-def test_every_truncation_is_refused():
+def test_truncated_reply_raises_documented_error():
     body = reply_with([{"a": 1, "b": Regex("x"), "c": [1, "two"]}, {"d": Code("f", {"x": 1})}])
     for size in range(len(body)):
         with pytest.raises(ACCEPTED):
@@ -209,8 +206,7 @@ def test_every_truncation_is_refused():
 @settings(max_examples=150)
 @given(batches, st.floats(0, 1), st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-3, 400)))
 @example([{}, {}, {}, {}], 0.69, -1)
-def test_any_false_length_is_an_error_or_harmless(batch, where, length):
-    """Four bytes anywhere are replaced."""
+def test_overwritten_length_raises_only_documented_errors(batch, where, length):
     body = bytearray(reply_with(batch))
     struct.pack_into("<i", body, round(where * (len(body) - 4)), length)
     try:
@@ -221,7 +217,7 @@ def test_any_false_length_is_an_error_or_harmless(batch, where, length):
 
 @settings(max_examples=150)
 @given(st.binary(max_size=60))
-def test_noise_is_refused(noise):
+def test_noise_in_reply_raises_only_documented_errors(noise):
     body = bytearray(reply_with([{"a": 1}]))
     body[20 : 20 + len(noise)] = noise
     try:
@@ -230,23 +226,23 @@ def test_noise_is_refused(noise):
         pass
 
 
-def test_a_key_is_looked_at_when_its_length_has_changed(monkeypatch):
-    looked = []
+def test_array_key_is_parsed_only_if_its_length_changes(monkeypatch):
+    parsed = []
 
     def value_start(array, element):
-        looked.append(element)
+        parsed.append(element)
         return array.tobytes().index(b"\0", element) + 1
 
     monkeypatch.setattr(reply, "_value_start", value_start)
     for count, changes in ((10, 0), (11, 1), (100, 1), (101, 2), (150, 2)):
-        looked.clear()
+        parsed.clear()
         elements = b"".join(b"\x03%d\0" % number + bson.encode({"_id": number}) for number in range(count))
         assert reply._run_end(memoryview(struct.pack("<i", len(elements) + 5) + elements + b"\0"), 4)
-        assert len(looked) == changes
+        assert len(parsed) == changes
 
 
 @pytest.mark.parametrize("length", range(4))
-def test_a_document_whose_length_is_cut(length):
+def test_document_with_truncated_length_raises_protocol_error(length):
     elements = b"\x030\0" + b"\x05" * length
     batch = Batch(struct.pack("<i", len(elements) + 5) + elements + b"\0", PLAIN)
     with pytest.raises(ProtocolError):
@@ -254,17 +250,23 @@ def test_a_document_whose_length_is_cut(length):
 
 
 @pytest.mark.parametrize(
-    "options", [PLAIN, CodecOptions(tz_aware=True), CodecOptions(SON, unicode_decode_error_handler="strict")]
+    "options",
+    [
+        PLAIN_REPLY,
+        *map(
+            reply.reply_options,
+            (PLAIN, CodecOptions(tz_aware=True), CodecOptions(SON, unicode_decode_error_handler="strict")),
+        ),
+    ],
 )
-def test_texts_of_a_servers_own_may_be_no_utf_8(options):
-    """They quote what the user sent."""
+def test_invalid_utf_8_in_server_message_is_replaced(options):
     body = bson.encode({"errmsg": "duplicate key: ?"}).replace(b"?", b"\xff")
-    found = bson.decode(body, reply.reply_options(options))
+    found = bson.decode(body, options)
     assert found == {"errmsg": "duplicate key: \ufffd"} and type(found) is dict
 
 
 class Sorted(dict):
-    """A user's class that has its keys in the order of text, as ``SortedDict`` of sortedcontainers does."""
+    """A document class with sorted keys, like ``SortedDict`` of sortedcontainers."""
 
     def __iter__(self):
         return iter(sorted(super().keys()))
@@ -280,9 +282,8 @@ class Sorted(dict):
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, Sorted, RawBSONDocument])
-@pytest.mark.parametrize("key", [str, lambda number: f"{number % 3}"], ids=["numbered", "the same"])
-def test_documents_keep_their_order_and_none_is_left_out(kind, key):
-    """The order of a batch is that of the server, whatever the user's class does with keys, and whatever these are."""
+@pytest.mark.parametrize("key", [str, lambda number: f"{number % 3}"], ids=["numbered keys", "equal keys"])
+def test_batch_keeps_all_documents_in_server_order(kind, key):
     elements = b"".join(
         b"\x03" + key(number).encode() + b"\0" + bson.encode({"_id": number, "b": 1, "a": "x" * 200})
         for number in range(1200)
@@ -298,31 +299,31 @@ def test_documents_keep_their_order_and_none_is_left_out(kind, key):
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, Sorted])
-def test_values_keep_their_order(kind):
+def test_distinct_values_keep_server_order(kind):
     body = bson.encode({"values": list(range(30)), "ok": 1})
     assert decode_field(body, CodecOptions(document_class=kind), "values")["values"] == list(range(30))
 
 
 fields = st.sampled_from(["cursor", "firstBatch", "nextBatch", "values", "ok", "id"])
-odd = st.one_of(scalars, st.just([]), st.just({}), st.just([{"_id": 1}]), st.just([{"_id": 1}, 5]))
+irregular_values = st.one_of(scalars, st.just([]), st.just({}), st.just([{"_id": 1}]), st.just([{"_id": 1}, 5]))
 
 
 @st.composite
-def odd_replies(draw, depth=2):
-    """Well-formed documents whose fields may be there twice, and be anything."""
+def irregular_replies(draw, depth=2):
+    """Generate well-formed documents with duplicate fields and fields of any type."""
     parts = []
     for name in draw(st.lists(fields, max_size=5)):
         if depth and draw(st.booleans()):
-            inner = draw(odd_replies(depth - 1))
+            inner = draw(irregular_replies(depth - 1))
             parts.append(b"\x03" + name.encode() + b"\0" + inner)
         else:
-            parts.append(bson.encode({name: draw(odd)})[4:-1])
+            parts.append(bson.encode({name: draw(irregular_values)})[4:-1])
     content = b"".join(parts)
     return struct.pack("<i", len(content) + 5) + content + b"\0"
 
 
-@given(odd_replies())
-def test_any_reply_is_read_or_refused_in_a_documented_way(body):
+@given(irregular_replies())
+def test_irregular_reply_raises_only_documented_errors(body):
     for read in (
         lambda: cut_batch(body, PLAIN),
         lambda: decode_cursor(body, CodecOptions(document_class=OrderedDict)),
@@ -338,8 +339,8 @@ def test_any_reply_is_read_or_refused_in_a_documented_way(body):
 @pytest.mark.parametrize("length", [-(2**31), -3, -1, 0, 4, 2**31 - 1])
 @pytest.mark.parametrize("place", [0, 1, 599])
 @pytest.mark.timeout(20)
-def test_a_false_length_of_a_document_is_refused(length, place):
-    """A negative one must not lead back to where the document begins, again and again."""
+def test_document_with_invalid_length_raises_documented_error(length, place):
+    """A negative length must not cause an endless loop."""
     documents = [bson.encode({"_id": number, "x": "y" * 200}) for number in range(600)]
     body = bytearray(reply_with([bson.decode(each) for each in documents]))
     struct.pack_into("<i", body, body.index(documents[place]), length)
@@ -348,13 +349,8 @@ def test_a_false_length_of_a_document_is_refused(length, place):
         drain(batch)
 
 
-def test_texts_of_replies_that_are_not_utf_8_are_shown_as_far_as_they_are() -> None:
-    body = bson.encode({"ok": 0, "errmsg": "a?b"}).replace(b"a?b", b"a\xffb")
-    assert bson.decode(body, PLAIN_REPLY)["errmsg"] == "a\ufffdb"
-
-
 @pytest.mark.parametrize("of_errors", [None, CodecOptions(document_class=OrderedDict)])
-def test_the_documents_of_an_error_are_the_users(of_errors: Any) -> None:
+def test_error_reply_uses_codec_options_of_errors(of_errors: Any) -> None:
     body = bson.encode({"ok": 0, "errmsg": "x", "info": {"a": 1}, "padding": "x" * WHOLE_BELOW})
     own = CodecOptions(document_class=SON)
     for found in (decode_cursor(body, own, of_errors), cut_batch(body, own, of_errors)):

@@ -1,4 +1,4 @@
-"""What is said of replies that break the protocol: the number that is wrong, and what it has to be."""
+"""Messages of protocol errors: the invalid number, and its permitted values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def header(length: int, replies_to: int) -> bytes:
         (100, 5, 6, None),
     ],
 )
-def test_headers(length: int, replies_to: int, or_to: int | None, why: str | None) -> None:
+def test_message_header_is_decoded_or_raises_out_of_step_error(
+    length: int, replies_to: int, or_to: int | None, why: str | None
+) -> None:
     data = b"before" + header(length, replies_to)
     if why is None:
         assert decode_header(data, 6, 100, 5, or_to) == (length, 7, replies_to, OP_MSG)
@@ -96,13 +98,21 @@ SEQUENCE = b"\x01" + struct.pack("<i", 7) + b"ab\x00"
             )
             for size in (-1, 4, 9)
         ),
+        *(
+            (
+                OP_MSG,
+                op_msg(b"\x00" + struct.pack("<i", size) + b"\x00"),
+                f"OP_MSG section length {size} is not between 5 and the 5 bytes that remain",
+            )
+            for size in (-1, 4, 6)
+        ),
         (OP_REPLY, op_reply(1, EMPTY)[:-1], "OP_REPLY of 24 bytes after the header is too short for a document"),
         (OP_REPLY, op_reply(0, EMPTY), "OP_REPLY has 0 documents and a first of 5 bytes, expected exactly one"),
         (OP_REPLY, op_reply(2, EMPTY), "OP_REPLY has 2 documents and a first of 5 bytes, expected exactly one"),
         (OP_REPLY, op_reply(1, EMPTY, EMPTY), "OP_REPLY has 1 documents and a first of 5 bytes, expected exactly one"),
     ],
 )
-def test_replies(opcode: int, payload: bytes, why: str) -> None:
+def test_malformed_reply_raises_protocol_error(opcode: int, payload: bytes, why: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_reply(opcode, memoryview(payload))
     assert str(caught.value) == why
@@ -120,27 +130,18 @@ def test_replies(opcode: int, payload: bytes, why: str) -> None:
         (OP_REPLY, op_reply(1, EMPTY), False),
     ],
 )
-def test_the_body_is_found(opcode: int, payload: bytes, more: bool) -> None:
+def test_reply_decoding_returns_body_and_more_to_come(opcode: int, payload: bytes, more: bool) -> None:
     body, follows = decode_reply(opcode, memoryview(payload))
     assert bytes(body) == EMPTY and follows is more
 
 
-@pytest.mark.parametrize("size", [-1, 4, 6])
-def test_a_body_of_a_false_length(size: int) -> None:
-    """It is walked as any other section is."""
-    payload = op_msg(b"\x00" + struct.pack("<i", size) + b"\x00")
-    with pytest.raises(ProtocolError) as caught:
-        decode_reply(OP_MSG, memoryview(payload))
-    assert str(caught.value) == f"OP_MSG section length {size} is not between 5 and the 5 bytes that remain"
-
-
-def test_what_an_op_query_looks_like() -> None:
+def test_op_query_is_encoded_with_its_header_and_fields() -> None:
     [query] = encode_op_query(7, "admin.$cmd", EMPTY)
     assert query == struct.pack("<iiiii", 44, 7, 0, 2004, 4) + b"admin.$cmd\x00" + struct.pack("<ii", 0, -1) + EMPTY
 
 
 @pytest.mark.parametrize("flags", [0, 1, 2, 1 << 16, 3 | 1 << 16])
-def test_which_requests_allow_a_stream(flags: int) -> None:
+def test_request_allows_stream_if_exhaust_flag_is_set(flags: int) -> None:
     assert allows_stream(encode_op_msg(1, flags, EMPTY)) is bool(flags >> 16)
 
 
@@ -157,12 +158,12 @@ def test_which_requests_allow_a_stream(flags: int) -> None:
         ([70_000, 70_000], [70_000, 70_000]),
     ],
 )
-def test_small_buffers_are_joined(sizes: list[int], pieces: list[int]) -> None:
+def test_small_buffers_are_joined_up_to_64_kib(sizes: list[int], pieces: list[int]) -> None:
     assert [len(piece) for piece in joined(bytes(size) for size in sizes)] == pieces
 
 
 @pytest.mark.parametrize(("size", "joins"), [(65535, True), (65536, True), (65537, False), (100_000, False)])
-def test_the_documents_of_a_large_message_are_not_copied(size: int, joins: bool) -> None:
+def test_documents_of_message_above_64_kib_are_not_copied(size: int, joins: bool) -> None:
     documents = [EMPTY, bytes(size - 41 - len(EMPTY))]
     buffers = encode_op_msg(7, 0, EMPTY, [("documents", documents)])
     whole = b"".join(buffers)
@@ -181,6 +182,9 @@ def element(kind: int, value: bytes, name: bytes = b"cursor") -> bytes:
     return struct.pack("<i", len(content) + 4) + content
 
 
+TWO_CURSORS = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0}) + b"\x10cursor\x00\x01\x00\x00\x00"
+
+
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
@@ -195,49 +199,45 @@ def element(kind: int, value: bytes, name: bytes = b"cursor") -> bytes:
         (element(3, struct.pack("<i", 100)), "a reply has an element of 108 bytes where 13 remain"),
         (element(3, b""), "a reply ends inside an element"),
         (struct.pack("<i", 6) + b"\x01x", "a reply ends inside an element"),
+        (
+            struct.pack("<i", len(TWO_CURSORS) + 5) + TWO_CURSORS + b"\x00",
+            "a reply has two fields with the name 'cursor'",
+        ),
     ],
 )
-def test_elements(reply: bytes, why: str) -> None:
+def test_malformed_reply_element_raises_protocol_error(reply: bytes, why: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         cut_batch(reply, DEFAULT_CODEC_OPTIONS)
     assert str(caught.value) == why
 
 
-def test_two_fields_of_one_name() -> None:
-    cursor = b"\x03cursor\x00" + bson.encode({"firstBatch": [], "id": 0})
-    content = cursor + b"\x10cursor\x00" + struct.pack("<i", 1) + b"\x00"
-    with pytest.raises(ProtocolError) as caught:
-        cut_batch(struct.pack("<i", len(content) + 4) + content, DEFAULT_CODEC_OPTIONS)
-    assert str(caught.value) == "a reply has two fields with the name 'cursor'"
-
-
 class Upper(dict[str, Any]):
-    """A class of the user's."""
+    """A custom document class."""
 
 
 @pytest.mark.parametrize("kind", [dict, Upper])
-def test_an_error_is_of_the_users_class_if_that_is_a_dict(kind: Any) -> None:
+def test_error_reply_has_document_class_if_it_is_a_dict(kind: Any) -> None:
     reply = bson.encode({"ok": 0, "errmsg": "no"})
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
     assert type(cut_batch(reply, options)) is kind
     assert type(cut_batch(reply, DEFAULT_CODEC_OPTIONS, options)) is kind
 
 
-def test_an_error_is_decoded_though_the_users_class_is_none() -> None:
+def test_error_reply_is_dict_if_document_class_is_no_dict() -> None:
     reply = bson.encode({"ok": 0, "errmsg": "no"})
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
     assert type(cut_batch(reply, options)) is dict
     assert cut_batch(reply, DEFAULT_CODEC_OPTIONS, options) == {"ok": 0, "errmsg": "no"}
 
 
-def test_a_batch_is_found_by_either_name() -> None:
+def test_batch_is_cut_from_first_batch_and_next_batch() -> None:
     for name in ("firstBatch", "nextBatch"):
         found = cut_batch(bson.encode({"cursor": {name: [{"a": 1}], "id": 5}, "ok": 1}), DEFAULT_CODEC_OPTIONS)
         assert list(found["cursor"][name]) == [{"a": 1}] and found["cursor"]["id"] == 5 and found["ok"] == 1
 
 
-class Odd(dict[str, Any]):
-    """Shows nothing of what it holds in the usual way."""
+class UnreadableDict(dict[str, Any]):
+    """A dict whose methods for iteration raise."""
 
     def values(self) -> Any:
         raise AssertionError
@@ -245,8 +245,8 @@ class Odd(dict[str, Any]):
     __iter__ = keys = items = values  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("kind", [dict, Upper, Odd])
-def test_the_documents_of_a_batch_are_of_the_users_class_and_the_reply_is_not(kind: Any) -> None:
+@pytest.mark.parametrize("kind", [dict, Upper, UnreadableDict])
+def test_document_class_applies_to_batch_but_not_to_reply(kind: Any) -> None:
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
     reply = cut_batch(bson.encode({"cursor": {"firstBatch": [{"a": {"b": 1}}, {}], "id": 5}}), options)
     assert type(reply) is dict and type(reply["cursor"]) is dict
@@ -272,7 +272,7 @@ def batch_of(*sizes: int) -> Batch:
         ((32_768 - 16 - 3 - 4,), [1]),
     ],
 )
-def test_a_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list[int]) -> None:
+def test_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list[int]) -> None:
     batch, again = batch_of(*sizes), batch_of(*sizes)
     found = []
     while run := batch.decode_run():
@@ -289,14 +289,14 @@ def test_a_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list
 @pytest.mark.parametrize("place", ["0", "1"])
 @pytest.mark.parametrize("value", [5, "text", [1], None])
 @pytest.mark.parametrize("options", [DEFAULT_CODEC_OPTIONS, DEFAULT_CODEC_OPTIONS.with_options(document_class=Upper)])
-def test_a_batch_has_documents_only(place: str, value: Any, options: Any) -> None:
+def test_batch_element_that_is_no_document_raises_protocol_error(place: str, value: Any, options: Any) -> None:
     array = bson.encode({"0": {"a": 1}, "1": {"a": 2}, place: value})
     kind = {int: "0x10", str: "0x2", list: "0x4", type(None): "0xa"}[type(value)]
     for call in (lambda batch: batch.decode_run(), lambda batch: batch.raw()):
         with pytest.raises(ProtocolError) as caught:
             call(Batch(array, options))
-        said = f"a batch must have documents only, but an element of it has the BSON type {kind}"
-        assert str(caught.value) == said
+        message = f"a batch must have documents only, but an element of it has the BSON type {kind}"
+        assert str(caught.value) == message
     batch = Batch(array, options)
     assert not batch.decode_ahead()
     with pytest.raises(ProtocolError):
@@ -305,7 +305,7 @@ def test_a_batch_has_documents_only(place: str, value: Any, options: Any) -> Non
 
 @pytest.mark.parametrize("size", [-1, 4, 100])
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_document_of_a_false_length(size: int, place: int) -> None:
+def test_batch_document_with_invalid_length_raises_protocol_error(size: int, place: int) -> None:
     array = bytearray(bson.encode({"0": {"a": 1}, "1": {"a": 2}}))
     at = 7 + place * (12 + 3)
     assert struct.unpack_from("<i", array, at)[0] == 12
@@ -321,7 +321,7 @@ def test_a_document_of_a_false_length(size: int, place: int) -> None:
 # Checksums and proxies
 
 
-def test_a_false_checksum() -> None:
+def test_wrong_checksum_raises_protocol_error() -> None:
     message = struct.pack("<iiiiI", 30, 7, 5, OP_MSG, 1) + BODY
     good = message + struct.pack("<I", checksum.crc32c(message))
     assert bytes(decode_reply(OP_MSG, memoryview(good)[16:], 7, 5)[0]) == EMPTY
@@ -329,11 +329,11 @@ def test_a_false_checksum() -> None:
         decode_reply(OP_MSG, memoryview(good)[16:], 8, 5)
 
 
-class Spoken:
-    """A transport on whose other side a proxy has said everything already."""
+class FixedProxyTransport:
+    """A transport to a proxy with fixed replies."""
 
-    def __init__(self, said: bytes) -> None:
-        self.left, self.sent = said, b""
+    def __init__(self, replies: bytes) -> None:
+        self.left, self.sent = replies, b""
 
     def connect(self, where: Any) -> None:
         assert where == ("proxy", 1)
@@ -346,32 +346,34 @@ class Spoken:
         return found
 
 
-LET_IN = b"\x05\x00"
-WHERE = b"\x05\x00\x00\x01" + bytes(6)
+NO_AUTHENTICATION = b"\x05\x00"
+BOUND_ADDRESS = b"\x05\x00\x00\x01" + bytes(6)
 
 
 @pytest.mark.parametrize(
-    ("destination", "asked"),
+    ("destination", "expected"),
     [
         (("10.0.0.1", 27017), b"\x01\x0a\x00\x00\x01\x69\x89"),
         (("::1", 80), b"\x04" + bytes(15) + b"\x01\x00\x50"),
         (("db.example", 65535), b"\x03\x0adb.example\xff\xff"),
     ],
 )
-@pytest.mark.parametrize("bound", [WHERE, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
+@pytest.mark.parametrize("bound", [BOUND_ADDRESS, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
 @pytest.mark.parametrize("account", [False, True])
-def test_what_a_proxy_is_asked(destination: tuple[str, int], asked: bytes, bound: bytes, account: bool) -> None:
+def test_socks5_connection_sends_requests_of_rfc_1928(
+    destination: tuple[str, int], expected: bytes, bound: bytes, account: bool
+) -> None:
     proxy = Proxy(("proxy", 1), "user", "password") if account else Proxy(("proxy", 1))
-    transport: Any = Spoken((b"\x05\x02\x01\x00" if account else LET_IN) + bound + b"rest")
+    transport: Any = FixedProxyTransport((b"\x05\x02\x01\x00" if account else NO_AUTHENTICATION) + bound + b"rest")
     connect_through(proxy, transport, destination)
     methods = b"\x05\x02\x00\x02\x01\x04user\x08password" if account else b"\x05\x01\x00"
-    assert transport.sent == methods + b"\x05\x01\x00" + asked
+    assert transport.sent == methods + b"\x05\x01\x00" + expected
     assert transport.left == b"rest"
 
 
-def test_the_names_of_a_proxy_are_bounded() -> None:
+def test_socks5_host_name_above_255_bytes_raises() -> None:
     for length, good in ((255, True), (256, False)):
-        transport: Any = Spoken(LET_IN + WHERE)
+        transport: Any = FixedProxyTransport(NO_AUTHENTICATION + BOUND_ADDRESS)
         if good:
             connect_through(Proxy(("proxy", 1)), transport, ("h" * length, 1))
             continue

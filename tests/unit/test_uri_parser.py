@@ -32,7 +32,7 @@ SECRET = "hunter2"
 
 
 class TestMalformedUris:
-    def test_a_uri_must_be_a_string(self) -> None:
+    def test_uri_of_bytes_raises_invalid_uri(self) -> None:
         with pytest.raises(InvalidURI, match="bytes"):
             parse_uri(b"mongodb://localhost")  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ class TestMalformedUris:
             f"mongodb://localhost/?password={SECRET}",
         ],
     )
-    def test_no_message_shows_a_password(self, uri: str) -> None:
+    def test_malformed_uri_error_hides_password(self, uri: str) -> None:
         with pytest.raises(ConfigurationError) as raised:
             parse_uri(uri)
         assert SECRET not in str(raised.value)
@@ -62,12 +62,12 @@ class TestMalformedUris:
 
 
 class TestOptions:
-    def test_options_of_a_client_are_found_in_any_case(self) -> None:
+    def test_option_lookup_ignores_case(self) -> None:
         options = read_uri("mongodb://h/?maxPoolSize=5", None)["options"]
         assert options["MAXPOOLSIZE"] == options["maxPoolSize"] == options.get("maxpoolsize") == 5
         assert dict(options) == {"maxpoolsize": 5}
 
-    def test_what_is_unknown_is_refused_unless_a_warning_is_asked_for(self) -> None:
+    def test_unknown_uri_option_raises_warns_or_passes_as_requested(self) -> None:
         for read in (read_uri, parse_uri):
             with pytest.raises(ConfigurationError, match="Unknown option 'nosuch'"):
                 read("mongodb://h/?nosuch=5")
@@ -76,7 +76,7 @@ class TestOptions:
             assert read("mongodb://h/?nosuch=5", validate=False)["options"] == {"nosuch": "5"}
             assert read("mongodb://h/?ssl=true")["options"] == {"tls": True}
 
-    def test_read_preference_tags_make_a_list(self) -> None:
+    def test_read_preference_tags_become_list_of_tag_sets(self) -> None:
         options = read_uri(
             "mongodb://h/?readPreference=secondary&maxStalenessSeconds=100"
             "&readPreferenceTags=dc:ny,rack:1&readPreferenceTags=",
@@ -84,7 +84,7 @@ class TestOptions:
         )["options"]
         assert read_preference(options) == Secondary([{"dc": "ny", "rack": "1"}, {}], 100)
 
-    def test_a_deprecated_name_gives_its_value_to_the_new_one(self) -> None:
+    def test_deprecated_option_sets_its_successor_with_warning(self) -> None:
         with pytest.warns(UserWarning, match="'wtimeout' is deprecated; use 'wTimeoutMS'"):
             assert split_options("wtimeout=5") == {"wTimeoutMS": 5}
         with pytest.warns(UserWarning, match="deprecated and ignored"):
@@ -92,7 +92,7 @@ class TestOptions:
 
     @pytest.mark.requirement("CMAP-18")
     @pytest.mark.parametrize("name", ["waitQueueSize", "waitQueueMultiple", "maxPolSize", "documentClass"])
-    def test_unknown_options_are_ignored_with_a_warning_or_refused(self, name: str) -> None:
+    def test_unknown_option_raises_and_only_warns_if_warn_is_true(self, name: str) -> None:
         with pytest.warns(UserWarning, match=f"Unknown option '{name}'") as caught:
             assert parse_uri(f"mongodb://h/?{name}=5&w=1", warn=True)["options"] == {"w": 1}
         assert caught[0].filename == __file__
@@ -101,18 +101,18 @@ class TestOptions:
         with pytest.raises(ConfigurationError, match=name):
             validate_keyword_options({name: 5})
 
-    def test_the_nearest_name_is_suggested(self) -> None:
+    def test_misspelled_option_error_suggests_nearest_name(self) -> None:
         with pytest.raises(ConfigurationError, match="did you mean 'maxPoolSize'"):
             validate_keyword_options({"max_pool_size": 5})
 
     @pytest.mark.parametrize("option", [option.name for option in OPTIONS if option.source is Source.KEYWORD])
-    def test_python_objects_cannot_come_from_a_uri(self, option: str) -> None:
+    def test_keyword_only_option_in_uri_raises(self, option: str) -> None:
         with pytest.raises(ConfigurationError, match="keyword argument"):
             parse_uri(f"mongodb://h/?{option}=x")
 
 
 class TestKeywords:
-    def test_aliases_are_resolved(self) -> None:
+    def test_option_alias_sets_its_option_and_conflict_raises(self) -> None:
         assert validate_keyword_options({"ssl": True, "j": False}) == {"tls": True, "journal": False}
         assert validate_keyword_options({"max_adaptive_retries": 3, "enable_overload_retargeting": True}) == {
             "maxadaptiveretries": 3,
@@ -121,7 +121,7 @@ class TestKeywords:
         with pytest.raises(ConfigurationError, match="tls"):
             validate_keyword_options({"tls": True, "ssl": False})
 
-    def test_secrets_are_not_shown(self) -> None:
+    def test_invalid_password_error_hides_password(self) -> None:
         with pytest.raises(ConfigurationError, match="password must be a string") as raised:
             validate_keyword_options({"password": SECRET.encode()})
         assert SECRET not in str(raised.value)
@@ -134,12 +134,12 @@ class TestKeywords:
             ("ssl_PEM_passphrase", "tlsCertificateKeyFilePassword"),
         ],
     )
-    def test_options_of_pymongo_3_are_refused_with_their_successors(self, name: str, successor: str) -> None:
+    def test_pymongo_3_option_error_names_successor(self, name: str, successor: str) -> None:
         for use in (lambda: validate_keyword_options({name: "x"}), lambda: parse_uri(f"mongodb://h/?{name}=x")):
             with pytest.raises(ConfigurationError, match=f"'{name}' of PyMongo 3: use {successor}"):
                 use()
 
-    def test_unknown_compressors_are_left_out(self) -> None:
+    def test_unknown_compressor_is_dropped_with_warning(self) -> None:
         with pytest.warns(UserWarning, match="^compressors must be some of snappy, zlib, zstd; 1 unknown left out$"):
             assert validate_keyword_options({"compressors": ["lz4", "zlib"]}) == {"compressors": ["zlib"]}
 
@@ -169,11 +169,13 @@ class TestCombinations:
         ],
     )
     @pytest.mark.requirement("CMAP-08", "SM-40", "LB-04", "LB-05", "LB-06", "LB-07")
-    def test_contradictions(self, options: dict[str, Any], hosts: int, is_srv: bool, named: str) -> None:
+    def test_contradictory_options_raise_configuration_error(
+        self, options: dict[str, Any], hosts: int, is_srv: bool, named: str
+    ) -> None:
         with pytest.raises(ConfigurationError, match=named):
             check_combination(validate_keyword_options(options), hosts, is_srv)
 
-    def test_messages_show_the_values(self) -> None:
+    def test_contradiction_error_states_values(self) -> None:
         with pytest.raises(ConfigurationError, match="150 is above 100"):
             check_combination({"minpoolsize": 150}, 1, False)
         with pytest.raises(ConfigurationError, match="one host, not 3"):
@@ -193,30 +195,30 @@ class TestCombinations:
             ({"proxyHost": "p", "proxyUsername": "u", "proxyPassword": "x"}, 1, False),
         ],
     )
-    def test_what_fits_together(self, options: dict[str, Any], hosts: int, is_srv: bool) -> None:
+    def test_compatible_options_are_accepted(self, options: dict[str, Any], hosts: int, is_srv: bool) -> None:
         check_combination(validate_keyword_options(options), hosts, is_srv)
 
 
 class TestClientValues:
-    def test_a_read_preference_object_wins(self) -> None:
+    def test_read_preference_object_overrides_read_preference_name(self) -> None:
         options = validate_keyword_options({"read_preference": ReadPreference.NEAREST, "readPreference": "secondary"})
         assert read_preference(options) is ReadPreference.NEAREST
 
-    def test_primary_with_tags_is_refused(self) -> None:
+    def test_tags_with_primary_raise_configuration_error(self) -> None:
         with pytest.raises(ConfigurationError, match="tags"):
             read_preference(validate_keyword_options({"readPreferenceTags": "dc:ny"}))
 
 
 class Records:
-    """DNS with the records given, in the place of :func:`gmongo.options.srv.lookup`."""
+    """Replace :func:`gmongo.options.srv.lookup` by fixed DNS records."""
 
     def __init__(self, hosts: list[str], texts: list[str]) -> None:
         self.answers: dict[str, list[Any]] = {"SRV": [(host, 27017) for host in hosts], "TXT": texts}
-        self.questions: list[tuple[str, str, float]] = []
+        self.queries: list[tuple[str, str, float]] = []
         self.refs: list[bool] = []
 
     def __call__(self, name: str, record_type: str, timeout: float, ref: bool = True) -> srv.Answer:
-        self.questions.append((name, record_type, timeout))
+        self.queries.append((name, record_type, timeout))
         self.refs.append(ref)
         return srv.Answer(self.answers[record_type], 60)
 
@@ -232,24 +234,21 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 class TestSrv:
-    def test_hosts_and_options_come_from_dns(self, records: Any) -> None:
-        asked = records("A.example.com.", "b.sub.example.com.", texts=("replicaSet=rs&authSource=x",))
+    def test_srv_uri_reads_hosts_and_options_from_dns(self, records: Any) -> None:
+        resolver = records("A.example.com.", "b.sub.example.com.", texts=("replicaSet=rs&authSource=x",))
         result = parse_uri("mongodb+srv://u:p@Cluster.example.com/db?authSource=mine&connectTimeoutMS=3000")
         assert result["nodelist"] == [("a.example.com", 27017), ("b.sub.example.com", 27017)]
         assert result["fqdn"] == "cluster.example.com"
         assert result["options"] == {
-            "tls": True,
-            "replicaSet": "rs",
-            "authSource": "mine",
-            "connectTimeoutMS": 3.0,
-        }
-        assert asked.questions == [
+            "tls": True, "replicaSet": "rs", "authSource": "mine", "connectTimeoutMS": 3.0,
+        }  # fmt: skip
+        assert resolver.queries == [
             ("_mongodb._tcp.cluster.example.com", "SRV", 3.0),
             ("cluster.example.com", "TXT", 3.0),
         ]
 
-    def test_arguments_override_the_uri(self, records: Any) -> None:
-        asked = records("a.example.com", "b.example.com", "c.example.com")
+    def test_arguments_override_srv_options_of_uri(self, records: Any) -> None:
+        resolver = records("a.example.com", "b.example.com", "c.example.com")
         result = parse_uri(
             "mongodb+srv://x.example.com/?srvServiceName=one&srvMaxHosts=1&connectTimeoutMS=0",
             connect_timeout=2.5,
@@ -257,20 +256,20 @@ class TestSrv:
             srv_max_hosts=2,
         )
         assert len(set(result["nodelist"])) == 2
-        assert asked.questions[0] == ("_two._tcp.x.example.com", "SRV", 2.5)
+        assert resolver.queries[0] == ("_two._tcp.x.example.com", "SRV", 2.5)
 
-    def test_without_validation_dns_is_asked_all_the_same(self, records: Any) -> None:
+    def test_srv_uri_without_validation_still_reads_dns(self, records: Any) -> None:
         records("a.example.com", "b.example.com")
         result = parse_uri("mongodb+srv://x.example.com/?srvMaxHosts=1&ssl=false", validate=False, normalize=False)
         assert len(result["nodelist"]) == 1
         assert result["options"] == {"srvMaxHosts": "1", "ssl": "false"}
 
     @pytest.mark.requirement("LB-08", "LB-10", "LB-11")
-    def test_load_balancing_is_checked_after_both_lookups(self, records: Any) -> None:
-        asked = records("a.example.com", texts=("loadBalanced=true",))
+    def test_load_balanced_txt_option_conflicts_with_replica_set_of_uri(self, records: Any) -> None:
+        resolver = records("a.example.com", texts=("loadBalanced=true",))
         with pytest.raises(ConfigurationError, match="loadBalanced"):
             parse_uri("mongodb+srv://x.example.com/?replicaSet=rs")
-        assert [record_type for _, record_type, _ in asked.questions] == ["SRV", "TXT"]
+        assert [record_type for _, record_type, _ in resolver.queries] == ["SRV", "TXT"]
 
     @pytest.mark.parametrize(
         ("texts", "why"),
@@ -284,31 +283,33 @@ class TestSrv:
             (("a=b", "c=d"), "x.example.com must have one TXT record at most, not 2"),
         ],
     )
-    def test_bad_text_records(self, records: Any, texts: tuple[str, ...], why: str) -> None:
+    def test_invalid_txt_record_raises_configuration_error(
+        self, records: Any, texts: tuple[str, ...], why: str
+    ) -> None:
         records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
         assert str(caught.value).startswith(why) and str(caught.value)
 
-    def test_asking_again_in_the_background_does_not_hold_the_hub(self, records: Any) -> None:
-        asked = records("a.example.com")
+    def test_background_srv_query_does_not_keep_event_loop_alive(self, records: Any) -> None:
+        resolver = records("a.example.com")
         name = srv.srv_name("x.example.com", {})
         name.all_hosts()
         name.verified_hosts()
-        assert asked.refs == [True, False]
+        assert resolver.refs == [True, False]
 
-    def test_no_hosts(self, records: Any) -> None:
+    def test_empty_srv_response_raises_configuration_error(self, records: Any) -> None:
         records()
         with pytest.raises(ConfigurationError, match=r"no SRV records of _mongodb\._tcp\.x\.example\.com"):
             parse_uri("mongodb+srv://x.example.com")
 
 
 class TestLookup:
-    """The real lookup, with dnspython's resolver replaced."""
+    """The real lookup with a replaced resolver of dnspython."""
 
     @pytest.fixture(autouse=True, params=["in a thread", "in place"])
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        """Where the question is asked."""
+        """Run the query in a thread, or in the greenlet itself."""
         if request.param == "in place":
             monkeypatch.setattr(srv, "in_a_thread", lambda job, ref: caught(job))
         return str(request.param)
@@ -324,7 +325,7 @@ class TestLookup:
         found.rrset = rrset
         return found
 
-    def test_records_are_converted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lookup_converts_dns_records(self, monkeypatch: pytest.MonkeyPatch) -> None:
         replies = {
             "SRV": self.reply("SRV", "0 0 27018 a.example.com.", "9 9 27019 b.example.com."),
             "TXT": self.reply("TXT", '"replicaS" "et=rs"'),
@@ -336,13 +337,13 @@ class TestLookup:
         assert srv.lookup("x.example.com", "TXT", 5).records == ["replicaSet=rs"]
 
     @pytest.mark.parametrize("error", [dns.resolver.NXDOMAIN, dns.resolver.NoAnswer])
-    def test_a_name_without_records_has_an_empty_answer(
+    def test_lookup_without_records_returns_empty_list(
         self, error: type[Exception], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(dns.resolver, "resolve", _raiser(error.__new__(error)))
         assert srv.lookup("x.example.com", "TXT", 5).records == []
 
-    def test_failures_say_why_and_print_nothing(
+    def test_failed_lookup_raises_with_cause_and_prints_nothing(
         self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         failure = OSError("no name server")
@@ -352,7 +353,7 @@ class TestLookup:
         assert raised.value.__cause__ is failure
         assert capfd.readouterr().err == ""
 
-    def test_a_hub_that_a_patched_resolver_has_made_in_the_thread_is_destroyed(
+    def test_lookup_with_patched_socket_destroys_hub_of_its_thread(
         self, place: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ended: list[bool] = []
@@ -365,20 +366,20 @@ class TestLookup:
                 srv.lookup("x.example.com", "SRV", 5)
         assert ended == [True]
 
-    def test_what_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[object] = []
+    def test_lookup_passes_name_type_and_timeout_to_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        queries: list[object] = []
 
         def resolve(name: str, kind: str, lifetime: float) -> Any:
-            asked.append((name, kind, lifetime))
+            queries.append((name, kind, lifetime))
             return self.reply("SRV", "0 0 1 a.example.com.")
 
         monkeypatch.setattr(dns.resolver, "resolve", resolve)
         srv.lookup("x.example.com", "SRV", 5)
-        assert asked == [("x.example.com", "SRV", 5)]
+        assert queries == [("x.example.com", "SRV", 5)]
 
-    def test_the_loop_goes_on_while_dns_is_asked(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_event_loop_runs_during_dns_query(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if place == "in place":
-            pytest.skip("the thread is what lets it go on")
+            pytest.skip("only the thread leaves the event loop free")
         may_answer = threading.Event()
         threads: list[int] = []
 
@@ -388,7 +389,7 @@ class TestLookup:
             return self.reply("SRV", "0 0 1 a.example.com.")
 
         monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        # The answer comes only after another greenlet of this loop has run.
+        # The resolver answers only after another greenlet has run.
         other = gevent.spawn(may_answer.set)
         assert srv.lookup("x.example.com", "SRV", 5).records == [("a.example.com.", 1)]
         assert other.ready()
@@ -402,13 +403,13 @@ def _raiser(error: Exception) -> Any:
     return resolve
 
 
-def test_dnspython_is_imported_only_for_srv(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_uri_does_not_import_dnspython(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dns", None)
     monkeypatch.setitem(sys.modules, "dns.resolver", None)
     assert parse_uri("mongodb://localhost")["nodelist"] == [("localhost", 27017)]
 
 
-def test_warnings_of_one_uri_are_shown_once() -> None:
+def test_uri_with_two_faults_warns_twice() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         parse_uri("mongodb://h/?journal=1&foo=2", warn=True)
@@ -416,7 +417,7 @@ def test_warnings_of_one_uri_are_shown_once() -> None:
 
 
 @pytest.mark.parametrize("uri", ["mongodb://", "mongodb:///db", "mongodb://ann:x@/?tls=true"])
-def test_a_uri_without_a_host_says_so(uri: str) -> None:
+def test_uri_without_host_raises_invalid_uri(uri: str) -> None:
     with pytest.raises(InvalidURI, match="must have at least one host; the path of a Unix domain socket must be"):
         parse_uri(uri)
 
@@ -434,7 +435,7 @@ def test_a_uri_without_a_host_says_so(uri: str) -> None:
         ("mongodb://h/?appName=a@b", True),
     ],
 )
-def test_a_sign_of_a_user_name_that_is_not_escaped(uri: str, escaped: bool) -> None:
+def test_unescaped_user_name_error_advises_to_escape(uri: str, escaped: bool) -> None:
     try:
         parse_uri(uri, warn=True)
         message = ""
