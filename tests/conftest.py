@@ -1,4 +1,4 @@
-"""Fixtures of all tests. Those of one subject are in the ``conftest.py`` of its folder."""
+"""Fixtures of all tests. The ``conftest.py`` of a folder has the fixtures of its subject."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tests.support.tiers import tiers_of
 
 pytest_plugins = ["gmongo.testing.pytest_plugin"]
 
-# A test's time may be up while the hub runs. The hub logs errors and goes on, but throws these at the test.
+# The time limit of a test may expire while the hub runs. The hub logs other errors, and raises this error in the test.
 Hub.SYSTEM_ERROR += (pytest.fail.Exception,)
 
-# In these folders time is virtual: the servers run in the test's hub, so a busy machine changes nothing.
+# Folders with virtual time. The servers run in the hub of the test, so the speed of the machine has no effect.
 _VIRTUAL = {"auth", "cmap", "execution", "hostile", "load_balanced", "sdam", "stable_api", "telemetry"}
 
 _failed: list[str] = []
@@ -37,8 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--tier",
         choices=("default", "long", "all"),
         default="default",
-        help="which tests to run: those of some milliseconds (default), those that are marked long, or all; "
-        "a file that is named runs whole",
+        help="which tests to run: default (milliseconds each), long (marked long), or all; "
+        "a file on the command line runs completely",
     )
     parser.addoption(
         "--engine",
@@ -47,13 +47,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-# How long an example takes is the machine's business.
+# The duration of an example depends on the machine.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Each test is in one tier, and runs when that tier does or when its file is named."""
+    """Run the tests of the selected tier, and all tests of files on the command line."""
     tiers = {path: tiers_of(config, path) for path in {item.path for item in items}}
     wanted: list[pytest.Item] = []
     others: list[pytest.Item] = []
@@ -81,8 +81,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_runtest_logfinish() -> None:
-    """Collect what a failed test leaves. Error and frames refer to each other, and `sys` to the error: its
-    clients live on, and others that look for what is left over find their monitors.
+    """Collect the garbage of a failed test.
+
+    The error, its frames and `sys` refer to each other, and keep clients alive. Other tests would find their monitors.
     """
     if _failed:
         _failed.clear()
@@ -93,7 +94,7 @@ def pytest_runtest_logfinish() -> None:
 
 @pytest.fixture(autouse=True)
 def which_time(request: pytest.FixtureRequest) -> None:
-    """Time is virtual in some folders, but for tests that are marked with `real_time`."""
+    """Select virtual time in some folders, except for tests with the marker `real_time`."""
     tests = Path(__file__).parent
     folders = {request.path.relative_to(tests).parts[0]} if tests in request.path.parents else set()
     if folders & _VIRTUAL and request.node.get_closest_marker("real_time") is None:
@@ -102,7 +103,7 @@ def which_time(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def collector_off() -> Iterator[None]:
-    """The garbage collector does not run: what is gone, went by itself."""
+    """Disable the garbage collector, so that objects disappear by reference counting only."""
     gc.collect()
     gc.disable()
     yield
@@ -111,7 +112,7 @@ def collector_off() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The connection string of a real database: the server of MONGODB_URI, else of an embedded database."""
+    """Return the connection string of a real database: the server of MONGODB_URI, else an embedded database."""
     engine = request.config.getoption("--engine")
     if engine is None:
         with database_uri() as uri:
@@ -123,32 +124,32 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def recorder() -> Recorder:
-    """Hears everything of the clients of the test."""
+    """Record everything that the clients of the test report."""
     return Recorder()
 
 
 @pytest.fixture
 def connect(recorder: Recorder) -> Iterator[Callable[..., Client]]:
-    """Makes clients of deployments, scripted servers or URIs, as ``tests.support.clients`` says, and ends them."""
+    """Create clients of deployments, scripted servers or URIs, and close the clients."""
     with clients_of(recorder) as make:
         yield make
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+    """Shorten the minimum interval between two checks of a server from 0.5 s to 0.01 s."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
 @pytest.fixture
 def head_start() -> float:
-    """For how long ``go`` lets a greenlet run before the test goes on; 0 is as far as it can without I/O."""
+    """Return the seconds for which ``go`` runs a greenlet before the test continues. 0 runs it until its first I/O."""
     return 0
 
 
 @pytest.fixture
 def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
-    """Starts greenlets, and lets them run for the head start."""
+    """Start greenlets, and run each greenlet for the head start."""
     greenlets: list[gevent.Greenlet[..., Any]] = []
 
     def start(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> gevent.Greenlet[..., Any]:
@@ -162,7 +163,7 @@ def go(head_start: float) -> Iterator[Callable[..., gevent.Greenlet[..., Any]]]:
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A network with a name server that has no records yet."""
+    """Install a network with a name server that has no records yet."""
     from tests.support.dns import NameServer, install
 
     with NameServer() as name_server:
@@ -171,7 +172,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """Paths of PEM files: certificates of every kind."""
+    """Return the paths of PEM files: certificates of every kind."""
     pytest.importorskip("trustme")
     from tests.support.tls import write_certificates
 

@@ -1,11 +1,11 @@
-"""Where a rule, a file or a symptom is tested: ``python -m tests.find CMAP-97``.
+"""Find the tests of a rule, a file or words: ``python -m tests.find CMAP-97``.
 
-- a rule, such as ``CMAP-97``: the tests that prove it;
-- a file of gmongo, such as ``cmap/background.py``: the tests that its mutations turn red, and the tests that import it;
-- words, such as ``interrupted cursor``: the tests whose name, docstring or file has all of them, and the tests of the
-  mutations whose description has them.
+- A rule, such as ``CMAP-97``: the tests that prove the rule.
+- A file of gmongo, such as ``cmap/background.py``: the tests of its mutations, and the tests that import the file.
+- Words, such as ``interrupted cursor``: the tests with all words in name, docstring or file, and the tests of mutations
+  with all words in the description.
 
-Tests are read without being imported.
+The search reads tests without importing the tests.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _RULE = re.compile(r"[A-Z]+-\d+")
 _MOST = 60
 
 
-def found(asked: str) -> list[str]:
-    """What pytest takes to run the tests that are asked for, each with a remark perhaps."""
-    if _RULE.fullmatch(asked):
-        return find_proofs().get(asked, [])
-    if asked.endswith(".py"):
-        return list(dict.fromkeys(_of_file(asked.removeprefix("./").removeprefix("gmongo/"))))
-    words = list(filter(None, map(_letters, asked.split())))
-    return [*_saying(words), *_faults(words)]
+def search(query: str) -> list[str]:
+    """Return arguments for pytest, some with a comment."""
+    if _RULE.fullmatch(query):
+        return find_proofs().get(query, [])
+    if query.endswith(".py"):
+        return list(dict.fromkeys(_of_file(query.removeprefix("./").removeprefix("gmongo/"))))
+    words = list(filter(None, map(_letters, query.split())))
+    return [*_with_words(words), *_faults(words)]
 
 
 def _of_file(file: str) -> Iterator[str]:
-    from tests.mutations.tables import AREAS  # it reads all pages
+    from tests.mutations.tables import AREAS  # the import reads all pages
 
     for mutations in AREAS.values():
         for mutation in mutations:
@@ -49,7 +49,7 @@ def _of_file(file: str) -> Iterator[str]:
             yield path.relative_to(ROOT).as_posix()
 
 
-def _saying(words: list[str]) -> Iterator[str]:
+def _with_words(words: list[str]) -> Iterator[str]:
     for path in _files():
         tree = ast.parse(path.read_text("utf-8"))
         where = path.relative_to(ROOT).as_posix()
@@ -57,7 +57,7 @@ def _saying(words: list[str]) -> Iterator[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
                 own = f"{node.name} {ast.get_docstring(node) or ''}"
-                if _says(f"{about} {own}", words) and _says(own, words, any_of_them=True):
+                if _contains(f"{about} {own}", words) and _contains(own, words, any_of_them=True):
                     yield f"{where}::{node.name}"
 
 
@@ -66,17 +66,17 @@ def _faults(words: list[str]) -> Iterator[str]:
 
     for mutations in AREAS.values():
         for mutation in mutations:
-            if _says(mutation.what, words):
+            if _contains(mutation.what, words):
                 yield f"{' '.join(dict.fromkeys(mutation.targets))}  # {mutation.what}"
 
 
-def _says(text: str, words: Iterable[str], any_of_them: bool = False) -> bool:
+def _contains(text: str, words: Iterable[str], any_of_them: bool = False) -> bool:
     there = _letters(text)
     return (any if any_of_them else all)(word in there for word in words)
 
 
 def _letters(text: str) -> str:
-    """A text without what separates words: ``back-off``, ``back_off`` and ``backoff`` are the same."""
+    """Return a text without separators: ``back-off``, ``back_off`` and ``backoff`` become equal."""
     return re.sub(r"[^a-z0-9]+", "", text.lower())
 
 
@@ -85,23 +85,23 @@ def _files() -> list[Path]:
 
 
 def _rule(name: str) -> str:
-    """What a rule says, as the pages of conformance quote it."""
+    """Return the text of a rule from the conformance pages."""
     row = re.compile(rf"^\| {name} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
     rows = filter(None, (row.search(page.read_text("utf-8")) for page in sorted(CONFORMANCE.glob("*.md"))))
     return "".join(f"# {each[1]}: {each[2]}" for each in rows)
 
 
-def main(asked: list[str]) -> int:
-    """Print them, or say how to ask."""
-    if not asked:
+def main(query: list[str]) -> int:
+    """Print the results, or the usage."""
+    if not query:
         print(__doc__)
         return 2
-    lines = found(" ".join(asked))
-    if _RULE.fullmatch(asked[0]):
-        print(_rule(asked[0]))
-    print("\n".join(lines[:_MOST]) or f"no test says so: {' '.join(asked)}")
+    lines = search(" ".join(query))
+    if _RULE.fullmatch(query[0]):
+        print(_rule(query[0]))
+    print("\n".join(lines[:_MOST]) or f"no tests found for {' '.join(query)}")
     if len(lines) > _MOST:
-        print(f"and {len(lines) - _MOST} more: ask with further words")
+        print(f"and {len(lines) - _MOST} more: add words to the query")
     return 0 if lines else 1
 
 

@@ -1,7 +1,7 @@
-"""The application that the hosts run: a client made when the module is imported, used by every request.
+"""The application for the hosts: the module creates a client on import, and each request uses the client.
 
-``/anything`` stores a document of that name, reads it back, and answers with the worker's process and what it read.
-``/hold`` holds the loop for ever.
+``/NAME`` stores a document, reads the document, and answers with the ID of the process and the document.
+``/hold`` blocks the event loop for ever.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ notes = client.hosted.notes
 if os.environ.get("HOSTED_USE") == "import":
     notes.find_one({"_id": "at import time"})
 
-_hold = monkey.get_original("time", "sleep")
+_sleep = monkey.get_original("time", "sleep")
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """A WSGI application."""
     name = environ["PATH_INFO"][1:]
     while name == "hold":
-        _hold(0.1)
+        _sleep(0.1)
     notes.insert_one({"_id": name})
     found = notes.find_one({"_id": name})
     start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
@@ -34,7 +34,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 
 def serve() -> None:
-    """Serve it with :mod:`gevent.pywsgi` until SIGTERM."""
+    """Serve the application with :mod:`gevent.pywsgi` until SIGTERM."""
     import signal
 
     import gevent
@@ -46,7 +46,7 @@ def serve() -> None:
     gevent.signal_handler(signal.SIGTERM, server.stop, 5)
     server.serve_forever()
     client.close()
-    gevent.get_hub().join()  # nothing of the client keeps the loop going
+    gevent.get_hub().join()  # the closed client does not keep the event loop alive
 
 
 if __name__ == "__main__":

@@ -1,3 +1,3 @@
-"""Settings of gunicorn; versions that do not know one ignore it."""
+"""Settings of gunicorn. Old versions ignore unknown settings."""
 
-control_socket_disable = True  # its thread makes Python warn of gunicorn's own forks
+control_socket_disable = True  # with its thread, Python warns at each fork of gunicorn

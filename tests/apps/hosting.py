@@ -1,4 +1,4 @@
-"""Runs a host in a process of its own, beside a simulated deployment in this one, and looks at both."""
+"""Run a host in a separate process with a simulated deployment in this process, and observe both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.fail_points import fail
 from tests.support.programs import ROOT
 from tests.support.wait import until
 
-PATIENCE = 60  # a few seconds are enough, but not if others keep the machine busy
+PATIENCE = 60  # seconds, for a busy machine
 PYTHON = (sys.executable, "-u", "-W", "default")
 TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECASE)
 
@@ -29,7 +29,7 @@ TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECAS
 class Host:
     """A program that runs the application.
 
-    :ivar lines: what it has written.
+    :ivar lines: the output of the program.
     """
 
     def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
@@ -52,27 +52,27 @@ class Host:
 
     @property
     def trouble(self) -> list[str]:
-        """The lines that speak of a warning or of worse."""
+        """Return the lines with a warning or an error."""
         return [line for line in self.lines if TROUBLE.search(line)]
 
-    def said(self, pattern: str) -> list[str]:
-        """The first group of the pattern, for every line that has it."""
+    def matches(self, pattern: str) -> list[str]:
+        """Return the first group of the pattern for each match in the output."""
         return re.findall(pattern, self._log.read_text())
 
     def port(self) -> int:
-        """Where it listens; waits for that."""
-        return int(until(lambda: self.said(r"Listening at: http://127\.0\.0\.1:(\d+)"))[0])
+        """Wait for the port on which the host listens, and return the port."""
+        return int(until(lambda: self.matches(r"Listening at: http://127\.0\.0\.1:(\d+)"))[0])
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.process.pid, number)
 
     def end(self) -> int:
-        """Ask it to end; returns its status."""
+        """Send SIGTERM, and return the exit status."""
         self.signal(signal.SIGTERM)
         return self.process.wait()
 
     def kill(self) -> None:
-        """End whatever is left of it: the program leads a session of its own."""
+        """Kill all processes of the session that the program leads."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -84,7 +84,7 @@ class Host:
 def hosted(
     deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
 ) -> Iterator[Host]:
-    """Run ``program *arguments`` on the database; a failure shows the program's log."""
+    """Run ``program *arguments`` with the database. Print the output of the program after a failure."""
     host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
         with gevent.Timeout(PATIENCE):
@@ -97,12 +97,12 @@ def hosted(
 
 
 def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, str]:
-    """The process that answered, and what it read from the database.
+    """Return the process that answered, and the document that the process read.
 
-    A connection that ends without a byte of an answer is tried again, as any proxy does: a server that is being
-    reloaded or killed drops those that it has not served yet.
+    The function retries if the connection ends without an answer, like a proxy. A server that reloads drops waiting
+    connections.
 
-    :param dropped: collects the name each time that this happens.
+    :param dropped: collects the name of each dropped request.
     """
     while True:
         try:
@@ -122,16 +122,16 @@ def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, st
 
 
 def _ask(port: int, name: str) -> bytes:
-    with socket.create_connection(("127.0.0.1", port)) as asking:
-        asking.sendall(f"GET /{name} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
-        return b"".join(iter(lambda: asking.recv(65536), b""))
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"GET /{name} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 class Load:
-    """Greenlets that ask for one name after the other, until the ``with`` ends; they raise what went wrong.
+    """Greenlets that request one name after the other until the ``with`` block ends. Their errors are raised there.
 
-    :ivar answered_by: the processes, in the order of their answers.
-    :ivar dropped: what had to be asked again, because the server ended the connection without an answer.
+    :ivar answered_by: the processes in the order of their answers.
+    :ivar dropped: the names of requests whose connection ended without an answer.
     """
 
     def __init__(self, port: int, width: int = 4) -> None:
@@ -157,32 +157,32 @@ class Load:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
             process, found = get(self._port, name, self.dropped)
             if found != name:
-                raise AssertionError(f"asked for {name}, got {found}")
+                raise AssertionError(f"requested {name}, got {found}")
             self.answered_by.append(process)
 
-    def lately(self, count: int = 20) -> set[int]:
-        """The processes that answered the last requests; empty while there are too few."""
+    def recent_processes(self, count: int = 20) -> set[int]:
+        """Return the processes of the last answers, or an empty set if there are too few answers."""
         return set(self.answered_by[-count:]) if len(self.answered_by) >= count else set()
 
 
 def connections(deployment: Deployment) -> dict[int, Any]:
-    """Those that are open at the server, by the port of the client's end."""
+    """Return the open connections of the servers by the port of the client."""
     return {each.peer_port: each for member in deployment.members for each in member.connections.values()}
 
 
-def assert_ends_with_requests_under_way(deployment: Deployment, host: Host, port: int) -> None:
-    """Three requests are under way when the host is asked to end: it answers them, ends, and leaves no connection."""
+def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Host, port: int) -> None:
+    """End the host during three requests. The host answers the requests, ends, and leaves no connection."""
     fail(deployment, "find", times=3, blockConnection=True, blockTimeMS=500)
     deployment.commands.clear()
-    under_way = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
+    pending = [gevent.spawn(get, port, f"late-{number}") for number in range(3)]
     until(lambda: len(deployment.commands.named("find")) >= 3)
     assert host.end() == 0
-    assert [each.get()[1] for each in under_way] == ["late-0", "late-1", "late-2"]
+    assert [each.get()[1] for each in pending] == ["late-0", "late-1", "late-2"]
     until(lambda: not connections(deployment))
 
 
 def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
-    """For each connection that is open at the server, which of these processes hold its other end."""
+    """Return, for each open connection, the processes that have the other end."""
     sockets = {process: _sockets(process) for process in processes}
     ends = _ends({member.port for member in deployment.members})
     return [
@@ -191,8 +191,9 @@ def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
 
 
 def _ends(servers: set[int]) -> dict[int, str]:
-    """Local port -> inode, of this machine's established TCP connections to these ports; see proc(5). A connection to
-    another server may have the same local port.
+    """Return local port -> inode of the established TCP connections to these servers. See proc(5).
+
+    A connection to another server may have the same local port.
     """
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {_port(row[1]): row[9] for row in rows if row[3] == "01" and _port(row[2]) in servers}
@@ -203,7 +204,7 @@ def _port(address: str) -> int:
 
 
 def _sockets(process: int) -> set[str]:
-    """The inodes of the sockets that a process holds; none if it is gone."""
+    """Return the inodes of the sockets of a process. A process that has ended has no sockets."""
     held = set()
     try:
         for descriptor in Path(f"/proc/{process}/fd").iterdir():

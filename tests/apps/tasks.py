@@ -1,4 +1,4 @@
-"""The task that Celery's worker runs: ``celery -A tests.apps.tasks worker -P gevent``."""
+"""The task of the Celery worker: ``celery -A tests.apps.tasks worker -P gevent``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo import MongoClient
 
 
 def celery_app(folder: str) -> Celery:
-    """An application whose broker is a folder."""
+    """Return an application with a folder as broker."""
     app = Celery("hosted", broker="filesystem://localhost")
     app.conf.update(
         broker_transport_options={
@@ -34,7 +34,7 @@ if "HOSTED_DATABASE" in os.environ:
 
     @app.task(name="hosted.note")
     def note(number: int) -> None:
-        """Store a document, read it back, and say so."""
+        """Store a document, read the document, and store the result."""
         notes.insert_one({"_id": number})
         found = notes.find_one({"_id": number})
         client.hosted.done.insert_one({"_id": number, "found": found})

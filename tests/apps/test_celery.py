@@ -1,4 +1,4 @@
-"""Celery's worker with a pool of greenlets; the broker is a folder."""
+"""A Celery worker with a pool of greenlets and a folder as broker."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
 
 
 def done(deployment):
-    """The documents that tasks stored last of all: task -> what it had read."""
+    """Return task -> the document that the task read."""
     inserts = [each.body for each in deployment.commands.named("insert") if each.body["insert"] == "done"]
     return {document["_id"]: document["found"] for body in inserts for document in body["documents"]}
 
 
 class Broker:
-    """Puts tasks into the worker's folder, each as a whole: a worker also takes what is not written to its end."""
+    """A broker that moves complete messages into the folder of the worker."""
 
     def __init__(self, folder: Path) -> None:
         from .tasks import celery_app
@@ -44,7 +44,7 @@ class Broker:
             message.rename(self.queue / message.name)
 
 
-def test_tasks_and_a_warm_shutdown(tmp_path):
+def test_warm_shutdown_completes_running_tasks(tmp_path):
     broker = Broker(tmp_path)
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -59,5 +59,5 @@ def test_tasks_and_a_warm_shutdown(tmp_path):
         assert host.end() == 0
         assert done(deployment) == {number: {"_id": number} for number in range(24)}
         until(lambda: not connections(deployment))
-        assert host.said("(Warm shutdown)")
-        assert [line for line in host.trouble if "ecurity" not in line] == []  # it dislikes being run by root
+        assert host.matches("(Warm shutdown)")
+        assert [line for line in host.trouble if "ecurity" not in line] == []  # Celery warns about the user root

@@ -1,4 +1,4 @@
-"""Processes that end with a client open and operations under way: quietly, and with no connection left."""
+"""Processes that end with an open client and running operations end silently, and leave no connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo import MongoClient
 def begin():
     client = MongoClient(os.environ["HOSTED_DATABASE"], minPoolSize=3)
     client.hosted.notes.insert_one({})
-    readers = [gevent.spawn(client.hosted.held.find_one) for _ in range(3)]  # which are not answered
+    readers = [gevent.spawn(client.hosted.held.find_one) for _ in range(3)]  # without an answer
     gevent.sleep(0.05)
     print("begun", flush=True)
     return client, readers
@@ -30,7 +30,7 @@ def destroy():
     gevent.get_hub().destroy(destroy_loop=True)
 """
 
-# What the program does -> its status.
+# Each program with its exit status.
 ENDINGS = {
     "its last line": ("kept = begin()", 0),
     "sys.exit": ("kept = begin(); sys.exit(3)", 3),
@@ -38,7 +38,7 @@ ENDINGS = {
     "the hub is destroyed": ("kept = begin(); destroy()", 0),
     "the hub is destroyed, and another one used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
 }
-# With native threads, which a patched process has not.
+# Programs with native threads, which do not exist in a patched process.
 THREADS = {
     "another thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
     "the hub of another thread is destroyed": (
@@ -46,7 +46,7 @@ THREADS = {
     ),
 }
 
-# What the program does when it is signalled -> the signal, and its status.
+# The reaction of a program to a signal, the signal, and the exit status.
 SIGNALS = {
     "SIGTERM, which kills": ("", signal.SIGTERM, -signal.SIGTERM),
     "SIGTERM, handled": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
@@ -72,7 +72,7 @@ def program(deployment, tmp_path, lines):
 
 @pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_end(deployment, tmp_path, ending, patched):
+def test_ending_process_closes_connections_silently(deployment, tmp_path, ending, patched):
     lines, status = ending
     with program(deployment, tmp_path, f"{patch(patched)}\n{lines}") as host:
         assert host.process.wait() == status
@@ -81,7 +81,7 @@ def test_end(deployment, tmp_path, ending, patched):
 
 
 @pytest.mark.parametrize("lines", THREADS.values(), ids=THREADS)
-def test_end_of_another_thread(deployment, tmp_path, lines):
+def test_ending_thread_closes_connections_silently(deployment, tmp_path, lines):
     with program(deployment, tmp_path, lines) as host:
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))
@@ -90,7 +90,7 @@ def test_end_of_another_thread(deployment, tmp_path, lines):
 
 @pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])
 @pytest.mark.parametrize("reaction", SIGNALS.values(), ids=SIGNALS)
-def test_signal(deployment, tmp_path, reaction, patched):
+def test_signalled_process_closes_connections_silently(deployment, tmp_path, reaction, patched):
     lines, number, status = reaction
     with program(deployment, tmp_path, f"{patch(patched)}\n{lines}\nkept = begin()\ngevent.sleep(60)") as host:
         until(lambda: "begun" in host.lines)

@@ -1,4 +1,4 @@
-"""Forks while a transaction is open, TLS connections are busy and monitors stream."""
+"""Forks during an open transaction, busy TLS connections and streaming monitors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ notes = client.hosted.notes
 
 def work():
     notes.insert_one({"_id": "child"})
-    assert notes.find_one({"_id": "parent"}) is None, "a transaction is seen before its commit"
+    assert notes.find_one({"_id": "parent"}) is None, "a transaction is visible before its commit"
     assert notes.find_one({"_id": "child"}) == {"_id": "child"}
 
 def forked(fork, waitpid):
@@ -56,7 +56,7 @@ WAYS = {
 
 notes.insert_one({"_id": "first"})
 stream = notes.watch([{"$match": {"documentKey._id": "parent"}}])
-busy = gevent.spawn(stream.next)  # ends when the transaction commits
+busy = gevent.spawn(stream.next)  # returns after the commit of the transaction
 with client.start_session() as session, session.start_transaction():
     notes.insert_one({"_id": "parent"}, session=session)
     print("ready", flush=True)
@@ -75,14 +75,14 @@ def busy_with(deployment):
 
 
 @pytest.mark.parametrize("way", ["os", "gevent", "multiprocessing"])
-def test_fork_in_a_transaction(tmp_path, way):
+def test_child_of_fork_in_transaction_works_and_parent_commits(tmp_path, way):
     go = tmp_path / "go"
     with (
         Deployment.replica_set(members=1, tls=True) as deployment,
         hosted(deployment, tmp_path / "log", "-W", "error", "-c", PROGRAM, way, str(go)) as host,
     ):
         until(lambda: "ready" in host.lines)
-        until(lambda: busy_with(deployment) >= {"hello", "getMore"})  # a monitor streams, the change stream waits
+        until(lambda: busy_with(deployment) >= {"hello", "getMore"})  # a monitor streams, and the change stream waits
         go.touch()
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))
@@ -94,7 +94,7 @@ def test_fork_in_a_transaction(tmp_path, way):
         ]
 
 
-IN_EVERY_TOPOLOGY = """
+CHILD_PROGRAM = """
 import os, sys, gevent, gevent.os
 from gmongo import MongoClient
 
@@ -122,10 +122,10 @@ print("done")
 
 @pytest.mark.parametrize("least", ["0", "2"])
 @pytest.mark.parametrize("topology", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_child_works_in_every_topology(tmp_path, topology, least):
+def test_child_works_in_each_topology(tmp_path, topology, least):
     with (
         getattr(Deployment, topology)() as deployment,
-        hosted(deployment, tmp_path / "log", "-W", "error", "-c", IN_EVERY_TOPOLOGY, least) as host,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, least) as host,
     ):
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))

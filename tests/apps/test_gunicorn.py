@@ -1,4 +1,4 @@
-"""gunicorn with gevent workers: it forks, reloads, replaces and kills workers while requests come in."""
+"""gunicorn with gevent workers: forks, reloads, replacements and kills of workers during requests."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners
+from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners
 
 pytest.importorskip("gunicorn")
 pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="nothing tells here which process has a connection"),
+    pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the owner of a connection is unknown here"),
 ]
 
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5")
@@ -34,7 +34,7 @@ def deployment():
 
 @pytest.fixture
 def gunicorn(deployment, tmp_path):
-    """Starts gunicorn with these options."""
+    """Start gunicorn with these options."""
 
     def start(*options, **environment):
         return hosted(deployment, tmp_path / "log", *COMMAND, *SETTINGS, *options, APPLICATION, **environment)
@@ -47,42 +47,41 @@ def alive(processes):
 
 
 def workers(host):
-    """Those that were started, the dead included."""
-    return {int(each) for each in host.said(r"Booting worker with pid: (\d+)")}
+    """Return all workers that were started, including dead workers."""
+    return {int(each) for each in host.matches(r"Booting worker with pid: (\d+)")}
 
 
-def belong_to_the_living(deployment, host):
-    """Every connection at the server is that of one worker that lives, and of no other; each worker has some."""
+def connections_belong_to_live_workers(deployment, host):
+    """True if each connection belongs to exactly one live worker, and each live worker has a connection."""
     found = owners(deployment, {host.process.pid, *workers(host)})
     return {frozenset(each) for each in found} == {frozenset({each}) for each in alive(workers(host))}
 
 
 def assert_ends_well(deployment, host):
-    """It is told to end when both workers are up: gunicorn tells each of them once, and one that is only just being
-    forked does not hear it, so that gunicorn would kill it after the whole grace period."""
-    until(lambda: len(alive(workers(host))) == 2 and belong_to_the_living(deployment, host))
+    """End gunicorn after both workers have started, because gunicorn signals each worker only once."""
+    until(lambda: len(alive(workers(host))) == 2 and connections_belong_to_live_workers(deployment, host))
     assert host.end() == 0
     until(lambda: not connections(deployment))
 
 
-def test_reload_under_load(gunicorn, deployment):
+def test_reload_under_load_moves_connections_to_new_workers(gunicorn, deployment):
     with gunicorn("-w", "2") as host:
         with Load(host.port()) as load:
-            before = set(until(load.lately)) | workers(host)
+            before = set(until(load.recent_processes)) | workers(host)
             host.signal(signal.SIGHUP)
-            until(lambda: load.lately() and not load.lately() & before)
+            until(lambda: load.recent_processes() and not load.recent_processes() & before)
             until(lambda: not alive(before))
         assert_ends_well(deployment, host)
         assert len(workers(host)) == 4
         assert host.trouble == []
 
 
-def test_workers_replaced_after_some_requests(gunicorn, deployment):
-    """A worker answers 30 to 40 requests at least, then ends, and another one comes."""
+def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
+    """A worker ends after 30 to 40 requests, and another worker starts."""
     with gunicorn("-w", "2", "--max-requests", "30", "--max-requests-jitter", "10") as host:
         with Load(host.port()) as load:
             until(lambda: len(set(load.answered_by)) >= 5)
-        retired = len(host.said("(Autorestarting worker)"))
+        retired = len(host.matches("(Autorestarting worker)"))
         until(lambda: len(workers(host)) == 2 + retired and len(alive(workers(host))) == 2)
         assert_ends_well(deployment, host)
         assert retired >= 3
@@ -91,8 +90,8 @@ def test_workers_replaced_after_some_requests(gunicorn, deployment):
 
 
 @pytest.mark.parametrize("use", ["request", "import"])
-def test_preloaded_application(gunicorn, deployment, use):
-    """The client is made, and perhaps used, in the process that forks the workers, and works in each of them."""
+def test_client_of_preloaded_application_works_in_each_worker(gunicorn, deployment, use):
+    """The process that forks the workers creates the client, and may use the client."""
     with gunicorn("-w", "2", "--preload", HOSTED_USE=use) as host:
         master = host.process.pid
         with Load(host.port()) as load:
@@ -106,24 +105,24 @@ def test_preloaded_application(gunicorn, deployment, use):
         assert host.trouble == []
 
 
-def test_worker_that_holds_its_loop_is_replaced(gunicorn, deployment):
+def test_worker_with_blocked_event_loop_is_replaced(gunicorn, deployment):
     with gunicorn("-w", "2", "--timeout", "3") as host:
         port = host.port()
         with Load(port) as load:
-            until(load.lately)
+            until(load.recent_processes)
             holding = gevent.spawn(get, port, "hold")
-            killed = int(until(lambda: host.said(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
+            killed = int(until(lambda: host.matches(r"WORKER TIMEOUT \(pid:(\d+)\)"))[0])
             holding.kill()
             until(lambda: not alive({killed}))
             until(lambda: len(alive(workers(host))) == 2)
-            until(lambda: load.lately() and killed not in load.lately())
+            until(lambda: load.recent_processes() and killed not in load.recent_processes())
         assert_ends_well(deployment, host)
         assert not [line for line in host.trouble if "Warning" in line or "gmongo" in line]
 
 
-def test_requests_under_way_are_answered_before_the_end(gunicorn, deployment):
+def test_pending_requests_are_answered_before_gunicorn_ends(gunicorn, deployment):
     with gunicorn("-w", "1") as host:
         port = host.port()
         get(port, "first")
-        assert_ends_with_requests_under_way(deployment, host, port)
+        assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert host.trouble == []

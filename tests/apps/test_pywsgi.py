@@ -1,4 +1,4 @@
-"""gevent's own WSGI server, in a process that is not patched."""
+"""gevent's WSGI server in an unpatched process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, hosted
+from .hosting import Load, assert_pending_requests_are_answered_at_end, hosted
 
 pytestmark = pytest.mark.long
 
@@ -19,11 +19,11 @@ def deployment():
 
 
 @pytest.mark.parametrize("use", ["request", "import"])
-def test_requests_under_load_and_under_way_at_the_end(deployment, tmp_path, use):
+def test_pywsgi_answers_all_requests_before_end(deployment, tmp_path, use):
     with hosted(deployment, tmp_path / "log", "-m", "tests.apps.application", HOSTED_USE=use) as host:
         port = host.port()
         with Load(port) as load:
-            until(load.lately)
+            until(load.recent_processes)
         assert set(load.answered_by) == {host.process.pid}
-        assert_ends_with_requests_under_way(deployment, host, port)
+        assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert host.trouble == []

@@ -1,4 +1,4 @@
-"""The example that shows metrics and the page under gunicorn with several workers."""
+"""The telemetry example under gunicorn with several workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",)], ids=["each", "preload"])
-def test_each_worker_has_its_metrics_and_the_page_has_them_all(options: Any, tmp_path: Path) -> None:
+def test_each_worker_exports_metrics_and_page_shows_all_workers(options: Any, tmp_path: Path) -> None:
     with Deployment.replica_set(members=1) as deployment:
         environment = {
             "MONGODB_URI": deployment.uri,
@@ -46,7 +46,7 @@ def test_each_worker_has_its_metrics_and_the_page_has_them_all(options: Any, tmp
         }
         with hosted(deployment, tmp_path / "log", *COMMAND, *options, *SETTINGS, **environment) as host:
             service = f"http://127.0.0.1:{host.port()}"
-            endpoints = until(lambda: len(found := host.said(r"metrics at (\S+)")) == 2 and found)
+            endpoints = until(lambda: len(found := host.matches(r"metrics at (\S+)")) == 2 and found)
             assert len(set(endpoints)) == 2
             for _ in range(10):
                 fetch(f"{service}/orders", "POST")
@@ -54,7 +54,7 @@ def test_each_worker_has_its_metrics_and_the_page_has_them_all(options: Any, tmp
             assert sum(float(line.rsplit(" ", 1)[1]) for line in counts) == 10
             assert "db_client_connection_count" in "".join(map(fetch, endpoints))
             shown = until(lambda: len(found := workers(service)) == 2 and found)
-            assert set(map(str, shown)) == set(host.said(r"Booting worker with pid: (\d+)"))
+            assert set(map(str, shown)) == set(host.matches(r"Booting worker with pid: (\d+)"))
 
 
 def is_insert_count(line: str) -> bool:
@@ -62,6 +62,6 @@ def is_insert_count(line: str) -> bool:
 
 
 def workers(service: str) -> list[int]:
-    """The processes that the page shows."""
+    """Return the processes that the page shows."""
     processes = json.loads(fetch(f"{service}/debug/mongodb?format=json"))["processes"]
     return [each["process"] for each in processes if each["clients"]]

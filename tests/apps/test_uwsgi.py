@@ -1,7 +1,7 @@
-"""uWSGI with its gevent loop: it forks in C, executes itself again to reload, and stops when its requests are done.
+"""uWSGI with its gevent loop: uWSGI forks in C, reloads by execution, and stops after the last request.
 
-uWSGI is no dependency of the tests, since pip has to compile it, which takes a minute. ``pip install uwsgi`` does so;
-its gevent loop is always part of it.
+uWSGI is no dependency of the tests, because pip compiles uWSGI for a minute. ``pip install uwsgi`` installs uWSGI with
+its gevent loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 from gmongo.testing import Deployment
 from tests.support.wait import until
 
-from .hosting import Load, assert_ends_with_requests_under_way, connections, get, hosted, owners
+from .hosting import Load, assert_pending_requests_are_answered_at_end, connections, get, hosted, owners
 
 UWSGI = shutil.which("uwsgi") or shutil.which("uwsgi", path=str(Path(sys.executable).parent))
 SERVER = ("--master", "--processes", "2", "--gevent", "100", "--home", sys.prefix, "--disable-logging")
@@ -27,24 +27,24 @@ GENTLE_END = ("--hook-master-start", "unix_signal:15 gracefully_kill_them_all")
 APPLICATION = ("--module", "tests.apps.application:application")
 
 
-def says(option: str) -> str:
+def output_of(option: str) -> str:
     assert UWSGI is not None
     return subprocess.run([UWSGI, option], capture_output=True, text=True).stdout
 
 
-def lacking() -> str:
-    """Why the tests cannot run here; empty if they can."""
+def missing_requirement() -> str:
+    """Return the reason why the tests cannot run here, or an empty text."""
     if not Path("/proc/net/tcp").exists():
-        return "nothing tells here whose a connection is"
+        return "the owner of a connection is unknown here"
     if UWSGI is None:
         return "there is no uwsgi"
-    if not says("--python-version").startswith("{}.{}.".format(*sys.version_info)):
+    if not output_of("--python-version").startswith("{}.{}.".format(*sys.version_info)):
         return "uwsgi has another version of Python"
-    return "" if "--gevent " in says("--help") else "uwsgi was built without gevent"
+    return "" if "--gevent " in output_of("--help") else "uwsgi was built without gevent"
 
 
-LACKING = lacking()
-pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+MISSING = missing_requirement()
+pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def deployment():
 
 @pytest.fixture
 def port():
-    """It must have a number of its own: uWSGI does not find a port again that it was given by the system."""
+    """Return a fixed port, because uWSGI does not find a port that the system selected."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
@@ -63,7 +63,7 @@ def port():
 
 @pytest.fixture
 def uwsgi(deployment, tmp_path, port):
-    """Starts uWSGI with these options."""
+    """Start uWSGI with these options."""
 
     def start(*options, **environment):
         listen = ("--http-socket", f"127.0.0.1:{port}")
@@ -74,54 +74,54 @@ def uwsgi(deployment, tmp_path, port):
 
 
 def workers(host):
-    """Those that were started, the dead included."""
-    return {int(each) for each in host.said(r"spawned uWSGI worker \d+ \(pid: (\d+)")}
+    """Return all workers that were started, including dead workers."""
+    return {int(each) for each in host.matches(r"spawned uWSGI worker \d+ \(pid: (\d+)")}
 
 
 def both(host, others=frozenset()):
-    """The two workers that were started last; False until then."""
+    """Return the two workers that started last, or False."""
     found = workers(host) - others
     return len(found) == 2 and found
 
 
-def assert_each_connection_is_of_one(deployment, host, living):
-    """Every connection at the server is that of one process, which lives, and each worker has some."""
+def assert_each_connection_has_one_owner(deployment, host, live_workers):
+    """Each connection belongs to one live process, and each worker has a connection."""
     processes = {host.process.pid, *workers(host)}
     until(lambda: all(len(each) == 1 for each in owners(deployment, processes)))
-    assert set.union(*owners(deployment, processes)) - {host.process.pid} == living
+    assert set.union(*owners(deployment, processes)) - {host.process.pid} == live_workers
 
 
 def trouble(host):
     return [line for line in host.trouble if "running uWSGI as root" not in line]
 
 
-# Python's own hooks are what a driver learns of a fork by; uWSGI calls them only if it is told to.
+# The driver uses Python's fork hooks, and uWSGI calls the hooks only with an option.
 FORKS = {
-    "a client that has not been used": ((), "request"),
-    "a client that has been used": (("--py-call-uwsgi-fork-hooks",), "import"),
-    "used, and only the child is told": (("--py-call-osafterfork",), "import"),
-    "a client of the worker's own": (("--lazy-apps",), "import"),
+    "unused client": ((), "request"),
+    "used client": (("--py-call-uwsgi-fork-hooks",), "import"),
+    "used client and hook in child only": (("--py-call-osafterfork",), "import"),
+    "client per worker": (("--lazy-apps",), "import"),
 }
 
 
 @pytest.mark.parametrize("fork", FORKS.values(), ids=[each.replace(" ", "-") for each in FORKS])
-def test_reload_under_load(uwsgi, deployment, port, fork):
+def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
     options, use = fork
     with uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
             before = until(lambda: both(host))
-            until(lambda: before <= set(load.answered_by))  # a worker that is only just starting hears no signal
-            assert_each_connection_is_of_one(deployment, host, before)
+            until(lambda: before <= set(load.answered_by))  # a starting worker ignores signals
+            assert_each_connection_has_one_owner(deployment, host, before)
             host.signal(signal.SIGHUP)
             after = until(lambda: both(host, before))
             until(lambda: after <= set(load.answered_by))
-        assert_each_connection_is_of_one(deployment, host, after)
+        assert_each_connection_has_one_owner(deployment, host, after)
         assert host.end() == 0
         until(lambda: not connections(deployment))
         assert trouble(host) == []
 
 
-def test_used_before_a_fork_that_no_hook_hears_of(uwsgi, deployment, port):
+def test_fork_without_hook_shares_no_connection(uwsgi, deployment, port):
     with uwsgi(HOSTED_USE="import") as host:
         started, answered, names = until(lambda: both(host)), set(), itertools.count()
         while not started <= answered:
@@ -130,9 +130,9 @@ def test_used_before_a_fork_that_no_hook_hears_of(uwsgi, deployment, port):
         assert [each for each in owners(deployment, processes) if len(each) > 1] == []
 
 
-def test_requests_under_way_are_answered_before_the_end(uwsgi, deployment, port):
+def test_pending_requests_are_answered_before_uwsgi_ends(uwsgi, deployment, port):
     with uwsgi() as host:
         with Load(port) as load:
             until(lambda: both(host) and both(host) <= set(load.answered_by))
-        assert_ends_with_requests_under_way(deployment, host, port)
+        assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert trouble(host) == []

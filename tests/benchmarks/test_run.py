@@ -1,4 +1,4 @@
-"""Small runs from end to end: each row works for each contender."""
+"""Small benchmark runs from end to end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = ["--rounds", "1", "--operations", "4"]
 
 
 def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], dict]]:
-    """Run in this process; table -> place -> numbers, none of which failed."""
+    """Run the benchmarks in this process, and return table -> place -> numbers."""
     assert main([*SMALL, *arguments, "--json", str(file)]) == 0
     tables = json.loads(file.read_text())["tables"]
     assert not any(row["failures"] for rows in tables.values() for row in rows)
@@ -30,8 +30,7 @@ def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], di
     }
 
 
-def test_operations(tmp_path):
-    """Each operation, and each circumstance."""
+def test_run_measures_each_operation_and_circumstance(tmp_path):
     names = ["find_one", "insert_one", "delete_one", "find_100", "insert_many", "insert_one+replica_set"]
     names += [name for name in WORKLOADS if name.startswith("find_one+")]
     found = run(["--only", ",".join(names), "--greenlets", "2"], tmp_path / "run.json")
@@ -43,14 +42,13 @@ def test_operations(tmp_path):
         assert all(number > 0 for each in numbers.values() for number in each)
 
 
-def test_a_crowd(tmp_path, monkeypatch):
+def test_run_measures_crowd_of_greenlets(tmp_path, monkeypatch):
     monkeypatch.setattr(crowd, "SIZES", {"gmongo": (100, 150), "floor": (100, 150)})
     found = run(["--only", "crowd"], tmp_path / "run.json")
     assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
 
 
-def test_what_circumstances_add(tmp_path, monkeypatch):
-    """Each circumstance is there for each operation, beside gmongo without it or the floor with it."""
+def test_run_measures_surcharge_of_each_circumstance(tmp_path, monkeypatch):
     monkeypatch.setattr(surcharge, "GREENLETS", 2)
     found = run(["--only", "surcharge"], tmp_path / "run.json")["surcharge"]
     assert {place: set(numbers) for place, numbers in found.items()} == {
@@ -61,21 +59,21 @@ def test_what_circumstances_add(tmp_path, monkeypatch):
     assert all(len(each) == 1 and each[0] > 0 for numbers in found.values() for each in numbers.values())
 
 
-def test_stalls(tmp_path):
+def test_run_measures_stalls(tmp_path):
     found = run(["--only", "stall"], tmp_path / "run.json")
     assert set(found["stall"]) == {(name, None) for name in stall.NAMES.values()}
     for numbers in found["stall"].values():
         assert min(*numbers["gmongo"], *numbers["pymongo"]) > 0
 
 
-def test_starting(tmp_path):
+def test_run_measures_start_times(tmp_path):
     found = run(["--only", "start"], tmp_path / "run.json")
     assert set(found["start"]) == {(name, None) for name in (*start.IMPORTS, start.FIRST_CLIENT, start.FURTHER_CLIENT)}
     for numbers in found["start"].values():
         assert {name: len(each) for name, each in numbers.items()} == {"gmongo": 1, "pymongo": 1}
 
 
-def test_one_contender_is_enough_and_a_page_is_written(tmp_path):
+def test_run_with_one_contender_writes_page(tmp_path):
     pytest.importorskip("matplotlib")
     arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "10", "--docs", str(tmp_path)]
     assert main(arguments) == 0
@@ -83,7 +81,7 @@ def test_one_contender_is_enough_and_a_page_is_written(tmp_path):
     assert (tmp_path / "performance.svg").exists()
 
 
-def test_a_contender_that_fails_is_named(tmp_path, capsys):
+def test_failed_contender_is_named(tmp_path, capsys):
     file = tmp_path / "run.json"
     arguments = [*SMALL, "--only", "find_one", "--contenders", "floor", "--greenlets", "1", "--timeout", "1"]
     arguments[arguments.index("4")] = "100000000"
@@ -92,27 +90,27 @@ def test_a_contender_that_fails_is_named(tmp_path, capsys):
     assert json.loads(file.read_text())["tables"]["operations"][0]["numbers"] == {"floor": []}
 
 
-def test_an_unknown_row_is_refused_by_its_name():
+def test_unknown_operation_is_rejected_by_name():
     command = [sys.executable, "-m", "benchmarks", "--only", "find_two"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert "'find_two' is none of find_one, " in done.stderr
 
 
-def test_how_many_greenlets_take_part():
+def test_numbers_of_greenlets_follow_workload_and_option():
     assert sizes(WORKLOADS["find_one"], None) == [1, 10, 100, 1000]
     assert sizes(WORKLOADS["find_one"], [3]) == [3]
     assert sizes(WORKLOADS["insert_many"], [3, 10, 100]) == [3, 10]
     assert sizes(WORKLOADS["find_one+debug"], None) == [10]
 
 
-def test_the_floor_has_no_extras():
+def test_floor_does_not_contend_with_circumstances():
     entrants = ["gmongo", "pymongo", "floor"]
     assert contenders(WORKLOADS["find_one"], entrants) == entrants
     assert contenders(WORKLOADS["find_one+listener"], entrants) == entrants[:2]
 
 
-def test_a_driver_that_logs_silently_makes_all_records(monkeypatch):
+def test_silent_logger_creates_all_records(monkeypatch):
     logger = logging.Logger("benchmarked")
     monkeypatch.setitem(logging.root.manager.loggerDict, "benchmarked", logger)
     log_silently("benchmarked")

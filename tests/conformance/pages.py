@@ -1,10 +1,10 @@
 """The conformance pages: ``docs/conformance/<seed>.md``, one row for each requirement.
 
-A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand; the fourth
-is written by ``python -m tests.conformance.pages --write`` from the markers ``@pytest.mark.requirement("CMAP-17")`` of
-all tests. A requirement that no test proves has a reason there instead, written by hand, which begins with ``none: ``.
+A page is a table ``| ID | Level | What it demands | Proof |``. The first three columns are written by hand.
+``python -m tests.conformance.pages --write`` writes the column of proofs from the markers of all tests, such as
+``@pytest.mark.requirement("CMAP-17")``. A requirement without a test has a reason that begins with ``none: ``.
 
-Markers are read without importing the tests. A further page needs nothing but its file.
+The tool reads markers without importing the tests. A new page needs only its file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
 NO_PROOF = "none: "
 UNPROVEN = "**not proven**"
-SHOWN = 6  # tests in a row; a longer list hides the page
+SHOWN = 6  # tests in a row
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def reason(self) -> str | None:
-        """Why no test proves it, if the page says so."""
+        """Return the reason why no test proves the requirement, if the page states a reason."""
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
@@ -51,7 +51,7 @@ class Row:
 
 
 def find_proofs(tests: Path = TESTS) -> Proofs:
-    """All markers of all tests, by ID."""
+    """Return all markers of all tests by ID."""
     proofs: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(tests.rglob("*.py")):
         where = file.relative_to(tests.parent).as_posix()
@@ -61,7 +61,7 @@ def find_proofs(tests: Path = TESTS) -> Proofs:
 
 
 def read_markers(source: str) -> Iterator[tuple[str, str]]:
-    """The IDs in the markers of a file, each with the test it belongs to; a class passes its own on to its tests."""
+    """Yield the IDs in the markers of a file, each with its test. A marker of a class applies to its tests."""
     module = ast.parse(source)
     of_module = _assigned_markers(module.body)
     for node in module.body:
@@ -84,7 +84,7 @@ def _marked(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
 
 
 def _assigned_markers(body: list[ast.stmt]) -> list[str]:
-    """What ``pytestmark = ...`` gives to everything in a module or class."""
+    """Return the markers that ``pytestmark = ...`` applies to a module or class."""
     return [
         identifier
         for statement in body
@@ -108,18 +108,18 @@ def _ids_in(expression: ast.AST) -> list[str]:
 
 
 def pages(folder: Path = PAGES) -> list[Path]:
-    """All pages."""
+    """Return all pages."""
     return sorted(page for page in folder.glob("*.md") if page.name != "README.md")
 
 
 def read_rows(text: str) -> list[Row]:
-    """The requirements of a page."""
+    """Return the requirements of a page."""
     matches = filter(None, map(_ROW.match, text.splitlines()))
     return [Row(*(value.strip() for value in match.group("id", "level", "demand", "proof"))) for match in matches]
 
 
 def rendered(text: str, proofs: Proofs) -> str:
-    """A page with the proofs that there are."""
+    """Return a page with the current proofs."""
     return "\n".join(_rendered_line(line, proofs) for line in text.splitlines()) + "\n"
 
 
@@ -143,7 +143,7 @@ def _link(node: str) -> str:
 
 
 def complaints(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
-    """Everything in which pages and markers disagree; empty when all is well."""
+    """Return all differences between pages and markers."""
     proofs = find_proofs(tests)
     known: dict[str, str] = {}
     found: list[str] = []
@@ -156,24 +156,24 @@ def complaints(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
             if row.id not in proofs and row.reason is None:
                 found.append(f"{page.name}: {row.id} has neither a proof nor a reason")
             if row.id in proofs and row.reason is not None:
-                found.append(f"{page.name}: {row.id} has a proof, so its reason has to go")
+                found.append(f"{page.name}: {row.id} has a proof, so remove its reason")
         if rendered(text, proofs) != text:
             found.append(f"{page.name}: out of date; run python -m tests.conformance.pages --write")
     seeds = {identifier.split("-")[0] for identifier in known}
-    strangers = sorted(each for each in proofs if each.split("-")[0] in seeds and each not in known)
-    return found + [f"{proofs[each][0]}: no page knows {each}" for each in strangers]
+    unknown = sorted(each for each in proofs if each.split("-")[0] in seeds and each not in known)
+    return found + [f"{proofs[each][0]}: no page knows {each}" for each in unknown]
 
 
 def main() -> int:
-    """Check the pages, or write them."""
+    """Check or write the pages."""
     parser = argparse.ArgumentParser(description="Check that the conformance pages agree with the tests.")
-    parser.add_argument("--write", action="store_true", help="bring the column of proofs up to date first")
+    parser.add_argument("--write", action="store_true", help="update the column of proofs first")
     if parser.parse_args().write:
         proofs = find_proofs()
         for page in pages():
             page.write_text(rendered(page.read_text("utf-8"), proofs), "utf-8")
     found = complaints()
-    print("\n".join(found) or f"{len(pages())} page(s), all true")
+    print("\n".join(found) or f"{len(pages())} page(s) agree with the tests")
     return 1 if found else 0
 
 

@@ -1,4 +1,4 @@
-"""The README of the tests leads to every folder, and to nothing that is not there."""
+"""The README of the tests names every folder and only existing files."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _README = (TESTS / "README.md").read_text("utf-8")
 _FOLDERS = {each.name for each in TESTS.iterdir() if each.is_dir() and each.name != "__pycache__"}
 
 
-def test_every_folder_is_there() -> None:
+def test_readme_lists_every_folder() -> None:
     table = _README.partition("## support")[0]
     named = {match.partition("/")[0] for match in re.findall(r"`([\w/]+)`", table)}
     assert named >= _FOLDERS - {"support"}
 
 
-def test_what_is_named_is_there() -> None:
+def test_files_in_readme_exist() -> None:
     below = ("", "support/", "gevent/switching/", "differential/", "mutations/")
     for name in re.findall(r"`(?:tests/)?((?:\w+/)*\w+\.py)`|pytest (tests/[\w/]+(?:\.py)?)", _README):
         path = name[0] or name[1].removeprefix("tests/")
         assert any((TESTS / folder / path).exists() for folder in below), path
 
 
-def test_no_two_tests_have_one_name() -> None:
+def test_names_of_test_files_are_unique() -> None:
     names = [each.name for each in TESTS.rglob("test_*.py")]
     assert len(names) == len(set(names)), sorted(each for each in set(names) if names.count(each) > 1)

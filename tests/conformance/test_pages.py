@@ -1,4 +1,4 @@
-"""The conformance pages are true, and the tool that says so is right."""
+"""The conformance pages agree with the tests, and the tool finds errors on pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PAGE = """# X
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with one page and one file of tests."""
+    """Create a project with one page and one test file."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "docs").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text(SOURCE)
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_markers_are_read_without_importing() -> None:
+def test_markers_are_read_without_import() -> None:
     assert list(read_markers(SOURCE)) == [
         ("X-1", "test_one"),
         ("X-2", "test_one"),
@@ -55,12 +55,12 @@ def test_markers_are_read_without_importing() -> None:
     ]
 
 
-def test_markers_of_a_whole_module() -> None:
+def test_marker_of_module_applies_to_its_tests() -> None:
     source = 'pytestmark = [pytest.mark.requirement("X-1")]\ndef test_a(): ...\n'
     assert list(read_markers(source)) == [("X-1", "test_a")]
 
 
-def test_a_page_is_rendered(project: Path) -> None:
+def test_rendered_page_lists_proofs(project: Path) -> None:
     text = rendered(PAGE, find_proofs(project / "tests"))
     assert [row.proof for row in read_rows(text)] == [
         "[tests/test_x.py::test_one](../../tests/test_x.py)",
@@ -71,7 +71,7 @@ def test_a_page_is_rendered(project: Path) -> None:
     assert rendered(text, find_proofs(project / "tests")) == text
 
 
-def test_what_is_wrong_is_named(project: Path) -> None:
+def test_check_names_each_error_of_page_and_markers(project: Path) -> None:
     found = complaints(project / "docs", project / "tests")
     assert found == [
         "x.md: X-6 has neither a proof nor a reason",
@@ -82,17 +82,17 @@ def test_what_is_wrong_is_named(project: Path) -> None:
     ]
 
 
-def test_a_reason_beside_a_proof_is_wrong(project: Path) -> None:
+def test_reason_beside_proof_is_an_error(project: Path) -> None:
     (project / "docs" / "x.md").write_text(PAGE.replace("| one | |", "| one | none: forgotten |"))
-    assert "x.md: X-1 has a proof, so its reason has to go" in complaints(project / "docs", project / "tests")
+    assert "x.md: X-1 has a proof, so remove its reason" in complaints(project / "docs", project / "tests")
 
 
-def test_the_pages_are_true() -> None:
+def test_pages_agree_with_tests() -> None:
     assert complaints() == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
-def test_a_page_is_complete(page: Path) -> None:
+def test_requirements_of_page_are_consecutive(page: Path) -> None:
     rows = read_rows(page.read_text("utf-8"))
     seed = rows[0].id.split("-")[0]
     assert [row.id for row in rows] == [f"{seed}-{number:02}" for number in range(1, len(rows) + 1)]
@@ -109,5 +109,5 @@ def test_a_page_is_complete(page: Path) -> None:
         ("stable-api", 62),
     ],
 )
-def test_the_page_is_there(page: str, rows: int) -> None:
+def test_page_has_all_requirements(page: str, rows: int) -> None:
     assert len(read_rows((PAGES / f"{page}.md").read_text("utf-8"))) == rows

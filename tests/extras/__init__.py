@@ -1,3 +1,1 @@
-"""What each extra is for, as programs that need nothing but gmongo and that extra: tox runs each where nothing else is
-installed. So they do without pytest.
-"""
+"""Programs that use one extra each. tox runs each program with only gmongo and the extra, so without pytest."""

@@ -1,4 +1,4 @@
-"""``python -m tests.extras NAME``: does what an extra is for; ``none`` is gmongo alone. Fails if it cannot be done."""
+"""``python -m tests.extras NAME`` runs the program of an extra. The name ``none`` means gmongo alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation with a server that compresses, too."""
+"""Exchanges with a server that also compresses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tests.support.server import ScriptedServer
 
 
 def talk(name: str, number: int) -> None:
-    """Have requests and replies compressed.
+    """Send compressed requests, and receive compressed replies.
 
-    :param name: of the compressor.
-    :param number: of it, in messages.
+    :param name: the name of the compressor.
+    :param number: the ID of the compressor in messages.
     """
     with ScriptedServer() as server:
         server.hello_extra = {"compression": [name]}

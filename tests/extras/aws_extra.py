@@ -1,4 +1,4 @@
-"""MONGODB-AWS, which takes no packages: credentials of the environment sign what the server sends."""
+"""MONGODB-AWS, which needs no packages: credentials of the environment sign the nonce of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client-side encryption, with a key of the application's own."""
+"""Client-side encryption with a local key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kerberos: there is no ticket here, and the library says so."""
+"""Kerberos: the library reports a missing ticket."""
 
 from __future__ import annotations
 

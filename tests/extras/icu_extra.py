@@ -1,4 +1,4 @@
-"""Collations of simulated deployments that take ICU."""
+"""Collations of simulated deployments that need ICU."""
 
 from __future__ import annotations
 

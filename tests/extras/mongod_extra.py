@@ -1,4 +1,4 @@
-"""A standalone of MongoDB's own server, from the wheel of the extra."""
+"""A standalone of MongoDB's server from the wheel of the extra."""
 
 from __future__ import annotations
 

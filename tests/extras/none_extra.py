@@ -1,4 +1,4 @@
-"""gmongo alone: every module can be imported that is for applications, and operations work."""
+"""gmongo alone: each public module can be imported, and operations work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pkgutil
 import gmongo
 from tests.support.server import ScriptedServer
 
-# These are for what their extras bring.
-NEED_MORE = {
+# Modules that need an extra.
+NEED_EXTRA = {
     "gmongo.status.screen",
     "gmongo.status.terminal",
     "gmongo.testing",
@@ -25,7 +25,7 @@ def main() -> None:
     for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.", onerror=lambda _name: None):
         parts = found.name.split(".")
         parents = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
-        if not parents & NEED_MORE and parts[-1] != "__main__":
+        if not parents & NEED_EXTRA and parts[-1] != "__main__":
             importlib.import_module(found.name)
     with (
         ScriptedServer() as server,

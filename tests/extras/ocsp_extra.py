@@ -1,4 +1,4 @@
-"""Revocation: what is stapled, and what a responder says."""
+"""Revocation by stapled responses and by responses of a responder."""
 
 from __future__ import annotations
 

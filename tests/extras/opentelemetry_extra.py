@@ -1,4 +1,4 @@
-"""Traces, through OpenTelemetry's API; what collects them is the application's."""
+"""Traces through the API of OpenTelemetry. The application selects the collector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ names: list[str] = []
 
 
 class Tracer(trace.NoOpTracer):
-    """Remembers the names of spans."""
+    """A tracer that records the names of spans."""
 
     def start_span(self, name: str, *arguments: Any, **options: Any) -> trace.Span:
         names.append(name)

@@ -1,4 +1,4 @@
-"""Compression by snappy."""
+"""Compression with snappy."""
 
 from __future__ import annotations
 

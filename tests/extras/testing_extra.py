@@ -1,4 +1,4 @@
-"""A simulated deployment behind TLS, with time zones, and the embedded database."""
+"""A simulated deployment with TLS and time zones, and the embedded database."""
 
 from __future__ import annotations
 

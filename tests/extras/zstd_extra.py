@@ -1,4 +1,4 @@
-"""Compression by zstandard."""
+"""Compression with zstandard."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Small changes of the code, each of which some test must notice: ``python -m tests.mutations`` tries them all."""
+"""Mutations: small changes of the code that a test must detect. ``python -m tests.mutations`` runs the mutations."""

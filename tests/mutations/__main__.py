@@ -1,7 +1,7 @@
-"""Try mutations: ``python -m tests.mutations [--only fork,w50]``, or, drawn at random, ``--random 100 --seed 7 [--only cmap,wire/tls.py]``.
+"""Run mutations: ``python -m tests.mutations [--only fork,w50]``, or random mutations: ``--random 100 --seed 7 [--only cmap,wire/tls.py]``.
 
-Each is applied to a copy of the project, and tests run there: those that the table names and then all of their folders, or, for one that
-was drawn, those that reach the line. A test that is red without a mutation is named, and proves nothing.
+Each mutation changes a copy of the project. Named mutations run the tests of their table, and then the folders of these tests. Random
+mutations run the tests that reach the changed line. A test that fails without a mutation is reported, and proves no mutation.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from tests.mutations import drawn, named
 
 
 def main() -> int:
-    """Try the mutations that were asked for; 1 if one survived or could not be tried, 2 if there are none of that name."""
+    """Run the selected mutations. Return 1 if a mutation survived or could not run, and 2 for an unknown name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of parallel mutations")
     parser.add_argument(
         "--only",
         default="",
-        help="names of mutations or subjects, or with --random of packages or files, with commas between",
+        help="names of mutations or subjects, or with --random of packages or files, separated by commas",
     )
-    parser.add_argument("--own-only", action="store_true", help="do not run the folders of tests that passed")
-    random = parser.add_argument_group("drawn at random")
+    parser.add_argument("--own-only", action="store_true", help="do not run the folders of passed tests")
+    random = parser.add_argument_group("random mutations")
     random.add_argument(
-        "--random", type=int, metavar="N", help="how many; of all packages but testing, if none is named"
+        "--random", type=int, metavar="N", help="number of mutations, by default of all packages except testing"
     )
-    random.add_argument("--seed", type=int, default=1, help="another one draws others")
-    random.add_argument("--seconds", type=float, default=30, help="of a processor, for the tests of each (default: 30)")
-    random.add_argument("--folders", default="", help="of tests, with commas between, instead of all that are quick")
+    random.add_argument("--seed", type=int, default=1, help="seed of the random mutations")
     random.add_argument(
-        "--record-again", action="store_true", help="record all tests, whether they have changed or not"
+        "--seconds", type=float, default=30, help="processor time for the tests of a mutation (default: 30)"
     )
-    random.add_argument("--keep", type=Path, help="write the survivors to a file")
-    random.add_argument("--again", type=Path, help="try those of such a file instead of drawing")
+    random.add_argument("--folders", default="", help="folders of tests, separated by commas (default: fast folders)")
+    random.add_argument("--record-again", action="store_true", help="record all tests, including unchanged tests")
+    random.add_argument("--keep", type=Path, help="write the surviving mutations to a file")
+    random.add_argument("--again", type=Path, help="run the mutations of such a file")
     options = parser.parse_args()
     options.only = [name for name in options.only.split(",") if name]
     try:

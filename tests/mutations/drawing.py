@@ -1,4 +1,4 @@
-"""Changes are drawn from all that could be made, and tests chosen that can see them."""
+"""Draw random changes from all possible changes, and choose the tests that can detect a change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
 _FOR_A_LINE = 5  # tests
-_QUICK, _MANY_QUICK = 0.02, 300  # seconds, and how many of such tests come first
+_QUICK, _MANY_QUICK = 0.02, 300  # seconds, and the number of such tests that come first
 _PORTION = 5.0  # seconds
 _OVERHEAD = 0.01  # seconds for each test
-_OF_OTHERS = 20  # times what a test costs that is about something else
+_OF_OTHERS = 20  # factor for the cost of a test of another subject
 _TESTS_OF = {
     "_encryption": "encryption",
     "_server_facts": "unit",
@@ -33,21 +33,21 @@ _TESTS_OF = {
     "operations": "api",
     "options": "unit",
     "wire": "tls",
-}  # others are called alike; what is in no package is of the API
-_READ_THE_TEXT = (  # of all files
+}  # other packages have a folder of the same name, and top-level modules belong to the API
+_READ_THE_TEXT = (  # tests that read the text of all files
     "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause",
     "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
 )
-_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # of all modules
-_LONGEST = 8.0  # seconds; a test that takes longer is never chosen
-_LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # at every class or number, of any module
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # reads all modules
+_LONGEST = 8.0  # seconds, the limit for a chosen test
+_LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # read every class or number of any module
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A change, as whole lines, so that it is found again when the file has changed elsewhere.
+    """A change of whole lines, which `apply` finds again after other changes of the file.
 
-    :param line: where `old` begins.
+    :param line: the first line of `old`.
     """
 
     file: str
@@ -58,7 +58,7 @@ class Drawn:
 
     @property
     def package(self) -> str:
-        """The folder of the file, or ``api`` for what is at the top."""
+        """Return the folder of the file, or ``api`` for a top-level module."""
         return self.file.partition("/")[0] if "/" in self.file else "api"
 
     @property
@@ -66,7 +66,7 @@ class Drawn:
         return f"{self.file}:{self.line} ({self.kind})"
 
     def apply(self, source: str) -> str | None:
-        """The text with the change, where `old` is nearest to the line; None, if it is gone."""
+        """Return the changed text, with `old` nearest to the line, or None if the text lacks `old`."""
         lines, old = source.splitlines(keepends=True), self.old.splitlines(keepends=True)
         places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
         if not places:
@@ -76,9 +76,9 @@ class Drawn:
 
 
 def files(only: Iterable[str] = ()) -> list[str]:
-    """The files of gmongo, or of some packages (``api`` is what is at the top), or those that are named.
+    """Return the files of gmongo, or of the given packages (``api`` for top-level modules) and files.
 
-    :raises ValueError: a name is that of nothing.
+    :raises ValueError: a name is unknown.
     """
     every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
     chosen: set[str] = set()
@@ -93,7 +93,7 @@ def files(only: Iterable[str] = ()) -> list[str]:
 
 
 def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
-    """Some changes, spread evenly over the lines that have any: a line first, then a kind, then a change.
+    """Return random changes, evenly spread over the lines: a random line, then a kind, then a change.
 
     :param sources: the texts of the files.
     """
@@ -115,7 +115,7 @@ def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
 
 
 def _one(kinds: Mapping[str, Sequence[Change]], source: str, dice: random.Random) -> Drawn | None:
-    """One change of a line; None, if none makes a difference."""
+    """Return one change of a line, or None if no change has an effect."""
     for kind in dice.sample(sorted(kinds), len(kinds)):
         for change in dice.sample(kinds[kind], len(kinds[kind])):
             if differs(change, source):
@@ -132,11 +132,13 @@ def _as_lines(change: Change, source: str) -> Drawn:
 
 
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
-    """The tests that may see a change, and how many there are: first those that are quick, the most specific of them; then
-    some for each line of its function that not all of them reach, such as a branch, or, if it is in no function, those of
-    files that import the module; then the most specific and cheapest of each function of the tests.
+    """Return the tests that may detect a change, and the number of such tests.
 
-    :param seconds: that they take together, at the most.
+    The order: first fast tests, the most specific test first. Then some tests for each line of the function that only a part of the tests
+    reaches, such as a branch. For a change outside functions, the tests of files that import the module. Then the cheapest test of each
+    test function.
+
+    :param seconds: the limit for the total duration of the tests.
     """
     reaching = _reaching(recording, drawn)
     order = _in_rounds(reaching, drawn.file)
@@ -159,7 +161,7 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """The names of those for which there is time, a file's tests together within a portion: what they share is made once."""
+    """Yield the names of tests within the time limit, grouped by file within a portion, because the tests of a file share fixtures."""
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
         if test.seconds > min(left, _LONGEST):
@@ -174,7 +176,7 @@ def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
 
 
 def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
-    """The best test first: one that takes little time, reaches little else, and is about a file."""
+    """Return the tests by cost: fast tests, with few reached lines, of the subject of the file."""
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)
@@ -184,7 +186,7 @@ def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
 
 
 def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
-    """The best test of each function, then the second of each, and so on."""
+    """Return the best test of each function, then the second best tests, and so on."""
     seen: Counter[str] = Counter()
     rounds = []
     for test in _by_cost(tests, file):
@@ -195,25 +197,25 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 
 
 def _is_about(tests: str, file: str) -> bool:
-    """Whether a file of tests is in the folder of a package, or imports the module."""
+    """True if a test file is in the folder of the package, or imports the module."""
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
 
 
 def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
-    """All tests that may see a change."""
+    """Return all tests that may detect a change."""
     if _function_at(drawn.file, drawn.line) and (
         reaching := recording.reaching(drawn.file, _traced_line(drawn.file, drawn.line))
     ):
         return set(reaching)
     lines, names = _place(drawn.file, drawn.line)
     found = {test for line in lines for test in recording.reaching(drawn.file, line)}
-    if found and lines:  # of a function's head, such as a default: whatever runs the function may see it
+    if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
         return found
-    if names:  # a table may be looked at without any line of it being run
+    if names:  # tests may read a table without running its lines
         importing = {*_importing(drawn.file), *_LOOK_AT_ALL}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
-    for name in names:  # it runs when the module is imported: whatever mentions the name may see it
+    for name in names:  # the line runs on import: all users of the name may detect the change
         for file, line in _mentions(name):
             if _function_at(file, line):
                 found.update(recording.reaching(file, line))
@@ -227,7 +229,7 @@ def _tree(file: str) -> ast.Module:
 
 @cache
 def _traced_lines(file: str) -> frozenset[int]:
-    """The lines that a tracer sees. Others have no instruction of their own, such as a `continue` after an error."""
+    """Return the lines that a tracer reports. Some lines have no own instruction, such as a `continue` after an error."""
 
     def lines(code: CodeType) -> Iterator[int]:
         yield from (line for *_, line in code.co_lines() if line)
@@ -239,13 +241,13 @@ def _traced_lines(file: str) -> frozenset[int]:
 
 
 def _traced_line(file: str, line: int) -> int:
-    """The line itself, or the one before it of which a tracer tells."""
+    """Return the line, or the last previous line that a tracer reports."""
     return max((each for each in _traced_lines(file) if each <= line), default=line)
 
 
 @cache
 def _function_around(file: str, line: int) -> range:
-    """The lines of the innermost function at a line."""
+    """Return the lines of the innermost function at a line."""
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_tree(file))
@@ -256,7 +258,7 @@ def _function_around(file: str, line: int) -> range:
 
 @cache
 def _function_at(file: str, line: int) -> bool:
-    """Whether a line is in the body of a function."""
+    """True if a line is in the body of a function."""
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
@@ -268,9 +270,7 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
 
 
 def _place(file: str, line: int) -> tuple[range, list[str]]:
-    """The lines of the innermost statement at a line, or of the function whose head it is; and the names it gives, if it is
-    in no function.
-    """
+    """Return the lines of the innermost statement or function head at a line, and the assigned names outside functions."""
     statement = _innermost(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
@@ -289,7 +289,7 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
 
 
 def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
-    """The smallest statement that has a line."""
+    """Return the smallest statement at a line."""
     for child in ast.iter_child_nodes(node):
         first = (
             min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
@@ -308,7 +308,7 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
 
 @cache
 def _importing(file: str) -> frozenset[str]:
-    """The files of tests that import a file of gmongo."""
+    """Return the test files that import a file of gmongo."""
     package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
     package, name = re.escape(package), re.escape(name)
     pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?(\w+( as \w+)?,\s*)*{name}\b")
@@ -321,7 +321,7 @@ def _importing(file: str) -> frozenset[str]:
 
 @cache
 def _mentions(name: str) -> list[tuple[str, int]]:
-    """Where a name is used."""
+    """Return the files and lines that use a name."""
     pattern = re.compile(rf"\b{re.escape(name)}\b")
     return [
         (file, number)

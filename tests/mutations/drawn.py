@@ -1,4 +1,4 @@
-"""Mutations that are drawn at random are tried."""
+"""Run random mutations."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.mutations.trials import NotRun, Outcome, each_in_a_copy, first_failur
 from tests.mutations.warm import RunsAtImport, Warm
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
-_TRACED = 10  # times as long as by itself, at the most, a test takes while it is recorded
+_TRACED = 10  # maximum slowdown of a test during the recording
 OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a mutation.
+    """The result of a mutation.
 
     :param outcome: one of :data:`OUTCOMES`.
-    :param why: the test that killed it, how many it survived, or why it was not tried.
-    :param seconds: it took.
+    :param why: the test that killed the mutation, the number of passed tests, or the reason why the mutation did not run.
+    :param seconds: the duration of the trial.
     """
 
     drawn: Drawn
@@ -38,9 +38,9 @@ class Trial:
 
 
 def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm: Warm) -> Trial:
-    """Try one in a copy, and take it back.
+    """Run one mutation in a copy, and restore the copy.
 
-    :param seconds: of tests.
+    :param seconds: the limit for the tests.
     :param warm: a process in the copy, for changes of functions.
     """
     began = monotonic()
@@ -82,12 +82,12 @@ def _first_failure(
             return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests}, seconds)
         except RunsAtImport:
             pass
-    tests, _ = choose(recording, drawn, seconds)  # a new process collects their files
+    tests, _ = choose(recording, drawn, seconds)  # a new process must collect the test files
     return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """A table by package, and the survivors as lines that differ."""
+    """Return a table by package, and a diff of each surviving mutation."""
     rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
     for package in [*sorted({trial.drawn.package for trial in trials}), "all"]:
         counts = Counter(trial.outcome for trial in trials if package in (trial.drawn.package, "all"))
@@ -110,7 +110,7 @@ def _difference(drawn: Drawn) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Try as many as were asked for; 1 if one survived or could not be tried."""
+    """Run the requested number of mutations. Return 1 if a mutation survived or could not run."""
     if options.again:
         mutations = [Drawn(**each) for each in json.loads(options.again.read_text("utf-8"))]
     else:
@@ -120,7 +120,7 @@ def main(options: argparse.Namespace) -> int:
     folders = options.folders.split(",") if options.folders else FOLDERS
     recording = recorded(folders, options.record_again)
     for name in recording.red:
-        print(f"red without a mutation, left out: {name}")
+        print(f"failed without a mutation, excluded: {name}")
 
     warm: dict[Path, Warm] = {}
 

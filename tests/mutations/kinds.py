@@ -1,7 +1,6 @@
-"""The kinds of changes that are made at random places: each is an edit of the text, found in the syntax tree.
+"""The kinds of random changes: each change is an edit of the text at a node of the syntax tree.
 
-The operators of cosmic-ray neither drop statements, arguments, `finally` or `except`, nor move a bound or return nothing, and change
-annotations. What is left of them is the few tables below.
+cosmic-ray was no alternative. Its operators do not remove statements, arguments, `finally` or `except`, and do change annotations.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ Edits = Iterator[tuple[ast.AST, str]]
 class Change:
     """A change of a file.
 
-    :param file: below ``gmongo``.
-    :param line: where it begins.
-    :param kind: its name in :data:`KINDS`.
-    :param start: the first byte that is replaced.
-    :param end: the first byte that is not any more.
-    :param new: what takes their place.
+    :param file: the path below ``gmongo``.
+    :param line: the first changed line.
+    :param kind: the name in :data:`KINDS`.
+    :param start: the first replaced byte.
+    :param end: the first byte after the replaced bytes.
+    :param new: the replacement.
     """
 
     file: str
@@ -35,7 +34,7 @@ class Change:
     new: str
 
     def apply(self, source: str) -> str:
-        """The text with the change."""
+        """Return the changed text."""
         data = source.encode()
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
@@ -66,7 +65,7 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
 }
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _FOR_CHECKERS = {"cast", "TypeVar", "ParamSpec", "NewType"}
-_SIGNALS = {"kill", "killpg"}  # a number that goes wrong here reaches processes of others
+_SIGNALS = {"kill", "killpg"}  # a wrong number here signals foreign processes
 
 
 def _text(node: ast.AST) -> str:
@@ -93,7 +92,7 @@ def _flags(node: ast.AST) -> Edits:
 
 
 def _names(node: ast.AST) -> Edits:
-    """Texts that are names, such as fields of commands; not sentences."""
+    """Change texts that are names, such as fields of commands."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
         yield node, repr(node.value + "X")
 
@@ -105,7 +104,7 @@ def _conditions(node: ast.AST) -> Edits:
         yield node.test, "False"
     if isinstance(node, ast.While) and not isinstance(node.test, ast.Constant):
         yield node.test, "False"
-    for each in getattr(node, "ifs", ()):  # of a comprehension
+    for each in getattr(node, "ifs", ()):  # conditions of a comprehension
         yield each, "True"
 
 
@@ -225,7 +224,7 @@ KINDS: dict[str, Callable[[ast.AST], Edits]] = {
 
 
 class _Span(ast.AST):
-    """Several statements."""
+    """Consecutive statements."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         super().__init__()
@@ -234,7 +233,7 @@ class _Span(ast.AST):
 
 
 def changes(file: str, source: str) -> list[Change]:
-    """All changes of a file, in the order of its lines."""
+    """Return all changes of a file by line."""
     lines = [0]
     for line in source.encode().splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
@@ -251,16 +250,16 @@ def changes(file: str, source: str) -> list[Change]:
 
 
 def differs(change: Change, source: str) -> bool:
-    """Whether the file can be compiled with the change, and then does something else."""
+    """True if the changed file compiles, and behaves differently."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
-    except SyntaxError:  # such as a name that is global in the rest
+    except SyntaxError:  # for example a name that is global elsewhere
         return False
     return meaning(changed) != meaning(compile(source, change.file, "exec", dont_inherit=True))
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below that run: neither annotations nor docstrings, f-strings' inside, nor what only a type checker reads."""
+    """Yield a node and its executable descendants, without annotations, docstrings, contents of f-strings and type-checking code."""
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -283,9 +282,9 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def meaning(code: CodeType) -> object:
-    """What a code object does, without where it says that: equal for changes that change nothing.
+    """Return the behaviour of a code object without positions. Changes without effect have equal results.
 
-    A constant that no instruction loads is left out: Python 3.14 keeps that of `while 1`.
+    The result excludes constants that no instruction loads, because Python 3.14 keeps the constant of `while 1`.
     """
     instructions = [
         (each.opcode, each.arg if each.opcode not in dis.hasconst else _constant(each.argval))

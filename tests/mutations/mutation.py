@@ -1,4 +1,4 @@
-"""What a mutation is."""
+"""A hand-written mutation."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ _proofs = cache(find_proofs)
 
 
 class MutationError(Exception):
-    """A mutation does not fit the code any more."""
+    """The mutation does not match the code."""
 
 
 @dataclass(frozen=True)
 class Mutation:
     """One small change.
 
-    :param name: short, such as ``c35``.
-    :param what: the fault in the changed code, for people.
-    :param file: below ``gmongo``.
+    :param name: a short name, such as ``c35``.
+    :param what: the fault of the changed code.
+    :param file: the path below ``gmongo``.
     :param old: text that occurs once in the file.
-    :param new: what takes its place.
-    :param tests: of which one must fail: files, below ``tests`` and without suffix, or IDs of requirements, whose tests
-        are meant.
+    :param new: the replacement.
+    :param tests: targets with a test that must fail: files below ``tests`` without suffix, or requirement IDs.
     """
 
     name: str
@@ -39,12 +38,12 @@ class Mutation:
 
     @property
     def targets(self) -> list[str]:
-        """Its tests as pytest takes them."""
+        """Return the tests as arguments for pytest."""
         named = self.tests.split()
         return [target for name in named for target in ([f"tests/{name}.py"] if "/" in name else _proofs()[name])]
 
     def apply(self, root: Path) -> str:
-        """Change the file below `root`; returns what was there before.
+        """Change the file below `root`, and return the previous text.
 
         :raises MutationError: `old` does not occur exactly once.
         """

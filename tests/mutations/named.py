@@ -1,4 +1,4 @@
-"""Try the hand-written mutations of ``mutations.jsonl``."""
+"""Run the hand-written mutations of ``mutations.jsonl``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a mutation.
+    """The result of a mutation.
 
     :param area: the subject of the mutation.
     :param outcome: one of :data:`OUTCOMES`.
-    :param why: what killed it, or why it was not tried.
-    :param seconds: it took.
+    :param why: the test that killed the mutation, or the reason why the mutation did not run.
+    :param seconds: the duration of the trial.
     """
 
     area: str
@@ -35,9 +35,9 @@ class Trial:
 
 
 def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: frozenset[str]) -> Trial:
-    """Try one mutation in a copy, and take it back.
+    """Run one mutation in a copy, and restore the copy.
 
-    :param red: targets of which a test fails without a mutation.
+    :param red: targets with a test that fails without a mutation.
     """
     began = monotonic()
 
@@ -47,8 +47,8 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
     path = root / "gmongo" / mutation.file
     try:
         targets = mutation.targets
-        if spoilt := sorted(red.intersection(targets)):
-            return result(NOT_TRIED, f"red without it: {', '.join(spoilt)}")
+        if failing := sorted(red.intersection(targets)):
+            return result(NOT_TRIED, f"failed without the mutation: {', '.join(failing)}")
         before = mutation.apply(root)
     except (MutationError, KeyError, OSError, SyntaxError) as error:
         return result(NOT_TRIED, f"{type(error).__name__}: {error}")
@@ -67,23 +67,21 @@ def attempt(area: str, mutation: Mutation, root: Path, own_only: bool, red: froz
 def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
     """Return the mutations with these names or subjects, or all mutations if `only` is empty.
 
-    :raises ValueError: a name is that of nothing.
+    :raises ValueError: a name is unknown.
     """
     everything = [(area, mutation) for area, mutations in AREAS.items() for mutation in mutations]
     if unknown := set(only) - set(AREAS) - {mutation.name for _, mutation in everything}:
-        raise ValueError(
-            f"there is neither a mutation nor a subject {', '.join(sorted(unknown))}; subjects: {', '.join(AREAS)}"
-        )
+        raise ValueError(f"unknown mutations or subjects: {', '.join(sorted(unknown))}; subjects: {', '.join(AREAS)}")
     return [(area, each) for area, each in everything if not only or area in only or each.name in only]
 
 
 def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
-    """The targets of which a test fails without a mutation."""
+    """Return the targets with a test that fails without a mutation."""
     targets = set()
     for _, mutation in chosen:
         try:
             targets.update(mutation.targets)
-        except KeyError:  # told when it is tried
+        except KeyError:  # reported by the trial
             continue
 
     def one(target: str, root: Path) -> str:
@@ -92,7 +90,7 @@ def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[
         except NotRun as error:
             failed = str(error)
         if failed:
-            print(f"red without a mutation: {target}: {failed}", flush=True)
+            print(f"failed without a mutation: {target}: {failed}", flush=True)
         return target if failed else ""
 
     return frozenset(each_in_a_copy(sorted(targets), jobs, one)) - {""}
@@ -118,7 +116,7 @@ def report(trials: Sequence[Trial]) -> str:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Try what was asked for; 1 if one survived or could not be tried."""
+    """Run the selected mutations. Return 1 if a mutation survived or could not run."""
     chosen = choose(options.only)
     red = red_targets(chosen, options.jobs)
 

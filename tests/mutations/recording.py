@@ -1,8 +1,8 @@
-"""Which tests reach which lines of gmongo, and how long each takes: recorded once, and again for files of tests that changed.
+"""Record the lines of gmongo that each test reaches, and the duration of each test. Changed test files are recorded again.
 
-A recording is one run of pytest under coverage.py, whose context is the running test; its tracer follows greenlets. It is kept below
-``.mutations`` with the code that ran, so that lines are found again when the code has moved on. As a plug-in of pytest
-(``-p tests.mutations.recording``) this module makes one. Processes that a test starts, and their forks, are recorded with it.
+A recording is one run of pytest under coverage.py with the running test as context. The tracer follows greenlets. ``.mutations`` keeps
+the recording with the executed code, so that changed files still match. As a pytest plugin (``-p tests.mutations.recording``) this
+module creates a recording, including the processes and forks of a test.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ FOLDERS = (
     "spec",
     "libraries",
 )
-WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # whose files are not part of the project
-_VARIABLE = "GMONGO_RECORDING"  # where the plug-in writes
-_TEST = "GMONGO_RECORDED_TEST"  # the context of processes that a test starts
+WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # the official test files are not part of the project
+_VARIABLE = "GMONGO_RECORDING"  # the output folder of the plugin
+_TEST = "GMONGO_RECORDED_TEST"  # the context of processes of a test
 _LONGEST = 3000  # seconds
 _SETTINGS = """
 [run]
@@ -65,10 +65,10 @@ disable_warnings = no-data-collected, couldnt-parse, module-not-imported, trace-
 
 @dataclass(frozen=True, order=True)
 class Test:
-    """A test that has been recorded.
+    """A recorded test.
 
-    :param seconds: that it took.
-    :param breadth: how many lines of gmongo it reaches.
+    :param seconds: the duration of the test.
+    :param breadth: the number of lines of gmongo that the test reaches.
     """
 
     __test__ = False
@@ -80,10 +80,10 @@ class Test:
 
 @dataclass
 class Recording:
-    """What reaches what.
+    """The tests that reach each line.
 
-    :param tests: all that passed, by name.
-    :param red: the names of those that failed without a mutation, and are never chosen.
+    :param tests: all passed tests by name.
+    :param red: the names of tests that failed without a mutation. Trials never choose these tests.
     """
 
     tests: dict[str, Test] = field(default_factory=dict)
@@ -91,26 +91,26 @@ class Recording:
     _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
     def reaching(self, file: str, line: int) -> list[Test]:
-        """The tests that reach a line of the present code.
+        """Return the tests that reach a line of the current code.
 
-        :param file: below ``gmongo``.
+        :param file: the path below ``gmongo``.
         """
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def reaching_file(self, file: str) -> list[Test]:
-        """The tests that reach a line of a function of a file: what may see a change of what runs when it is imported."""
+        """Return the tests that reach a function of a file. These tests may detect a change of code that runs on import."""
         return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
 
     def runs_at_import(self, file: str, line: int) -> bool:
-        """Whether a line runs when modules are imported, those of the tests included."""
+        """True if a line runs during imports, including imports of tests."""
         return line in self._by_line(file) and "" in self._by_line(file)[line]
 
     def limit(self, name: str) -> float:
-        """After how many seconds a test hangs."""
+        """Return the timeout of a test in seconds."""
         return 5 + 5 * self.tests[name].seconds
 
     def _by_line(self, file: str) -> Mapping[int, set[str]]:
-        """The names of tests by present line; an empty one stands for what runs before and between tests."""
+        """Return the names of tests by current line. An empty name means code outside tests."""
         if file not in self.__dict__.setdefault("_lines", {}):
             found: dict[int, set[str]] = {}
             now = (ROOT / "gmongo" / file).read_text("utf-8")
@@ -125,7 +125,7 @@ class Recording:
 
 
 def brought_up_to_date(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
-    """The tests that reach each line, after the text has changed. A line that is new has those of the lines around it."""
+    """Return the tests of each line after a change of the text. A new line has the tests of its neighbours."""
     place = carried_over(before, now)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
     for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
@@ -137,15 +137,15 @@ def brought_up_to_date(reached: Mapping[int, set[str]], before: str, now: str) -
 
 @cache
 def carried_over(before: str, after: str) -> dict[int, int]:
-    """The lines of a text, as numbers from 1, and what their numbers are in a later version of it."""
+    """Return line number -> line number in a later version of the text."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
 
 
 def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording:
-    """The recording of the tests of the default tier in `folders`, brought up to date folder by folder.
+    """Return the recording of the default tier in `folders`, updated folder by folder.
 
-    :param again: record all of them, whether there is a recording or not.
+    :param again: record all folders, including unchanged folders.
     """
     result = Recording()
     for folder in folders:
@@ -167,7 +167,7 @@ def recorded(folders: Iterable[str] = FOLDERS, again: bool = False) -> Recording
 
 
 def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str]) -> None:
-    """Add what is known of each file of tests, from the last part that has it."""
+    """Add the data of each test file from its latest part."""
     from coverage import CoverageData
 
     seen: set[str] = set()
@@ -183,13 +183,13 @@ def _add(result: Recording, parts: list[dict[str, Any]], files: Mapping[str, str
 
 
 def _kept(folder: str) -> list[dict[str, Any]]:
-    """The recordings of a folder, oldest first."""
+    """Return the recordings of a folder, oldest first."""
     paths = sorted((FOLDER / folder).glob("*/tests.json"), key=lambda path: int(path.parent.name))
     return [{**json.loads(path.read_text("utf-8")), "folder": path.parent} for path in paths]
 
 
 def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
-    """Run the tests, each once."""
+    """Run each test once."""
     from coverage import Coverage
 
     into.mkdir(parents=True)
@@ -213,13 +213,13 @@ def _digest(path: Path) -> str:
 
 
 def _recorded_source(part: Path, file: str) -> str:
-    """The code of a file when it was recorded; empty, if it is newer."""
+    """Return the recorded code of a file, or an empty text for a new file."""
     path = part / "gmongo" / file
     return path.read_text("utf-8") if path.exists() else ""
 
 
 class _Plugin:
-    """Records the tests of a run of pytest."""
+    """A plugin that records the tests of a pytest run."""
 
     def __init__(self, into: Path) -> None:
         import coverage
@@ -227,7 +227,7 @@ class _Plugin:
         self._into = into
         settings = into / "settings"
         settings.write_text(_SETTINGS.format(into=into, root=ROOT), "utf-8")
-        # Without what the settings say of forks: a child that a test makes in this process takes nothing along.
+        # Without the fork settings: a fork of this process must not record.
         self._coverage = coverage.Coverage(
             data_file=str(into / "lines.tests"),
             include=[f"{ROOT}/gmongo/*"],
@@ -235,7 +235,7 @@ class _Plugin:
             config_file=False,
         )
         self._coverage.start()
-        os.environ["COVERAGE_PROCESS_START"] = str(settings)  # for processes that tests start
+        os.environ["COVERAGE_PROCESS_START"] = str(settings)  # for child processes
         self._seconds: dict[str, float] = {}
         self._red: list[str] = []
 

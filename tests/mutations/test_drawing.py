@@ -1,4 +1,4 @@
-"""Changes are drawn by seed and evenly; tests are chosen that see them, the cheapest first; nothing else is proof."""
+"""Random mutations: reproducible and even draws, the choice of tests, and the outcome of runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SOURCES = {
 }
 
 
-def test_a_draw_is_that_of_its_seed() -> None:
+def test_same_seed_draws_same_changes() -> None:
     assert draw(SOURCES, 10, 1) == draw(SOURCES, 10, 1) != draw(SOURCES, 10, 2)
 
 
-def test_a_draw_is_spread_over_the_lines() -> None:
+def test_draw_spreads_changes_over_lines() -> None:
     lines = [(each.file, each.line) for each in draw(SOURCES, 14, 3)]
     assert len(set(lines)) == 14
     assert sum(file == "a.py" for file, _ in lines) == 7
     assert len(draw(SOURCES, 1000, 3)) == 42
 
 
-def test_a_change_is_found_again_when_the_file_has_changed_elsewhere() -> None:
+def test_change_applies_after_other_changes_of_file() -> None:
     for each in draw(SOURCES, 42, 4):
         before = SOURCES[each.file]
         after = each.apply("import this\n" + before)
@@ -43,12 +43,12 @@ def recording(tests: list[Test], monkeypatch: pytest.MonkeyPatch) -> Recording:
     return result
 
 
-def a_line_of_a_function() -> Drawn:
+def line_in_function() -> Drawn:
     source = (ROOT / "gmongo/wire/tls.py").read_text("utf-8").splitlines()
     return Drawn("wire/tls.py", 1 + source.index("            sent = self._try_to_send(data)"), "", "", "")
 
 
-def test_the_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     tests = [
         Test(0.3, 10, "x.py::a[1]"),
         Test(0.1, 10, "x.py::a[2]"),
@@ -56,28 +56,28 @@ def test_the_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.Monk
         Test(9.0, 1, "y.py::long"),
     ]
     known = recording(tests, monkeypatch)
-    assert choose(known, a_line_of_a_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
-    assert choose(known, a_line_of_a_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
+    assert choose(known, line_in_function(), 0.4) == (["x.py::a[2]", "y.py::b"], 4)
+    assert choose(known, line_in_function(), 60) == (["x.py::a[2]", "x.py::a[1]", "y.py::b"], 4)
 
 
-def test_tests_of_a_branch_nearby_come_before_cheaper_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     branch, cheap = Test(0.2, 10, "x.py::branch"), Test(0.1, 10, "y.py::cheap")
-    drawn = a_line_of_a_function()
+    drawn = line_in_function()
     known = Recording({test.name: test for test in (branch, cheap)})
     lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
     monkeypatch.setattr(known, "reaching", lambda file, line: lines.get(line, []))
     assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
 
 
-def test_a_test_of_the_files_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_that_reads_file_text_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause"
     known = recording([Test(0.1, 10, "tests/tls/test_x.py::own")], monkeypatch)
     known.tests[text] = Test(0.2, 0, text)
-    assert choose(known, a_line_of_a_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
+    assert choose(known, line_in_function(), 1) == ([text, "tests/tls/test_x.py::own"], 2)
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--random", "3", "--only", "nosuch"]])
-def test_a_name_of_nothing_is_refused(
+def test_unknown_name_fails_with_message(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["mutations", *arguments])
@@ -85,7 +85,7 @@ def test_a_name_of_nothing_is_refused(
     assert "nosuch" in capsys.readouterr().err
 
 
-# What counts as a kill
+# Outcomes of runs
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def test_a_name_of_nothing_is_refused(
         (5, [], "", Outcome()),
     ],
 )
-def test_the_outcome_of_a_run(code: int, story: list[str], output: str, expected: Outcome) -> None:
+def test_exit_code_and_log_determine_outcome(code: int, story: list[str], output: str, expected: Outcome) -> None:
     assert trials.outcome_of(code, story, output) == expected
 
 
-def test_a_run_that_pytest_refuses_is_no_kill() -> None:
+def test_usage_error_of_pytest_raises_not_run() -> None:
     with pytest.raises(NotRun, match="file not found"):
         trials.outcome_of(4, [], "file not found")
 
 
-# Rows that cannot be tried
+# Invalid rows
 
 
 def row(**changed: Any) -> Mutation:
@@ -129,7 +129,7 @@ def row(**changed: Any) -> Mutation:
     [row(old="no such text"), row(file="no_such_file.py"), row(tests="NO-1"), row(new="(")],
     ids=["anchor", "file", "requirement", "syntax"],
 )
-def test_a_row_that_does_not_fit_is_not_tried_and_ends_nothing(broken: Mutation, tmp_path: Path) -> None:
+def test_invalid_row_is_not_tried_and_file_is_unchanged(broken: Mutation, tmp_path: Path) -> None:
     path = tmp_path / "gmongo/wire/tls.py"
     path.parent.mkdir(parents=True)
     path.write_text((ROOT / "gmongo/wire/tls.py").read_text("utf-8"), "utf-8")
@@ -139,6 +139,6 @@ def test_a_row_that_does_not_fit_is_not_tried_and_ends_nothing(broken: Mutation,
     assert "| all | 1 | 0 | 0 | 0 | 1 |" in named.report([trial])
 
 
-def test_tests_that_are_red_without_a_mutation_prove_nothing(tmp_path: Path) -> None:
+def test_mutation_with_failing_target_is_not_tried(tmp_path: Path) -> None:
     trial = named.attempt("wire", row(), tmp_path, True, frozenset(["tests/unit/test_reply.py"]))
     assert trial.outcome == named.NOT_TRIED and "tests/unit/test_reply.py" in trial.why

@@ -1,4 +1,4 @@
-"""The hand-written mutations fit the code, and ``python -m tests.mutations`` can apply them."""
+"""The hand-written mutations match the code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text_of(file: str) -> str:
 
 
 @pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
-def test_the_text_of_a_mutation_is_in_its_file(mutation: Mutation) -> None:
+def test_mutation_matches_and_changes_its_file(mutation: Mutation) -> None:
     source = text_of(mutation.file)
     assert source.count(mutation.old) == 1
     changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)
@@ -33,11 +33,11 @@ def test_the_text_of_a_mutation_is_in_its_file(mutation: Mutation) -> None:
     assert all((ROOT / target.partition("::")[0]).exists() for target in mutation.targets)
 
 
-def test_names_are_unique() -> None:
+def test_names_of_mutations_are_unique() -> None:
     assert [name for name, times in Counter(mutation.name for mutation in ALL).items() if times > 1] == []
 
 
-def test_no_two_make_the_same_change() -> None:
+def test_mutations_are_different_changes() -> None:
     texts: dict[tuple[str, str], list[str]] = {}
     for mutation in ALL:
         source = text_of(mutation.file)

@@ -1,4 +1,4 @@
-"""Tests are run in a copy of the project, in which something is changed."""
+"""Run tests in a changed copy of the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 HANGS = 25  # seconds for one test
 _LONGEST = 900
-_MEMORY = 6 << 30  # bytes; an endless loop that collects things ends there
+_MEMORY = 6 << 30  # bytes, which end an endless loop that allocates memory
 _COPIED = (
     "gmongo",
     "tests",
@@ -36,21 +36,21 @@ _COPIED = (
     "ARCHITECTURE.md",
     "CHANGELOG.md",
 )
-_STORY = "GMONGO_STORY"  # the file in which the plug-in writes what happens
-_WANTED = "GMONGO_WANTED"  # and the one with the names of the tests that are run
+_STORY = "GMONGO_STORY"  # the output file of the plugin
+_WANTED = "GMONGO_WANTED"  # the file with the names of the selected tests
 
 
 class NotRun(Exception):
-    """pytest could not run the tests."""
+    """Pytest could not run the tests."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of some tests.
+    """The result of a run.
 
-    :param failed: the first that failed; empty, if none did.
-    :param timed_out: it took too long.
-    :param ran: how many tests began.
+    :param failed: the first failed test, or an empty text.
+    :param timed_out: True if the failed test exceeded its timeout.
+    :param ran: the number of started tests.
     """
 
     failed: str = ""
@@ -59,22 +59,22 @@ class Outcome:
 
 
 def copy_project(to: Path) -> Path:
-    """A copy of what the tests need."""
+    """Copy the files that the tests need."""
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # with what is compiled
+            shutil.copytree(source, to / name)  # including bytecode
         else:
             shutil.copy(source, to / name)
     return to
 
 
 def first_failure(root: Path, targets: Sequence[str], wanted: Sequence[str] = ()) -> Outcome:
-    """The first test that fails in the copy. One that takes too long has only failed if it does so again, alone.
+    """Return the first test that fails in the copy. A test that times out must also fail alone.
 
     :param targets: files, folders or tests.
-    :param wanted: the names of the only tests that are run of them; empty for all.
-    :raises NotRun: a target is not there, or pytest itself fails.
+    :param wanted: the names of the selected tests, or empty for all tests.
+    :raises NotRun: a target does not exist, or pytest fails.
     """
     skipped: list[str] = []
     while True:
@@ -92,7 +92,7 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     story.write_text("", "utf-8")
     names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
     limit = f"--timeout={HANGS}"
-    # A loop without an end is ended by a thread: a signal would be raised in whichever greenlet runs.
+    # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
     plugins = [
         "-p",
         "no:cacheprovider",
@@ -123,14 +123,14 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
 
 
 def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
-    """What happened, from the exit code of pytest and what the plug-in wrote."""
+    """Return the outcome from the exit code of pytest and the output of the plugin."""
     ran = sum(line.startswith("begun ") for line in story)
     failed = [line.removeprefix("failed ") for line in story if line.startswith("failed ")]
     if failed:
         return Outcome(failed[0], ran=ran)
     if story and story[-1].startswith("begun "):
         return Outcome(story[-1].removeprefix("begun "), timed_out=True, ran=ran)
-    if code in (0, 5):  # 5: no test is left
+    if code in (0, 5):  # 5: no test was selected
         return Outcome(ran=ran)
     if code in (1, 2) or "ImportError while loading conftest" in output:
         return Outcome("(not even imported)")
@@ -138,7 +138,7 @@ def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
 
 
 def environment(root: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process in a copy."""
+    """Return the environment of a process in a copy."""
     return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
@@ -147,10 +147,10 @@ def limit_memory() -> None:
 
 
 def each_in_a_copy(given: Iterable[Given], jobs: int, one: Callable[[Given, Path], Result]) -> Iterator[Result]:
-    """Call `one` for each, `jobs` at a time, with a copy of the project that no other has meanwhile."""
+    """Call `one` for each item, in `jobs` parallel copies of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
-    def with_a_copy(each: Given) -> Result:
+    def run_in_copy(each: Given) -> Result:
         root = roots.get()
         try:
             return one(each, root)
@@ -160,11 +160,11 @@ def each_in_a_copy(given: Iterable[Given], jobs: int, one: Callable[[Given, Path
     with TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as executor:
         for number in range(jobs):
             roots.put(copy_project(Path(folder) / str(number)))
-        yield from executor.map(with_a_copy, given)
+        yield from executor.map(run_in_copy, given)
 
 
 class Story:
-    """Writes which tests begin, fail and end."""
+    """A plugin that writes the start, failure and end of each test."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -187,7 +187,7 @@ class Story:
 
 
 class _Plugin(Story):
-    """Takes the tests that are wanted, and writes what happens."""
+    """A plugin that selects the wanted tests, and writes their story."""
 
     def __init__(self, story: str, wanted: str) -> None:
         super().__init__(Path(story))

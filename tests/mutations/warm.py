@@ -1,7 +1,7 @@
-"""Tests are run in a process that has imported everything, and is forked for each change: what a function does is exchanged there.
+"""Run tests in a process that has imported all modules. A fork for each change replaces the code of functions.
 
-A change of what runs when a module is imported needs a process that begins afresh, as :mod:`tests.mutations.trials` has it. As a plug-in
-of pytest (``-p tests.mutations.warm``) this module collects the tests, and then runs those that it is told to.
+A change of code that runs on import needs a new process (see :mod:`tests.mutations.trials`). As a pytest plugin
+(``-p tests.mutations.warm``) this module collects the tests, and then runs the requested tests.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from tests.mutations.kinds import meaning
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
 
-_SOCKET = "GMONGO_WARM"  # the descriptor over which trials are asked for
+_SOCKET = "GMONGO_WARM"  # the descriptor for requests
 _BEFORE_THE_FIRST = 120  # seconds
-_WAITING = 6  # how much longer than a processor works for them, tests may take
+_WAITING = 6  # the limit for the ratio of elapsed time to processor time
 
 
 class RunsAtImport(Exception):
-    """A change is not one of functions alone."""
+    """A change affects more than functions."""
 
 
 def exchanged(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """The functions of a module that a change makes others.
+    """Yield the functions of a module that differ after a change, with both versions.
 
-    :raises RunsAtImport: something else is another, too.
+    :raises RunsAtImport: other code also differs.
     """
     if not _is_function(before) and _own(before) != _own(after):
         raise RunsAtImport(before.co_name)
     if _is_function(before):
         if (
             before.co_name.startswith("<") and before.co_name != "<lambda>"
-        ):  # a comprehension, whose code no function keeps
+        ):  # a comprehension, whose code belongs to no function object
             raise RunsAtImport(before.co_name)
         if before.co_freevars != after.co_freevars:
             raise RunsAtImport(before.co_name)
@@ -66,7 +66,7 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 
 def _own(code: CodeType) -> object:
-    """What a code does without the functions and classes in it."""
+    """Return the behaviour of a code object without its functions and classes."""
     nothing = (lambda: None).__code__
     return meaning(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
@@ -74,10 +74,10 @@ def _own(code: CodeType) -> object:
 
 
 class Warm:
-    """A process of pytest in a copy of the project, ready to run any of its tests.
+    """A pytest process in a copy of the project that can run each test.
 
-    :param root: the copy, unchanged while it starts.
-    :param folders: of the tests.
+    :param root: the copy, unchanged during the start.
+    :param folders: the folders of the tests.
     """
 
     def __init__(self, root: Path, folders: Iterable[str]) -> None:
@@ -102,13 +102,13 @@ class Warm:
         self._answer()
 
     def first_failure(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
-        """The first test that fails with a file as it now is. One that takes too long has only failed if it does so again, alone.
+        """Return the first test that fails with the current file. A test that times out must also fail alone.
 
-        :param file: below ``gmongo``.
-        :param before: its text when the process began.
-        :param tests: names, and for how many seconds each may go on.
-        :param seconds: of a processor after which no further test begins.
-        :raises RunsAtImport: a new process is needed for that.
+        :param file: the path below ``gmongo``.
+        :param before: the text of the file at the start of the process.
+        :param tests: names, each with its timeout in seconds.
+        :param seconds: the processor time after which no further test starts.
+        :raises RunsAtImport: the change needs a new process.
         """
         left = dict(tests)
         while True:
@@ -125,7 +125,7 @@ class Warm:
             compile(before, str(path), "exec", dont_inherit=True),
             compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
         )
-        list(pairs)  # whether it can be done at all
+        list(pairs)  # raises an error if the change needs a new process
         story = self._root / "story"
         story.write_text("", "utf-8")
         print(json.dumps([str(path), before, dict(tests), seconds, str(story)]), file=self._file, flush=True)
@@ -144,7 +144,7 @@ class Warm:
 
 
 class _Plugin:
-    """Instead of the tests, runs those that are asked for, each time in a child."""
+    """A plugin that runs requested tests in a child instead of all tests."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -159,7 +159,7 @@ class _Plugin:
                 functions.setdefault(_place(each.__code__), []).append(each)
         gc.collect()
         gc.freeze()
-        self._tell("ready")
+        self._send("ready")
         for line in self._file:
             path, before, limits, seconds, story = json.loads(line)
             pid = os.fork()
@@ -169,29 +169,29 @@ class _Plugin:
                     os.setsid()
                     limit_memory()
                     _exchange(functions, Path(path), before)
-                    # A file that is named, as in a recording, may have more tests than it has in its folder.
+                    # A file on the command line, as in a recording, may have more tests than in its folder.
                     chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
                     code = _run(session, chosen, seconds, Path(story))
                 except BaseException:
                     traceback.print_exc()
                 finally:
                     os._exit(code)
-            self._tell(str(_end_of(pid, _BEFORE_THE_FIRST + 2 * _WAITING * seconds)))
+            self._send(str(_end_of(pid, _BEFORE_THE_FIRST + 2 * _WAITING * seconds)))
         return True
 
-    def _tell(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         print(text, file=self._file, flush=True)
 
 
 def _end_of(pid: int, seconds: float) -> int:
-    """The exit code of a child, which is killed if it takes too long."""
+    """Return the exit code of a child, and kill the child after a timeout."""
     end = monotonic() + seconds
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found or monotonic() > end:
             break
         sleep(0.005)
-    try:  # with what the tests have started
+    try:  # with the processes of the tests
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
@@ -205,7 +205,7 @@ def _place(code: CodeType) -> tuple[str, int, str]:
 
 
 def _exchange(functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str) -> None:
-    """Have the functions of a file do what its text now says."""
+    """Give the functions of a file the code of its current text."""
     codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
     for old, new in exchanged(*codes):
         for function in functions.get(_place(old), ()):
@@ -213,9 +213,9 @@ def _exchange(functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], 
 
 
 def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, story: Path) -> int:
-    """Run some tests until one fails, or their time is over: that of the processor, which is the same on a busy machine."""
-    teller = Story(story)
-    session.config.pluginmanager.register(teller, "story")
+    """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
+    writer = Story(story)
+    session.config.pluginmanager.register(writer, "story")
     used, end = sum(os.times()[:4]), monotonic() + _WAITING * seconds
     for number, (item, limit) in enumerate(items):
         if sum(os.times()[:4]) - used > seconds or monotonic() > end:
@@ -223,7 +223,7 @@ def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], se
         following = items[number + 1][0] if number + 1 < len(items) else None
         item.add_marker(pytest.mark.timeout(limit), append=False)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if teller.failed:
+        if writer.failed:
             session._setupstate.teardown_exact(None)
             return 1
     return 0

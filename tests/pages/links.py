@@ -1,4 +1,4 @@
-"""``python -m tests.pages.links FOLDER``: whether the links of a built site lead to what is there, anchors included."""
+"""``python -m tests.pages.links FOLDER`` checks the links and anchors of a built site."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 _ADDRESSES = ("href", "src")
-_ELSEWHERE = re.compile(r"[a-z]+:")
+_EXTERNAL = re.compile(r"[a-z]+:")
 
 
 class Page(HTMLParser):
-    """What a page links to, and what can be linked to on it.
-
-    :param path: of its file.
-    """
+    """The links and anchors of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -34,16 +31,16 @@ class Page(HTMLParser):
 
 
 def broken(folder: Path) -> Iterator[str]:
-    """The links of a site that lead nowhere, each with its page. Addresses elsewhere are not asked."""
+    """Yield the broken links of a site, each with its page, except addresses of other sites."""
     pages = {path.resolve(): Page(path) for path in folder.rglob("*.html")}
     assert pages, f"there is no site in {folder}"
     for path, page in pages.items():
         for link in page.links:
-            if _ELSEWHERE.match(link) is None and not _leads_on(path, link, pages):
+            if _EXTERNAL.match(link) is None and not _target_exists(path, link, pages):
                 yield f"{path.name}: {link}"
 
 
-def _leads_on(path: Path, link: str, pages: dict[Path, Page]) -> bool:
+def _target_exists(path: Path, link: str, pages: dict[Path, Page]) -> bool:
     address, anchor = urldefrag(link)
     address = unquote(address.partition("?")[0])
     target = (path.parent / address).resolve() if address else path

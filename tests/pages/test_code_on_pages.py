@@ -1,6 +1,4 @@
-"""The code on the pages is right: what looks like a session of Python is run, other code of Python's is compiled, and
-what it imports from gmongo is there.
-"""
+"""The code on the pages: sessions run, other Python code compiles, and imported names of gmongo exist."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^ *```$", re.MULTILI
 
 
 def blocks(page: Path) -> Iterator[str]:
-    """The blocks of Python on a page, without what they are indented by."""
+    """Yield the Python blocks of a page without indentation."""
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         yield re.sub(f"^{block['indent']}", "", block["code"], flags=re.MULTILINE)
 
@@ -37,7 +35,7 @@ SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for c
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_code_can_be_compiled_and_imports_what_is_there(code: str) -> None:
+def test_code_compiles_and_its_imports_exist(code: str) -> None:
     tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")  # where a return is allowed
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":
@@ -46,8 +44,8 @@ def test_code_can_be_compiled_and_imports_what_is_there(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", [case for case in CASES if "def test_" in str(case.values[0])])
-def test_a_file_of_tests_imports_what_it_names(code: str) -> None:
-    """It is copied as it is; other code on a page goes on where the page has begun."""
+def test_test_file_on_page_imports_its_names(code: str) -> None:
+    """Users copy a test file as a whole. Other code continues the code of its page."""
     tree = ast.parse(code)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in imports for alias in node.names}
@@ -55,20 +53,19 @@ def test_a_file_of_tests_imports_what_it_names(code: str) -> None:
 
 
 @pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.name)
-def test_sessions_go_as_they_are_shown(page: Path) -> None:
+def test_session_on_page_has_shown_output(page: Path) -> None:
     session = "\n".join(code for code in blocks(page) if ">>>" in code)
-    told: list[str] = []
+    output: list[str] = []
     example = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
-    assert doctest.DocTestRunner(verbose=False).run(example, out=told.append).failed == 0, "".join(told)
+    assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 
 
-def test_the_guides_are_sessions() -> None:
-    """They import what they use; a line of a session on another page does not."""
+def test_guides_contain_sessions_with_imports() -> None:
     guides = {"tutorial", "crud", "documents", "aggregation", "indexes", "transactions", "gridfs", "change-streams"}
     assert {*guides, "upgrading"} <= {page.stem for page in SESSIONS}
 
 
-def test_upgrading_has_a_section_for_each_version() -> None:
+def test_upgrading_has_section_for_each_version() -> None:
     changes, upgrading = (
         re.findall(r"^## (\S+)", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
         for path in ("CHANGELOG.md", "docs/upgrading.md")
@@ -77,16 +74,16 @@ def test_upgrading_has_a_section_for_each_version() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_to_what_is_there(page: Path) -> None:
+def test_files_behind_links_exist(page: Path) -> None:
     links = LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8")))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_the_page_of_the_package_links_to_no_files() -> None:
-    """They are not where packages are shown."""
+def test_package_page_links_to_no_files() -> None:
+    """Package indexes do not show the files of the repository."""
     assert LINK.findall((ROOT / "docs" / "package.md").read_text(encoding="utf-8")) == []
 
 
-def test_the_site_has_all_pages() -> None:
+def test_site_lists_all_pages() -> None:
     listed = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").split()
     assert [page.stem for page in (ROOT / "docs").glob("*.md") if page.stem not in {*listed, "index", "package"}] == []

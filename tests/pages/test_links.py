@@ -1,4 +1,4 @@
-"""The check of a built site's links finds those that lead nowhere."""
+"""The check of a built site finds broken links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.pages.links import broken
 
 
-def test_links_that_lead_nowhere(tmp_path: Path) -> None:
+def test_check_finds_broken_links_and_anchors(tmp_path: Path) -> None:
     there = '<a href="b.html#there">b</a><a href="#top" id="top">top</a><img src="a.png?1"><a href="https://x/">x</a>'
     (tmp_path / "a.html").write_text(f'{there}<a href="c.html">c</a><a href="b.html#not">b</a><a href="#not">a</a>')
     (tmp_path / "b.html").write_text('<p id="there">')

@@ -1,4 +1,4 @@
-"""What the driver tells and takes is on the page that lists it: a new key or option without a word there fails."""
+"""The pages list all keys and options of the driver."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAMS = ("gmongo", "gmongo.testing", "gmongo.status", "gmongo.stable_api")
 
 
 def table(page: str, heading: str) -> str:
-    """The first table under a heading."""
+    """Return the first table below a heading."""
     text = (DOCS / page).read_text(encoding="utf-8")
     rows = text[text.index(heading) :].splitlines()
     first = next(number for number, row in enumerate(rows) if row.startswith("|"))
@@ -40,7 +40,7 @@ def first_column(text: str) -> list[str]:
 
 
 def keys(shape: Any) -> Iterator[str]:
-    """The keys of a shape at any depth; those of mappings by name have none."""
+    """Yield the string keys of a shape at any depth."""
     if isinstance(shape, Mapping):
         for key, value in shape.items():
             if isinstance(key, str):
@@ -51,7 +51,7 @@ def keys(shape: Any) -> Iterator[str]:
             yield from keys(each)
 
 
-def test_the_keys_of_pools_and_retries() -> None:
+def test_pages_list_keys_of_pool_and_retry_statistics() -> None:
     with Deployment.replica_set(1) as deployment, MongoClient(deployment.uri) as client:
         client.t.c.find_one()
         (pool,), retries = client.pool_stats(), client.retry_stats()
@@ -59,7 +59,7 @@ def test_the_keys_of_pools_and_retries() -> None:
     assert first_column(table("retries.md", "### Statistics")) == list(retries)
 
 
-def test_the_keys_of_the_state_of_a_process() -> None:
+def test_page_lists_keys_of_process_state() -> None:
     listed = set(KEY.findall(table("telemetry.md", "### The keys of the JSON")))
     silent = {"process": 1, "error": "does not answer", "clients": []}
     known = {*keys(_STATE_WITH_TEXT), *keys(summary([silent])), "summary", "processes"}
@@ -68,13 +68,13 @@ def test_the_keys_of_the_state_of_a_process() -> None:
 
 
 @pytest.mark.parametrize("option", [option.name for option in OPTIONS])
-def test_an_option_is_in_the_documentation_of_the_client(option: str) -> None:
+def test_client_docstring_describes_option(option: str) -> None:
     documentation, parameters = inspect.getdoc(MongoClient) or "", inspect.signature(MongoClient).parameters
     assert f"``{option}``" in documentation or option in parameters
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_help_is_for_people(program: str) -> None:
+def test_help_contains_no_markup(program: str) -> None:
     command = [sys.executable, "-m", program, "--help"]
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
@@ -83,7 +83,7 @@ def test_help_is_for_people(program: str) -> None:
     assert not re.search(r":\w+( \w+)?:|``", done.stdout), done.stdout
 
 
-def test_both_first_pages_say_the_same_of_speed() -> None:
+def test_readme_and_package_page_state_same_speed() -> None:
     bullet = re.compile(r"\*\*(.+?CPU for a `find_one`)\*\*, and (.+? for a write)")
     readme, package = (
         bullet.search(path.read_text(encoding="utf-8")) for path in (ROOT / "README.md", DOCS / "package.md")
@@ -93,7 +93,7 @@ def test_both_first_pages_say_the_same_of_speed() -> None:
     assert readme.groups() == package.groups()
 
 
-def test_the_page_of_the_package_names_all_extras() -> None:
+def test_package_page_names_all_extras() -> None:
     settings = configparser.ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     assert set(first_column(table("package.md", "Extras:"))) == set(settings["options.extras_require"])

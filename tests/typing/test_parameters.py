@@ -1,4 +1,4 @@
-"""The annotation of every public parameter, beside PyMongo's: what a list may be given to there, it may be here."""
+"""The annotation of each public parameter accepts every container that PyMongo's annotation accepts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRS: list[tuple[type, type]] = [
     (pymongo.mongo_client.MongoClient, gmongo.mongo_client.MongoClient),
     *((getattr(pymongo, name), getattr(gmongo, name)) for name in ("UpdateOne", "UpdateMany", "ReplaceOne")),
 ]
-# A `list[Mapping]` takes no `list[dict]`, since something else could be put into it.
+# A `list[Mapping]` accepts no `list[dict]`, because the function could insert another mapping.
 INVARIANT = {list, dict, set, collections.abc.MutableMapping, collections.abc.MutableSequence}
 METHODS = [
     pytest.param(theirs, ours, name, id=f"{ours.__name__}.{name}")
@@ -34,7 +34,7 @@ METHODS = [
 
 
 def _hints(function: Any) -> dict[str, Any]:
-    """The types of parameters; what modules import for type checkers only is looked up in all others."""
+    """Return the types of the parameters. Names of type-checking imports come from all modules of the package."""
     function = inspect.unwrap(function)
     package = function.__module__.partition(".")[0]
     known: dict[str, Any] = {**vars(typing), **vars(collections.abc), "bson": sys.modules["bson"]}
@@ -45,17 +45,17 @@ def _hints(function: Any) -> dict[str, Any]:
 
 
 def _invariant(hint: Any) -> set[Any]:
-    """The containers in a type, at any depth, that take nothing but exactly what they name."""
+    """Return the invariant containers in a type at any depth."""
     found = {origin} if (origin := typing.get_origin(hint)) in INVARIANT else set()
     return found.union(*(_invariant(each) for each in typing.get_args(hint)))
 
 
 @pytest.mark.parametrize(("theirs", "ours", "name"), METHODS)
-def test_no_parameter_is_narrower(theirs: type, ours: type, name: str) -> None:
+def test_parameter_is_not_narrower_than_in_pymongo(theirs: type, ours: type, name: str) -> None:
     one, other = _hints(getattr(theirs, name)), _hints(getattr(ours, name))
     for parameter in (one.keys() & other.keys()) - {"return"}:
         assert _invariant(other[parameter]) <= _invariant(one[parameter]), parameter
 
 
-def test_there_are_many() -> None:
+def test_comparison_covers_more_than_50_methods() -> None:
     assert len(METHODS) > 50

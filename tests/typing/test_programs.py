@@ -1,7 +1,7 @@
-"""Typed programs of users: a type checker finds in them what it should, and nothing else.
+"""Typed programs of users: a type checker finds exactly the expected errors.
 
-An error is expected where a line says ``# E: code``. PyMongo is no better: the same program on it has the same errors,
-except on lines that say what is better here.
+The comment ``# E: code`` marks an expected error. The same program with PyMongo has the same errors, except on lines
+with the comment ``# better: reason``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Errors = dict[str, set[tuple[int, str]]]
 
 
 def errors(folder: Path) -> Errors:
-    """What mypy says of all programs in a folder: lines and codes."""
+    """Return the lines and codes of mypy's errors in each program of a folder."""
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file="]
     options = ["--cache-dir", str(folder / ".cache"), "--no-error-summary", "--hide-error-context", "--no-pretty"]
-    # mypy does not look through the hook by which an editable installation is imported.
+    # mypy does not follow the import hook of an editable installation.
     environment = {**os.environ, "MYPYPATH": str(ROOT)}
     found: Errors = {name: set() for name in NAMES}
-    for name in NAMES:  # alone: what mypy finds in a program must not depend on the others
+    for name in NAMES:  # separately, because errors must not depend on other programs
         done = subprocess.run(
             [*command, *options, name], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
@@ -44,7 +44,7 @@ def errors(folder: Path) -> Errors:
 
 
 def copied(folder: Path, driver: str) -> Path:
-    """The programs with another driver in place of gmongo."""
+    """Copy the programs with another driver in place of gmongo."""
     folder.mkdir()
     for name in NAMES:
         text = (PROGRAMS / name).read_text(encoding="utf-8")
@@ -67,20 +67,20 @@ def lines(name: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mypy_finds_what_it_should(name: str, ours: Errors) -> None:
+def test_mypy_finds_expected_errors(name: str, ours: Errors) -> None:
     expected = {(number, code) for number, line in lines(name) for code in EXPECTED.findall(line)}
     assert ours[name] == expected
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pymongo_is_no_better(name: str, ours: Errors, theirs: Errors) -> None:
+def test_pymongo_has_same_errors_except_where_gmongo_is_better(name: str, ours: Errors, theirs: Errors) -> None:
     better = {number for number, line in lines(name) if "better:" in line}
     assert {each for each in ours[name] ^ theirs[name] if each[0] not in better} == set()
     assert {number for number, _ in ours[name] ^ theirs[name]} == better
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pyright_finds_errors_on_the_same_lines(name: str, tmp_path: Path) -> None:
+def test_pyright_finds_errors_on_same_lines(name: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
     settings = {"extraPaths": [str(ROOT)], "pythonVersion": "3.10", "typeCheckingMode": "standard"}
@@ -89,7 +89,6 @@ def test_pyright_finds_errors_on_the_same_lines(name: str, tmp_path: Path) -> No
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, name]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     found = {each["range"]["start"]["line"] + 1 for each in json.loads(done.stdout)["generalDiagnostics"]}
-    # In its standard mode it does not ask for the arguments of generic types; and it takes the type of a model from
-    # the model alone.
+    # The standard mode requires no arguments of generic types, and infers the type of a model from the model only.
     expected = {number for number, line in lines(name) if EXPECTED.search(line) and "type-arg" not in line}
     assert found == expected | {number for number, line in lines(name) if "pyright:" in line}

@@ -1,4 +1,4 @@
-"""Addresses as servers' replies have them, and as they are shown."""
+"""Addresses in replies: parsing, errors and text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.wire.address import Address, address_text, parse_address
         ("/tmp/MongoDB-27017.sock", ("/tmp/MongoDB-27017.sock", None)),
     ],
 )
-def test_an_address_is_read(text: str, address: Address) -> None:
+def test_valid_address_is_parsed(text: str, address: Address) -> None:
     assert parse_address(text) == address
 
 
@@ -36,7 +36,7 @@ def test_an_address_is_read(text: str, address: Address) -> None:
         ("a:", "':' is not a port"),
         ("a:x", "':x' is not a port"),
         ("a:-1", "':-1' is not a port"),
-        ("a:\u0665", "':\u0665' is not a port"),  # a digit, but not of ASCII
+        ("a:\u0665", "':\u0665' is not a port"),  # not an ASCII digit
         ("a:\u00b2", "':\u00b2' is not a port"),
         ("[::1]5", "'5' is not a port"),
         ("[::1]x5", "'x5' is not a port"),
@@ -44,12 +44,12 @@ def test_an_address_is_read(text: str, address: Address) -> None:
         ("a\x1b[31m", "'a\\x1b[31m' cannot be printed"),
     ],
 )
-def test_what_is_no_address_is_refused(text: str, complaint: str) -> None:
+def test_invalid_address_raises_value_error(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_address(text)
     assert str(caught.value) == complaint
 
 
 @pytest.mark.parametrize("text", ["a:27017", "10.0.0.1:5", "/tmp/x.sock"])
-def test_an_address_is_shown_as_it_was_read(text: str) -> None:
+def test_address_text_equals_parsed_text(text: str) -> None:
     assert address_text(parse_address(text)) == text

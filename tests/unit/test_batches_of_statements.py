@@ -1,4 +1,4 @@
-"""How many statements one message takes: as many as fit, to the byte, and never none."""
+"""The number of statements in one message: as many as fit, and at least one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = [len(bson.encode(each)) for each in DOCUMENTS]
 
 
 def server(room: int, count: int = 100, message: int = 1 << 20, document: int = 1 << 20) -> Any:
-    """A server whose messages have room for so many bytes of statements."""
+    """Return a server whose messages have `room` bytes for statements."""
     return SimpleNamespace(
         max_batch_size=room + sizes.COMMAND_OVERHEAD,
         max_write_batch_size=count,
@@ -31,8 +31,8 @@ def server(room: int, count: int = 100, message: int = 1 << 20, document: int = 
     )
 
 
-def taken_from(hello: Hello, statements: Statements) -> list[int]:
-    """How many statements each message takes."""
+def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
+    """Return the number of statements in each message."""
     counts = []
     place = 0
     while True:
@@ -57,14 +57,14 @@ def expected(room: int, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 100])
-def test_a_message_takes_as_many_as_fit(count: int) -> None:
+def test_message_contains_as_many_statements_as_fit(count: int) -> None:
     for room in range(sum(SIZES) + 2):
         statements = Statements("insert", DOCUMENTS, DEFAULT_CODEC_OPTIONS)
-        assert taken_from(server(room, count), statements) == expected(room, count), room
+        assert counts_per_message(server(room, count), statements) == expected(room, count), room
 
 
 @pytest.mark.parametrize("off", [0, 1])
-def test_one_that_fits_into_no_message(off: int) -> None:
+def test_statement_above_message_size_raises_document_too_large(off: int) -> None:
     message = SIZES[0] - off
     statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
     if not off:
@@ -78,7 +78,7 @@ def test_one_that_fits_into_no_message(off: int) -> None:
 
 @pytest.mark.parametrize("has_reply", [True, False])
 @pytest.mark.parametrize("off", [0, 1])
-def test_a_document_that_is_too_large_is_the_server_s_to_refuse_if_it_replies(off: int, has_reply: bool) -> None:
+def test_too_large_document_raises_only_if_write_has_no_reply(off: int, has_reply: bool) -> None:
     statements = Statements("insert", DOCUMENTS[:1], DEFAULT_CODEC_OPTIONS)
     statements.has_reply = has_reply
     hello = server(1000, document=SIZES[0] - off)
@@ -89,16 +89,16 @@ def test_a_document_that_is_too_large_is_the_server_s_to_refuse_if_it_replies(of
         statements.take(hello)
 
 
-# What comes back
+# Replies
 
 
-def found_in(reply: Any) -> Any:
+def result_of(reply: Any) -> Any:
     return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
 
 
 @pytest.mark.parametrize(("documents", "found"), [([], None), ([{"_id": 1}], {"_id": 1}), ([{"a": 1}, {}], {"a": 1})])
-def test_the_first_document(documents: list[Any], found: Any) -> None:
-    assert found_in({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == found
+def test_find_one_returns_first_document(documents: list[Any], found: Any) -> None:
+    assert result_of({"cursor": {"id": 0, "ns": "db.c", "firstBatch": documents}}) == found
 
 
 BAD_REPLIES: list[Any] = [
@@ -115,7 +115,7 @@ BAD_REPLIES: list[Any] = [
 
 
 @pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)
-def test_a_reply_without_a_batch_breaks_the_protocol(reply: Any) -> None:
+def test_reply_without_batch_raises_protocol_error(reply: Any) -> None:
     for operation in (FindOne(OperationContext("db", "c"), {}, {}), Find(OperationContext("db", "c"), {}, {})):
         with pytest.raises(
             ProtocolError, match=r"^(a reply|a cursor|cursor|firstBatch|id) .*(must be|lacks the field) "
@@ -125,7 +125,7 @@ def test_a_reply_without_a_batch_breaks_the_protocol(reply: Any) -> None:
 
 @pytest.mark.parametrize("name", ["hint", "sort", "let", "comment", "ordered"])
 @pytest.mark.parametrize("kind", ["insert", "update", "delete", "findAndModify"])
-def test_what_an_older_server_does_not_know_is_not_sent_without_a_reply(kind: str, name: str) -> None:
+def test_unacknowledged_write_with_newer_option_raises(kind: str, name: str) -> None:
     releases = {
         ("update", "sort"): (25, "8.0"),
         **dict.fromkeys([(each, "hint") for each in ("delete", "findAndModify")], (9, "4.4")),

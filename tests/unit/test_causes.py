@@ -1,5 +1,6 @@
-"""An error that is raised while another is handled says which is its cause, or that it has none. Otherwise Python shows
-both, and takes the second for an accident ("during handling of the above exception, another exception occurred").
+"""An error that is raised in an exception handler has a cause, or explicitly none.
+
+Otherwise Python prints "during handling of the above exception, another exception occurred".
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SETS_THE_CAUSE = {"self._failed", "self._timeout", "misread"}
 
 
 def raised_in_handlers(node: ast.AST, handles: bool = False) -> Iterator[ast.Raise]:
-    """What is raised in a handler, and not what the functions in it raise."""
+    """Yield the raise statements of handlers, without nested functions."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Raise) and handles and child.exc is not None:
             yield child

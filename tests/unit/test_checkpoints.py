@@ -1,4 +1,4 @@
-"""Work that may be long passes a checkpoint for each of its pieces, at which other greenlets may run."""
+"""Long work passes a checkpoint after each piece, where other greenlets may run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def batch() -> Batch:
     return Batch(bson.encode({str(n): {"_id": n} for n in range(50)}), DEFAULT_CODEC_OPTIONS)
 
 
-def sent_in_the_clear(buffers: list[bytes]) -> None:
+def send_plain(buffers: list[bytes]) -> None:
     here, there = _socket.socketpair()
     here.setblocking(False)
     here.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 2**20)
@@ -38,7 +38,7 @@ def sent_in_the_clear(buffers: list[bytes]) -> None:
     there.close()
 
 
-def sent_encrypted(buffers: list[bytes]) -> None:
+def send_encrypted(buffers: list[bytes]) -> None:
     here, there = _socket.socketpair()
     transport = TlsTransport(here, True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     written: list[bytes] = []
@@ -63,22 +63,24 @@ def message(documents: Iterable[bytes]) -> list[bytes]:
         (lambda: batch().count(), 50),
         (lambda: batch().raw(), 50),
         (lambda: one_document(message(DOCUMENTS)), 50),
-        (lambda: sent_in_the_clear([bytes(40 * KIB)] * 4), 2),
-        (lambda: sent_in_the_clear([bytes(KIB)]), 0),
-        (lambda: sent_encrypted([bytes(200 * KIB)]), 4),
-        (lambda: sent_encrypted([bytes(64 * KIB + 1)]), 2),
-        (lambda: sent_encrypted([bytes(64 * KIB)]), 0),
-        (lambda: sent_encrypted([bytes(40 * KIB)] * 4), 4),
+        (lambda: send_plain([bytes(40 * KIB)] * 4), 2),
+        (lambda: send_plain([bytes(KIB)]), 0),
+        (lambda: send_encrypted([bytes(200 * KIB)]), 4),
+        (lambda: send_encrypted([bytes(64 * KIB + 1)]), 2),
+        (lambda: send_encrypted([bytes(64 * KIB)]), 0),
+        (lambda: send_encrypted([bytes(40 * KIB)] * 4), 4),
     ],
 )
-def test_checkpoints(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], times: int) -> None:
+def test_work_passes_checkpoint_for_each_piece(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], times: int
+) -> None:
     passed: list[LongWork] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
     work()
     assert len(passed) == times
 
 
-def test_what_is_done_in_pieces_is_done_whole() -> None:
+def test_work_in_pieces_has_complete_result() -> None:
     assert batch().count() == 50
     assert batch().raw() == b"".join(DOCUMENTS)
     found = bson.decode(one_document(message(DOCUMENTS)))

@@ -1,4 +1,4 @@
-"""CRC-32C, by the published vectors, and what becomes of replies that have one."""
+"""CRC-32C with the published vectors, and replies with checksums."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
 from tests.hostile.peer import HostilePeer, hello
 from tests.simulation.servers.wire_client import WireClient
 
-# RFC 3720, appendix B.4; and the check value of CRC-32/ISCSI in the catalogue of parametrised CRC algorithms.
+# RFC 3720, appendix B.4, and the check value of CRC-32/ISCSI in the catalogue of CRC algorithms.
 VECTORS = {
     bytes(32): 0x8A9136AA,
     b"\xff" * 32: 0x62A8AB43,
@@ -35,12 +35,12 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("data", VECTORS, ids=lambda data: data[:9].hex() or "nothing")
-def test_published_vectors(data: bytes) -> None:
+def test_crc32c_matches_published_vectors(data: bytes) -> None:
     assert crc32c(data) == VECTORS[data]
 
 
-def slow(data: bytes) -> int:
-    """By the definition, bit by bit."""
+def crc32c_by_definition(data: bytes) -> int:
+    """Compute the checksum bit by bit."""
     value = 0xFFFFFFFF
     for byte in data:
         value ^= byte
@@ -50,16 +50,16 @@ def slow(data: bytes) -> int:
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 63, 8191, 8192, 8193, 20_000])
-def test_any_length_and_any_cut(size: int) -> None:
+def test_crc32c_equals_definition_for_any_length_and_split(size: int) -> None:
     choose = random.Random(size)
     data = choose.randbytes(size)
     cut = choose.randrange(size)
-    assert crc32c(data) == slow(data)
-    assert crc32c(data[cut:], crc32c(data[:cut])) == slow(data)
-    assert crc32c(memoryview(bytearray(data))) == slow(data)
+    assert crc32c(data) == crc32c_by_definition(data)
+    assert crc32c(data[cut:], crc32c(data[:cut])) == crc32c_by_definition(data)
+    assert crc32c(memoryview(bytearray(data))) == crc32c_by_definition(data)
 
 
-def test_a_changed_bit_is_found() -> None:
+def test_changed_bit_raises_protocol_error() -> None:
     sealed = bytearray(with_checksum(bytes(range(100))))
     verify(sealed[:16], memoryview(sealed)[16:])
     for bit in range(len(sealed) * 8):
@@ -69,8 +69,8 @@ def test_a_changed_bit_is_found() -> None:
         sealed[bit // 8] ^= 1 << bit % 8
 
 
-def test_a_large_message_does_not_hold_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop has a turn after each piece, if that has taken too long, as all do here."""
+def test_checksum_of_large_message_yields_to_other_greenlets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece exceeds the limit of this test, so the loop runs after each piece."""
     monkeypatch.setattr(_background, "_LONGEST_RUN", -1.0)
     turns = 0
 
@@ -87,11 +87,11 @@ def test_a_large_message_does_not_hold_the_loop(monkeypatch: pytest.MonkeyPatch)
     assert turns >= 1_000_000 // checksum._PIECE
 
 
-# Of a server
+# Replies of a server
 
 
-class Sealing:
-    """A server whose replies have checksums, which are false if it is told so."""
+class ChecksumServer:
+    """A server whose replies have checksums, correct or wrong."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -111,27 +111,27 @@ class Sealing:
 
 
 @pytest.fixture
-def sealing() -> Iterator[Sealing]:
-    sealing = Sealing()
-    with HostilePeer(sealing.answer) as peer:
-        sealing.name = peer.name
-        yield sealing
+def server() -> Iterator[ChecksumServer]:
+    server = ChecksumServer()
+    with HostilePeer(server.answer) as peer:
+        server.name = peer.name
+        yield server
 
 
 @pytest.mark.parametrize("size", [1, 10_000, 200_000])
-def test_a_reply_with_a_checksum_is_read_and_verified(sealing: Sealing, size: int) -> None:
+def test_wrong_checksum_of_reply_raises_and_closes_connection(server: ChecksumServer, size: int) -> None:
     client: MongoClient[Any]
-    with MongoClient(sealing.name, directConnection=True, serverMonitoringMode="poll") as client:
+    with MongoClient(server.name, directConnection=True, serverMonitoringMode="poll") as client:
         assert client.db.c.find_one({"size": size}) == {"text": "x" * size}
-        sealing.damage.add("find")
+        server.damage.add("find")
         with pytest.raises(ProtocolError, match="checksum"):
             client.db.c.find_one({"size": size})
-        assert client.pool_stats()[0]["total"] == 0  # a connection that damages bytes is closed
-        sealing.damage.clear()
+        assert client.pool_stats()[0]["total"] == 0
+        server.damage.clear()
         assert client.db.c.find_one({"size": size})
 
 
-# Of the simulation
+# Replies of the simulation
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def request(damaged: bool) -> bytes:
     return sealed[:-1] + bytes([sealed[-1] ^ damaged])
 
 
-def test_a_simulated_server_replies_with_a_checksum_to_one(wire: WireClient) -> None:
+def test_simulated_server_answers_checksum_with_checksum(wire: WireClient) -> None:
     wire.socket.sendall(request(damaged=False))
     header = wire.read(16)
     payload = wire.read(struct.unpack_from("<i", header)[0] - 16)
@@ -157,6 +157,6 @@ def test_a_simulated_server_replies_with_a_checksum_to_one(wire: WireClient) -> 
     assert reply["ok"] == 1
 
 
-def test_a_simulated_server_takes_no_false_checksum(wire: WireClient) -> None:
+def test_simulated_server_closes_connection_after_wrong_checksum(wire: WireClient) -> None:
     wire.socket.sendall(request(damaged=True))
     assert wire.is_closed()

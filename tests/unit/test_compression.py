@@ -1,4 +1,4 @@
-"""OP_COMPRESSED: what goes in comes out, and what was tampered with does not."""
+"""OP_COMPRESSED: compression, decompression and malformed messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def libraries():
             pytest.skip(f"{name} is not installed")
 
 
-def wrapped(content, size, identifier=2, opcode=OP_MSG):
+def op_compressed(content, size, identifier=2, opcode=OP_MSG):
     return memoryview(struct.pack("<iiB", opcode, size, identifier) + content)
 
 
@@ -53,7 +53,7 @@ def wrapped(content, size, identifier=2, opcode=OP_MSG):
     fields=st.dictionaries(st.text("abc", min_size=1, max_size=5), st.text() | st.binary(max_size=2000), max_size=5),
     documents=st.lists(st.binary(max_size=500), max_size=5),
 )
-def test_round_trip(name, fields, documents):
+def test_decompression_restores_compressed_message(name, fields, documents):
     body = bson.encode({"insert": "c", **{f"f{key}": value for key, value in fields.items()}})
     encoded = [bson.encode({"d": document}) for document in documents]
     plain = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)] if encoded else ()))
@@ -68,15 +68,13 @@ def test_round_trip(name, fields, documents):
 
 @pytest.mark.parametrize("step", ["compressing", "decompressing"])
 @pytest.mark.parametrize("size", [10_000, 10_000_000])
-def test_long_messages_do_not_hold_the_loop(monkeypatch, step, size):
-    """The work on them waits for another greenlet, which has its turn if the loop goes on; that on short ones does not
-    leave the loop's thread.
-    """
+def test_long_message_is_compressed_in_thread(monkeypatch, step, size):
+    """The work on a long message waits for another greenlet, so it must not run in the event loop."""
     gate, threads = threading.Event(), []
 
     def work(data, *_size):
         threads.append(threading.get_ident())
-        assert size == 10_000 or gate.wait(20), "the loop is held"
+        assert size == 10_000 or gate.wait(20), "the event loop is blocked"
         return b"x" * size
 
     body = bson.encode({"insert": "c", "data": b"x" * size})
@@ -93,18 +91,18 @@ def test_long_messages_do_not_hold_the_loop(monkeypatch, step, size):
 
 
 @pytest.mark.parametrize("command", SENSITIVE)
-def test_secrets_are_not_compressed(command):
+def test_sensitive_command_is_not_compressed(command):
     buffers = encode_op_msg(7, 0, bson.encode({command: 1, "pwd": "secret"}))
     assert compressed(buffers, make_compressor("zlib", -1)) is buffers
 
 
-def test_the_legacy_hello_is_not_compressed():
+def test_legacy_hello_is_not_compressed():
     buffers = encode_op_query(7, "admin.$cmd", bson.encode({"ismaster": 1}))
     assert compressed(buffers, make_compressor("zlib", -1)) is buffers
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 9])
-def test_levels_of_zlib(level):
+def test_zlib_level_0_does_not_shrink_message(level):
     buffers = encode_op_msg(7, 0, bson.encode({"insert": "c", "text": "abc" * 1000}))
     [message] = compressed(buffers, make_compressor("zlib", level))
     assert (len(message) > 3000) is (level == 0)
@@ -112,56 +110,56 @@ def test_levels_of_zlib(level):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("difference", [-100, -1, 1, 1000])
-def test_a_false_size(name, difference):
+def test_wrong_uncompressed_size_raises_protocol_error(name, difference):
     content = b"x" * 5000
     data = make_compressor(name, -1).compress(content)
     with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
-        decompressed(wrapped(data, len(content) + difference, IDS[name]), LIMIT)
+        decompressed(op_compressed(data, len(content) + difference, IDS[name]), LIMIT)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("keep", [0, 1, 5, -1])
-def test_truncated(name, keep):
+def test_truncated_content_raises_protocol_error(name, keep):
     data = make_compressor(name, -1).compress(bytes(range(256)) * 20)
     with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
-        decompressed(wrapped(data[:keep], 5120, IDS[name]), LIMIT)
+        decompressed(op_compressed(data[:keep], 5120, IDS[name]), LIMIT)
 
 
 @pytest.mark.parametrize("identifier", [0, 1, 2, 3])
 @settings(max_examples=200)
 @given(data=st.binary(max_size=200), size=st.integers(-10, 10_000))
-def test_garbage(identifier, data, size):
+def test_random_content_raises_protocol_error_or_has_stated_size(identifier, data, size):
     try:
-        _opcode, payload = decompressed(wrapped(data, size, identifier), LIMIT)
+        _opcode, payload = decompressed(op_compressed(data, size, identifier), LIMIT)
     except ProtocolError:
         return
     assert len(payload) == size
 
 
-def test_a_body_that_is_larger_than_it_says_is_not_decompressed():
+def test_content_above_stated_or_permitted_size_raises():
     data = zlib.compress(bytes(60_000_000))
     with pytest.raises(ProtocolError, match="claims 100 bytes, but contains 101"):
-        decompressed(wrapped(data, 100), LIMIT)
+        decompressed(op_compressed(data, 100), LIMIT)
     with pytest.raises(ProtocolError, match="60000000 bytes, which is not between 0 and 48000000"):
-        decompressed(wrapped(data, 60_000_000), LIMIT)
+        decompressed(op_compressed(data, 60_000_000), LIMIT)
 
 
 @pytest.mark.parametrize(
     ("payload", "words"),
     [
         (memoryview(b"12345678"), "too short"),
-        (wrapped(b"", -1), "-1 bytes"),
-        (wrapped(b"", 0, 4), "compressor 4, which is unknown"),
-        (wrapped(b"", 0, 0, OP_COMPRESSED), "wrapped in another"),
+        (op_compressed(b"", -1), "-1 bytes"),
+        (op_compressed(b"", 0, 4), "compressor 4, which is unknown"),
+        (op_compressed(b"", 0, 0, OP_COMPRESSED), "wrapped in another"),
     ],
 )
-def test_a_bad_wrapper(payload, words):
+def test_malformed_op_compressed_header_raises_protocol_error(payload, words):
     with pytest.raises(ProtocolError, match=words):
         decompressed(payload, LIMIT)
 
 
-def test_noop():
-    assert bytes(decompressed(wrapped(b"abc", 3, 0), LIMIT)[1]) == b"abc"
+def test_noop_compressor_returns_content():
+    assert bytes(decompressed(op_compressed(b"abc", 3, 0), LIMIT)[1]) == b"abc"
 
 
 @pytest.mark.parametrize(
@@ -176,12 +174,12 @@ def test_noop():
         (("zlib",), [7, None], None),
     ],
 )
-def test_choice(offered, accepted, chosen):
+def test_first_common_compressor_is_chosen(offered, accepted, chosen):
     compressor = choose(offered, accepted, -1)
     assert (compressor.id if compressor else None) == chosen
 
 
-def test_a_missing_library(monkeypatch):
+def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
     def import_module(name):
         raise ImportError(f"No module named {name!r}")
 
@@ -190,7 +188,7 @@ def test_a_missing_library(monkeypatch):
     assert what_is_missing("snappy") == "gmongo[snappy]"
     assert what_is_missing("zstd") == "gmongo[zstd]"
     with pytest.raises(ProtocolError, match="needs a library that is not installed"):
-        decompressed(wrapped(b"abc", 3, 3), LIMIT)
+        decompressed(op_compressed(b"abc", 3, 3), LIMIT)
 
 
 CONTENT = b"x" * 5000
@@ -210,16 +208,15 @@ CONTENT = b"x" * 5000
          "it was announced as 5000 bytes, but its frame says 5001"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_content(name, data, why):
+def test_malformed_content_error_states_reason(name, data, why):
     with pytest.raises(ProtocolError) as caught:
-        decompressed(wrapped(data, len(CONTENT), IDS[name]), LIMIT)
+        decompressed(op_compressed(data, len(CONTENT), IDS[name]), LIMIT)
     assert str(caught.value) == f"OP_COMPRESSED cannot be decompressed: {why}"
     assert type(caught.value.__cause__) is compression._Mismatch
 
 
 @pytest.mark.parametrize("size", [100, 200_000])
-def test_a_compressor_that_fails(size):
-    """In the greenlet or in a thread, the caller gets its error."""
+def test_error_of_compressor_reaches_caller(size):
 
     class Failure(Exception):
         pass
@@ -242,6 +239,6 @@ def test_a_compressor_that_fails(size):
     ([], ["zlib"], None),
     (["noop"], ["noop"], None),
 ])  # fmt: skip
-def test_the_compressor_of_a_connection(monkeypatch, offered, accepted, chosen):
+def test_chosen_compressor_has_configured_level(monkeypatch, offered, accepted, chosen):
     monkeypatch.setattr(compression, "make_compressor", lambda name, level: (name, level))
     assert compression.choose(offered, accepted, 7) == (None if chosen is None else (chosen, 7))

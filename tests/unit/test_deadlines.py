@@ -1,4 +1,4 @@
-"""Limits of time: what is one, when it ends, and what is left of it."""
+"""Time limits: validation, deadlines and remaining time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gmongo.execution.deadline import (
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is 1000 seconds, and stays that."""
+    """Fix the clock at 1000 seconds."""
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
 
 
-def test_a_deadline_and_what_is_left_of_it() -> None:
+def test_deadline_and_remaining_time_follow_timeout() -> None:
     for seconds, deadline, left in ((None, None, None), (0, inf, None), (5, 1005.0, 5.0), (0.5, 1000.5, 0.5)):
         assert deadline_after(seconds, "timeoutMS") == deadline and remaining(deadline) == left
     assert remaining(999.0) == -1.0
@@ -46,7 +46,7 @@ def test_a_deadline_and_what_is_left_of_it() -> None:
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_earlier_of_two_deadlines_holds(outer: Any, inner: Any, found: Any, fails: bool) -> None:
+def test_earlier_deadline_of_nested_blocks_applies(outer: Any, inner: Any, found: Any, fails: bool) -> None:
     with until(outer):
         try:
             with until(inner):
@@ -59,7 +59,7 @@ def test_the_earlier_of_two_deadlines_holds(outer: Any, inner: Any, found: Any, 
     assert current_deadline() is None
 
 
-def test_a_limit_for_all_in_a_block() -> None:
+def test_timeout_sets_deadline_of_block_and_rejects_invalid_seconds() -> None:
     for seconds, found in ((None, None), (0, inf), (2, 1002.0), (0.25, 1000.25)):
         with timeout(seconds):
             assert current_deadline() == found
@@ -71,7 +71,7 @@ def test_a_limit_for_all_in_a_block() -> None:
         timeout(-1)
 
 
-def test_a_limit_in_milliseconds() -> None:
+def test_checked_timeout_converts_milliseconds_and_rejects_invalid_values() -> None:
     for given, seconds in ((None, None), (0, 0), (1500, 1.5), (0.5, 0.0005)):
         assert checked_timeout("x", given) == seconds
     for wrong in (False, "5"):
@@ -88,7 +88,7 @@ def test_a_limit_in_milliseconds() -> None:
     ("milliseconds", "deadline", "left"),
     [(2000, 1002.0, "2000"), (2001, 1002.0, "2000"), (1, 1000.001, "1"), (5, 999.0, "0")],
 )
-def test_a_wait_that_is_not_within_the_limit(milliseconds: int, deadline: float, left: str) -> None:
+def test_await_time_above_remaining_time_raises(milliseconds: int, deadline: float, left: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_await_time(milliseconds, deadline)
     assert str(caught.value) == (
@@ -98,9 +98,9 @@ def test_a_wait_that_is_not_within_the_limit(milliseconds: int, deadline: float,
 
 
 @pytest.mark.parametrize(("milliseconds", "deadline"), [(1999, 1002.0), (None, 1002.0), (5000, None), (5000, inf)])
-def test_a_wait_that_is_within_the_limit(milliseconds: int | None, deadline: float | None) -> None:
+def test_await_time_below_remaining_time_is_accepted(milliseconds: int | None, deadline: float | None) -> None:
     check_await_time(milliseconds, deadline)
 
 
-def test_a_deadline_replaces_wtimeout() -> None:
+def test_wtimeout_is_removed_from_write_concern() -> None:
     assert without_wtimeout({"w": 2, "wtimeout": 5, "j": True}) == {"w": 2, "j": True}

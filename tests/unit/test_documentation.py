@@ -1,8 +1,4 @@
-"""The documentation of the public API is whole, and speaks of nothing that is not there.
-
-It walks all that users import: functions, classes with their constructors, methods and properties. A new name,
-method or parameter is found without a change here.
-"""
+"""The docstrings of the public API: functions, classes with their constructors, methods and properties."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from gmongo import gridfs
 from gmongo.options.table import OPTIONS
 from gmongo.testing import Deployment
 
-# Modules and packages of the driver itself, which nothing else imports.
+# Internal packages of the driver.
 INTERNAL = frozenset({"as_pymongo", "auth", "cmap", "engines", "events", "execution", "options", "py", "sdam", "wire"})
 MODULES = (
     "gmongo",
@@ -33,8 +29,8 @@ MODULES = (
     ),
     "gmongo.gridfs.errors",
 )
-# What users get from a public name without importing it by theirs.
-BEHIND = (
+# Public objects that users receive without an import.
+INDIRECT = (
     "gmongo.testing.command.Request",
     "gmongo.testing.deployment.Members",
     "gmongo.testing.simulation.certificates.Certificates",
@@ -53,8 +49,8 @@ def public(name: str) -> bool:
     return not name.startswith("_")
 
 
-def things() -> dict[str, Any]:
-    """The public functions and classes, each by the first name that it is found under."""
+def public_objects() -> dict[str, Any]:
+    """Return the public functions and classes, each by its shortest name."""
     found: dict[int, tuple[str, Any]] = {}
     for module_name in sorted(MODULES, key=len, reverse=True):
         module = importlib.import_module(module_name)
@@ -63,7 +59,7 @@ def things() -> dict[str, Any]:
             thing = getattr(module, name)
             if (inspect.isclass(thing) or inspect.isroutine(thing)) and thing.__module__.startswith("gmongo"):
                 found.setdefault(id(thing), (f"{module_name}.{name}", thing))
-    for path in BEHIND:
+    for path in INDIRECT:
         module_name, _, name = path.rpartition(".")
         thing = getattr(importlib.import_module(module_name), name)
         found.setdefault(id(thing), (path, thing))
@@ -71,7 +67,7 @@ def things() -> dict[str, Any]:
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class has from gmongo, its private bases included."""
+    """Yield the public methods and properties that a class has from gmongo, including its private bases."""
     for name, _ in inspect.getmembers(kind):
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
         if public(name) and owner is not None and owner.__module__.startswith("gmongo"):
@@ -81,36 +77,36 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
                 yield name, member
 
 
-THINGS = things()
-CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing in THINGS.items()} | {
+PUBLIC_OBJECTS = public_objects()
+CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing in PUBLIC_OBJECTS.items()} | {
     f"{name}.{member}": (kind, member)
-    for name, kind in THINGS.items()
+    for name, kind in PUBLIC_OBJECTS.items()
     if inspect.isclass(kind)
     for member, _ in members(kind)
 }
 
 
 def subject(thing: Any, member: str | None) -> tuple[Any, str]:
-    """What is documented, and its documentation; that of a constructor is its class's."""
+    """Return the documented object and its docstring. A constructor is documented by its class."""
     if member is None:
         return thing, inspect.getdoc(thing) or ""
     return dict(members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
 
 
 def constructor_of(kind: type) -> type:
-    """The class that has the constructor."""
+    """Return the class that defines the constructor."""
     if issubclass(kind, enum.Enum):
         return enum.Enum
     return next(base for base in kind.__mro__ if {"__init__", "__new__"} & set(vars(base)))
 
 
-def is_told_elsewhere(thing: Any) -> bool:
-    """Whether a class has its constructor from another public class, which documents the parameters."""
-    return inspect.isclass(thing) and constructor_of(thing) in set(THINGS.values()) - {thing}
+def is_documented_by_base(thing: Any) -> bool:
+    """True if another public class defines the constructor, and documents its parameters."""
+    return inspect.isclass(thing) and constructor_of(thing) in set(PUBLIC_OBJECTS.values()) - {thing}
 
 
 def parameters(thing: Any) -> list[str]:
-    """The names of the parameters that users give."""
+    """Return the names of the public parameters."""
     if isinstance(thing, property):
         return []
     if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
@@ -123,25 +119,25 @@ def parameters(thing: Any) -> list[str]:
 
 
 def is_described(documented: Any, thing: Any, text: str) -> bool:
-    """Whether a text describes its subject, and is neither the signature of a dataclass nor that of any attrgetter."""
+    """True if a text describes its subject, and is no generated docstring."""
     if type(thing) is type and text.startswith(f"{thing.__name__}("):
         return False
     return bool(text) and not (isinstance(documented, property) and text == inspect.getdoc(type(documented.fget)))
 
 
 def has_its_parameters(documented: Any, text: str) -> bool:
-    """Whether a text describes all parameters of its subject in their order, and no other."""
+    """True if a text describes all parameters of its subject in order, and no other parameter."""
     found = PARAMETER.findall(text)
-    return (not found and is_told_elsewhere(documented)) or found == parameters(documented)
+    return (not found and is_documented_by_base(documented)) or found == parameters(documented)
 
 
 def has_well_formed_fields(text: str) -> bool:
-    """Whether a text has fields of the known kinds only."""
+    """True if all fields of a text have known kinds."""
     raised = len(re.findall(r"^:raises", text, re.MULTILINE))
     return set(FIELD.findall(text)) <= FIELDS_KNOWN and len(RAISES.findall(text)) == raised
 
 
-def test_every_public_name_documents_itself_and_its_parameters() -> None:
+def test_public_docstrings_describe_all_parameters() -> None:
     wrong = []
     for name, (thing, member) in CASES.items():
         documented, text = subject(thing, member)
@@ -154,8 +150,8 @@ def test_every_public_name_documents_itself_and_its_parameters() -> None:
     assert wrong == []
 
 
-def test_the_walk_finds_the_api() -> None:
-    assert {"gmongo.mongo_client.MongoClient", "gmongo.collection.Collection", "gmongo.timeout"} <= set(THINGS)
+def test_search_finds_public_api() -> None:
+    assert {"gmongo.mongo_client.MongoClient", "gmongo.collection.Collection", "gmongo.timeout"} <= set(PUBLIC_OBJECTS)
     assert {"gmongo.collection.Collection.find", "gmongo.cursor.Cursor.sort", "gmongo.errors.BulkWriteError"} <= set(
         CASES
     )
@@ -167,7 +163,7 @@ EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """What the examples use: a client, a database, and a collection of two notes."""
+    """Yield the names for the examples: a client, a database, and a collection with two documents."""
     with Deployment.replica_set(members=1) as deployment, gmongo.MongoClient(deployment.uri) as client:
         database = client.test
         database.notes.insert_one({"_id": 5, "title": "first", "tags": ["a"]})
@@ -183,14 +179,14 @@ def names() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("thing", "member"), EXAMPLES)
-def test_examples_give_what_they_show(thing: Any, member: str | None, names: dict[str, Any]) -> None:
+def test_docstring_example_has_documented_output(thing: Any, member: str | None, names: dict[str, Any]) -> None:
     title = thing.__name__ if member is None else f"{thing.__name__}.{member}"
     example = doctest.DocTestParser().get_doctest(subject(thing, member)[1], names, title, None, None)
-    told: list[str] = []
-    assert doctest.DocTestRunner(verbose=False).run(example, out=told.append).failed == 0, "".join(told)
+    output: list[str] = []
+    assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 
 
-def test_the_client_names_all_its_options_and_no_others() -> None:
+def test_client_docstring_lists_exactly_all_options() -> None:
     text = inspect.getdoc(gmongo.MongoClient) or ""
     own = set(inspect.signature(gmongo.MongoClient).parameters)
     listed = re.findall(r"^- (.+?):(?: |$)", text, re.MULTILINE)
@@ -198,6 +194,6 @@ def test_the_client_names_all_its_options_and_no_others() -> None:
     assert named - {"ssl"} == {option.key for option in OPTIONS if option.name not in own}
 
 
-def test_the_reference_has_all_modules() -> None:
+def test_reference_pages_have_all_modules() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
     assert set(re.findall(r"automodule:: (\S+)", pages)) == set(MODULES) - {"gmongo"}

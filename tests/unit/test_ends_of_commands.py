@@ -1,4 +1,4 @@
-"""What the end of a command does to its connection, its session, its server and the cursor it may have opened."""
+"""Effects of the end of a command on its connection, session, server and cursor."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gmongo.execution.command import CommandRunner, _asks_to_reauthenticate
 from gmongo.execution.late_reply import LateReply
 
 
-class Scene:
+class CommandScenario:
     def __init__(self, *, usable: bool = True, unanswered: int | None = None) -> None:
         self.topology: Any = Mock()
         self.events: Any = Mock(spec=CommandEvents)
         self.events.wanted = lambda: False
         self.runner = CommandRunner(self.topology, self.events, Mock())
-        self.taken: list[Any] = []
-        self.runner.orphan_taker = lambda: self.taken.append
+        self.orphans: list[Any] = []
+        self.runner.orphan_taker = lambda: self.orphans.append
         self.connection: Any = Mock(usable=usable, unanswered=unanswered, address=("h", 1))
         self.attempt: Any = SimpleNamespace(
             operation=Mock(opens_cursor=False, waits_for_documents=False), session=None, server_session=None
@@ -44,77 +44,77 @@ class Scene:
     "error", [AutoReconnect("x"), OperationFailure("x"), ProtocolError("x"), InvalidBSON("x"), GreenletExit()]
 )
 @pytest.mark.parametrize("replied", [False, True])
-def test_an_error_takes_effect(error: BaseException, replied: bool) -> None:
-    scene = Scene()
-    scene.report(error, None, {"ok": 1} if replied else None)
+def test_error_reaches_topology_and_connection(error: BaseException, replied: bool) -> None:
+    scenario = CommandScenario()
+    scenario.report(error, None, {"ok": 1} if replied else None)
     of_driver = isinstance(error, (AutoReconnect, OperationFailure, ProtocolError))
-    assert [call.args for call in scene.topology.handle_error.call_args_list] == (
-        [(scene.connection, error)] if of_driver else []
+    assert [call.args for call in scenario.topology.handle_error.call_args_list] == (
+        [(scenario.connection, error)] if of_driver else []
     )
-    assert scene.connection.mark_unusable.called is isinstance(error, ProtocolError)
-    assert scene.taken == (["cursor"] if replied and not of_driver else [])
-    assert not scene.connection.expect_late_reply.called and not scene.events.failed.called
+    assert scenario.connection.mark_unusable.called is isinstance(error, ProtocolError)
+    assert scenario.orphans == (["cursor"] if replied and not of_driver else [])
+    assert not scenario.connection.expect_late_reply.called and not scenario.events.failed.called
 
 
 @pytest.mark.parametrize("usable", [False, True])
 @pytest.mark.parametrize("whose", ["given", "own", "none"])
-def test_a_session_is_dirty_when_the_server_may_be_busy_with_it(usable: bool, whose: str) -> None:
-    scene = Scene(usable=usable)
+def test_session_is_dirty_if_connection_is_unusable(usable: bool, whose: str) -> None:
+    scenario = CommandScenario(usable=usable)
     server_session = SimpleNamespace(dirty=False)
     if whose == "given":
-        scene.attempt.session = SimpleNamespace(server_session=server_session)
+        scenario.attempt.session = SimpleNamespace(server_session=server_session)
     elif whose == "own":
-        scene.attempt.server_session = server_session
-    scene.report(AutoReconnect("x"))
+        scenario.attempt.server_session = server_session
+    scenario.report(AutoReconnect("x"))
     assert server_session.dirty is (not usable and whose != "none")
 
 
 @pytest.mark.parametrize("unanswered", [None, 5])
-def test_a_reply_that_is_outstanding_is_expected(unanswered: int | None) -> None:
-    scene = Scene(unanswered=unanswered)
-    scene.report(GreenletExit())
-    calls = scene.connection.expect_late_reply.call_args_list
+def test_unanswered_command_expects_late_reply(unanswered: int | None) -> None:
+    scenario = CommandScenario(unanswered=unanswered)
+    scenario.report(GreenletExit())
+    calls = scenario.connection.expect_late_reply.call_args_list
     assert [type(call.args[0]) for call in calls] == ([LateReply] if unanswered else [])
 
 
-def test_a_listener_that_is_interrupted_takes_the_place_of_the_error() -> None:
-    scene = Scene()
+def test_interrupted_listener_replaces_error_of_command() -> None:
+    scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=0.0)
-    scene.report(error := AutoReconnect("x"), sent)
-    assert scene.events.failed.call_args.args[0] is sent and scene.events.failed.call_args.args[2] is error
-    assert scene.topology.handle_error.call_count == 1
-    scene.events.failed.side_effect = GreenletExit
+    scenario.report(error := AutoReconnect("x"), sent)
+    assert scenario.events.failed.call_args.args[0] is sent and scenario.events.failed.call_args.args[2] is error
+    assert scenario.topology.handle_error.call_count == 1
+    scenario.events.failed.side_effect = GreenletExit
     with pytest.raises(GreenletExit):
-        scene.report(error, sent, {"ok": 1})
-    assert scene.topology.handle_error.call_count == 1 and scene.taken == ["cursor"]
+        scenario.report(error, sent, {"ok": 1})
+    assert scenario.topology.handle_error.call_count == 1 and scenario.orphans == ["cursor"]
 
 
-def test_a_command_is_encoded_as_the_options_of_its_operation_say() -> None:
-    scene = Scene()
-    value, operation = uuid4(), scene.attempt.operation
-    scene.attempt.deadline, scene.runner._decorator = None, Mock()
-    scene.connection.hello.max_command_size = 1000
+def test_command_is_encoded_with_codec_options_of_operation() -> None:
+    scenario = CommandScenario()
+    value, operation = uuid4(), scenario.attempt.operation
+    scenario.attempt.deadline, scenario.runner._decorator = None, Mock()
+    scenario.connection.hello.max_command_size = 1000
     operation.command.return_value = {"value": value}
     operation.context.codec_options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD)
     operation.message.side_effect = GreenletExit
     with pytest.raises(GreenletExit):
-        scene.runner.run(scene.attempt, scene.connection)
+        scenario.runner.run(scenario.attempt, scenario.connection)
     body = operation.message.call_args.args[2]
     assert bson.decode(body, operation.context.codec_options) == {"value": value}
 
 
-def test_orphans_are_taken_by_what_is_there() -> None:
-    scene = Scene()
-    scene.runner.reap(None)
-    scene.runner.reap("one")
-    scene.runner.orphan_taker = lambda: None
-    scene.runner.reap("two")
-    assert scene.taken == ["one"]
-    assert CommandRunner(scene.topology, scene.events, Mock()).orphan_taker() is None
+def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
+    scenario = CommandScenario()
+    scenario.runner.reap(None)
+    scenario.runner.reap("one")
+    scenario.runner.orphan_taker = lambda: None
+    scenario.runner.reap("two")
+    assert scenario.orphans == ["one"]
+    assert CommandRunner(scenario.topology, scenario.events, Mock()).orphan_taker() is None
 
 
 @pytest.mark.parametrize(
-    ("error", "authenticated", "asks"),
+    ("error", "authenticated", "requested"),
     [
         (OperationFailure("x", 391), True, True),
         (OperationFailure("x", 391), False, False),
@@ -122,106 +122,110 @@ def test_orphans_are_taken_by_what_is_there() -> None:
         (AutoReconnect("x"), True, False),
     ],
 )
-def test_what_asks_to_authenticate_again(error: BaseException, authenticated: bool, asks: bool) -> None:
+def test_error_391_requests_reauthentication_of_authenticated_connection(
+    error: BaseException, authenticated: bool, requested: bool
+) -> None:
     connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
-    assert _asks_to_reauthenticate(error, connection) is asks
+    assert _asks_to_reauthenticate(error, connection) is requested
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])
 @pytest.mark.parametrize("deadline", [None, inf])
-def test_a_command_is_sent_again_after_one_reauthentication(times: int, deadline: float | None) -> None:
-    scene = Scene()
-    scene.runner._decorator = Mock()
+def test_command_is_sent_again_after_one_reauthentication(times: int, deadline: float | None) -> None:
+    scenario = CommandScenario()
+    scenario.runner._decorator = Mock()
     replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * times + [{"ok": 1}]
-    scene.connection.exchange.side_effect = replies
-    scene.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
-    operation = scene.attempt.operation
+    scenario.connection.exchange.side_effect = replies
+    scenario.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
+    operation = scenario.attempt.operation
     operation.command.side_effect = lambda hello: {"ping": 1}
     operation.context.codec_options = DEFAULT_CODEC_OPTIONS
-    scene.attempt.deadline, scene.attempt.transaction = deadline, None
+    scenario.attempt.deadline, scenario.attempt.transaction = deadline, None
     if times < 2:
-        assert scene.runner.run(scene.attempt, scene.connection) is operation.result.return_value
+        assert scenario.runner.run(scenario.attempt, scenario.connection) is operation.result.return_value
     else:
         with pytest.raises(OperationFailure, match="again"):
-            scene.runner.run(scene.attempt, scene.connection)
-    assert [call.args for call in scene.connection.reauthenticate.call_args_list] == [(None,)] * min(times, 1)
-    assert scene.connection.exchange.call_count == 1 + min(times, 1)
-    scene.connection.exchange.side_effect = replies
-    scene.connection.reauthenticate.side_effect = GreenletExit
+            scenario.runner.run(scenario.attempt, scenario.connection)
+    assert [call.args for call in scenario.connection.reauthenticate.call_args_list] == [(None,)] * min(times, 1)
+    assert scenario.connection.exchange.call_count == 1 + min(times, 1)
+    scenario.connection.exchange.side_effect = replies
+    scenario.connection.reauthenticate.side_effect = GreenletExit
     if times:
         with pytest.raises(GreenletExit):
-            scene.runner.run(scene.attempt, scene.connection)
+            scenario.runner.run(scenario.attempt, scenario.connection)
 
 
 @pytest.mark.parametrize("error", [AutoReconnect("gone"), GreenletExit()])
-def test_a_reauthentication_that_fails_takes_effect(error: BaseException) -> None:
-    scene = ready_to_run()
-    scene.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
-    scene.connection.reauthenticate.side_effect = error
-    scene.connection.usable = False
-    session = scene.attempt.server_session = Mock(dirty=False)
+def test_failed_reauthentication_marks_session_and_reaches_topology(error: BaseException) -> None:
+    scenario = ready_to_run()
+    scenario.connection.exchange.return_value = {"ok": 0, "code": 391, "errmsg": "again"}
+    scenario.connection.reauthenticate.side_effect = error
+    scenario.connection.usable = False
+    session = scenario.attempt.server_session = Mock(dirty=False)
     with pytest.raises(type(error)):
-        scene.runner.run(scene.attempt, scene.connection)
+        scenario.runner.run(scenario.attempt, scenario.connection)
     is_network = isinstance(error, AutoReconnect)
     assert (session.dirty, session.interrupted.called) == (is_network, not is_network)
-    assert scene.topology.handle_error.called is isinstance(error, AutoReconnect)
+    assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
-# What cannot be read
+# Unreadable replies
 
 
-def test_a_reply_that_an_operation_cannot_read_is_an_error_of_the_driver() -> None:
-    scene = ready_to_run()
-    scene.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
+def test_unreadable_reply_raises_protocol_error() -> None:
+    scenario = ready_to_run()
+    scenario.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
     with pytest.raises(ProtocolError) as caught:
-        scene.runner.run(scene.attempt, scene.connection)
+        scenario.runner.run(scenario.attempt, scenario.connection)
     assert caught.value.__cause__ is failure
-    assert scene.topology.handle_error.call_args.args == (scene.connection, caught.value)
+    assert scenario.topology.handle_error.call_args.args == (scenario.connection, caught.value)
 
 
 @pytest.mark.parametrize("replied", [True, False])
-def test_how_long_it_took_though_the_reply_cannot_be_shown(monkeypatch: pytest.MonkeyPatch, replied: bool) -> None:
-    scene = Scene()
+def test_command_event_has_duration_even_if_reply_cannot_be_shown(
+    monkeypatch: pytest.MonkeyPatch, replied: bool
+) -> None:
+    scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
     if replied:
-        scene.events.shown.side_effect = failure = KeyError("x")
+        scenario.events.shown.side_effect = failure = KeyError("x")
         with pytest.raises(KeyError):
-            scene.runner._announce_end(sent, scene.attempt.operation, {"ok": 1})
-        scene.events.failed.assert_called_once_with(sent, 7.0, failure)
+            scenario.runner._announce_end(sent, scenario.attempt.operation, {"ok": 1})
+        scenario.events.failed.assert_called_once_with(sent, 7.0, failure)
     else:
-        scene.runner._announce_end(sent, scene.attempt.operation, None)
-        scene.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
+        scenario.runner._announce_end(sent, scenario.attempt.operation, None)
+        scenario.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
 
 
-# What is sent
+# Commands as they are sent
 
 
-def ready_to_run(acknowledged: bool = True) -> Scene:
-    scene = Scene()
-    scene.runner._decorator = Mock()
-    operation = scene.attempt.operation
+def ready_to_run(acknowledged: bool = True) -> CommandScenario:
+    scenario = CommandScenario()
+    scenario.runner._decorator = Mock()
+    operation = scenario.attempt.operation
     operation.command.return_value = operation.for_monitoring.return_value = {"ping": 1}
     operation.context.codec_options = DEFAULT_CODEC_OPTIONS
     operation.acknowledged, operation.operation_id = acknowledged, None
-    scene.attempt.deadline = scene.attempt.transaction = None
-    scene.connection.hello.max_command_size = 1000
-    scene.connection.exchange.return_value = {"ok": 1}
-    return scene
+    scenario.attempt.deadline = scenario.attempt.transaction = None
+    scenario.connection.hello.max_command_size = 1000
+    scenario.connection.exchange.return_value = {"ok": 1}
+    return scenario
 
 
 @pytest.mark.parametrize(("acknowledged", "flags"), [(True, 0), (False, 2)])
-def test_a_command_that_wants_no_reply_says_so(acknowledged: bool, flags: int) -> None:
-    scene = ready_to_run(acknowledged)
-    scene.runner.run(scene.attempt, scene.connection)
-    assert [call.args[1] for call in scene.attempt.operation.message.call_args_list] == [flags]
-    assert scene.connection.exchange.called is acknowledged and scene.connection.send.called is not acknowledged
+def test_unacknowledged_command_sets_flag_and_is_only_sent(acknowledged: bool, flags: int) -> None:
+    scenario = ready_to_run(acknowledged)
+    scenario.runner.run(scenario.attempt, scenario.connection)
+    assert [call.args[1] for call in scenario.attempt.operation.message.call_args_list] == [flags]
+    assert scenario.connection.exchange.called is acknowledged and scenario.connection.send.called is not acknowledged
 
 
-def test_all_tries_of_an_operation_have_the_number_of_its_first_request() -> None:
-    scene = ready_to_run()
-    scene.runner._wanted = lambda: True
+def test_attempts_share_operation_id_of_first_request() -> None:
+    scenario = ready_to_run()
+    scenario.runner._wanted = lambda: True
     for _ in range(2):
-        scene.runner.run(scene.attempt, scene.connection)
-    first, second = (call.args[0] for call in scene.events.started.call_args_list)
+        scenario.runner.run(scenario.attempt, scenario.connection)
+    first, second = (call.args[0] for call in scenario.events.started.call_args_list)
     assert first.operation_id == second.operation_id == first.request_id != second.request_id

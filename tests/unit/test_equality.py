@@ -1,4 +1,4 @@
-"""Values are compared with values of their own kind. What they are compared with otherwise decides for itself."""
+"""Values compare with values of their own kind. Other objects decide about equality themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.write_concern import WriteConcern
 
 CLIENT: MongoClient[Any] = MongoClient("a", connect=False)
-# Pairs of which one is not the other.
+# Pairs of different values.
 VALUES: list[tuple[Any, Any]] = [
     (CLIENT, MongoClient("b", connect=False)),
     (CLIENT.a, CLIENT.b),
@@ -35,7 +35,7 @@ VALUES: list[tuple[Any, Any]] = [
 
 
 class Everything:
-    """Is equal to whatever asks it."""
+    """An object that is equal to every other object."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -44,14 +44,14 @@ class Everything:
 
 
 @pytest.mark.parametrize(("one", "other"), VALUES, ids=lambda value: type(value).__name__)
-def test_values_are_equal_to_their_like(one: Any, other: Any) -> None:
+def test_value_equals_only_equal_value_of_same_kind(one: Any, other: Any) -> None:
     assert one == one and one != other
     for foreign in (object(), None, "a", 5):
         assert one != foreign
     assert one == Everything()
 
 
-def test_a_mapping_of_options_is_equal_to_any_other() -> None:
+def test_options_equal_mapping_with_same_items() -> None:
     options = Options({"maxPoolSize": 5, "W": 1})
     assert options == {"MAXPOOLSIZE": 5, "w": 1}
     assert options != {"w": 1}

@@ -1,4 +1,4 @@
-"""What an error of an application's does to its server, to its pool and to its monitor."""
+"""Effects of an operation error on its server, pool and monitor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def not_primary(code: int, **more: Any) -> NotPrimaryError:
         (not_primary(11600), CLEAR, CLEAR),
     ],
 )
-def test_what_an_error_means(error: BaseException, establishing: ErrorAction, running: ErrorAction) -> None:
+def test_error_selects_action_for_server_and_pool(
+    error: BaseException, establishing: ErrorAction, running: ErrorAction
+) -> None:
     assert error_action(error, True, 21) is establishing
     assert error_action(error, False, 21) is running
     assert error_action(error, False, 8) is running
@@ -80,14 +82,14 @@ def test_what_an_error_means(error: BaseException, establishing: ErrorAction, ru
         ({}, False),
     ],
 )
-def test_replies_that_tell_of_a_change(reply: dict[str, Any], changed: bool) -> None:
+def test_reply_with_state_change_code_or_message_is_recognized(reply: dict[str, Any], changed: bool) -> None:
     assert is_state_change(reply) is changed
 
 
 VERSION = {"processId": ObjectId(), "counter": Int64(5)}
 
 
-def scene(*, load_balanced: bool = False, generation: int = 3, known: bool = True) -> tuple[Any, Any]:
+def topology_and_server(*, load_balanced: bool = False, generation: int = 3, known: bool = True) -> tuple[Any, Any]:
     hello = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": 21, "topologyVersion": VERSION}
     described = ServerDescription(ADDRESS, hello) if known else ServerDescription(ADDRESS)
     server = Mock(address=ADDRESS)
@@ -115,16 +117,16 @@ def connection_of(generation: int = 3, service_id: Any = None) -> Connection:
         (NetworkTimeout("x"), False, False, False, False, False),
     ],
 )
-@pytest.mark.parametrize("watched", [True, False])
-def test_what_is_done(
-    error: Any, establishing: bool, applied: bool, cleared: bool, cancelled: bool, checked: bool, watched: bool
+@pytest.mark.parametrize("has_monitor", [True, False])
+def test_error_marks_server_unknown_and_clears_pool(
+    error: Any, establishing: bool, applied: bool, cleared: bool, cancelled: bool, checked: bool, has_monitor: bool
 ) -> None:
-    topology, server = scene()
-    if not watched:
+    topology, server = topology_and_server()
+    if not has_monitor:
         server.monitor = None
     handle_error(topology, connection_of(), error, establishing)
     assert topology.apply.called is applied and server.request_check.called is checked
-    if watched:
+    if has_monitor:
         assert server.monitor.cancel_check.called is cancelled
     if applied:
         unknown, cause = topology.apply.call_args.args
@@ -139,8 +141,8 @@ def test_what_is_done(
     [(3, None, False), (4, 6, False), (2, None, True), (3, 5, True), (3, 4, True), (3, 6, False)],
 )
 @pytest.mark.parametrize("known", [True, False])
-def test_an_error_that_is_older_than_what_is_known(generation: int, counter: Any, stale: bool, known: bool) -> None:
-    topology, server = scene(known=known)
+def test_stale_error_is_ignored(generation: int, counter: Any, stale: bool, known: bool) -> None:
+    topology, server = topology_and_server(known=known)
     more = {} if counter is None else {"topologyVersion": {**VERSION, "counter": Int64(counter)}}
     connection = connection_of(generation, service := ObjectId())
     handle_error(topology, connection, not_primary(10107, **more), False)
@@ -148,8 +150,8 @@ def test_an_error_that_is_older_than_what_is_known(generation: int, counter: Any
     assert topology.apply.called is not (stale and (known or generation < 3))
 
 
-def test_a_server_that_is_gone_is_left_alone() -> None:
-    topology, _ = scene()
+def test_error_of_removed_server_is_ignored() -> None:
+    topology, _ = topology_and_server()
     topology.servers = {}
     handle_error(topology, connection_of(), AutoReconnect("x"), False)
     assert not topology.apply.called
@@ -160,8 +162,8 @@ def test_a_server_that_is_gone_is_left_alone() -> None:
     ("error", "clears"),
     [(AutoReconnect("x"), True), (not_primary(91), True), (not_primary(10107), False), (NetworkTimeout("x"), False)],
 )
-def test_behind_a_load_balancer_one_service_is_cleared(named: bool, error: Any, clears: bool) -> None:
-    topology, server = scene(load_balanced=True)
+def test_error_behind_load_balancer_clears_only_its_service(named: bool, error: Any, clears: bool) -> None:
+    topology, server = topology_and_server(load_balanced=True)
     service = ObjectId() if named else None
     handle_error(topology, connection_of(service_id=service), error, False)
     assert not topology.apply.called and not server.request_check.called
@@ -169,10 +171,10 @@ def test_behind_a_load_balancer_one_service_is_cleared(named: bool, error: Any, 
     assert [(type(cause), given) for cause, given in calls] == ([(type(error), service)] if named and clears else [])
 
 
-# Overload
+# Backpressure
 
 
-def test_tokens_and_waits() -> None:
+def test_token_bucket_and_backoff_follow_limits() -> None:
     bucket = TokenBucket()
     assert (bucket.tokens, bucket.missing) == (TokenBucket.CAPACITY, 0)
     taken = 0
@@ -189,9 +191,9 @@ def test_tokens_and_waits() -> None:
         [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0]
     )
     assert backoff(3, 0.1, 0.5) == pytest.approx(0.4) and backoff(0, 0.1, 0.0) == 0.0
-    found = BackpressurePolicy(5, 0.1, False, jitter=lambda: 0.5)
+    policy = BackpressurePolicy(5, 0.1, False, jitter=lambda: 0.5)
     assert (
-        found.delay(1) == pytest.approx(0.1) and BackpressurePolicy(5, 1.0, False, jitter=lambda: 1.0).delay(0) == 1.0
+        policy.delay(1) == pytest.approx(0.1) and BackpressurePolicy(5, 1.0, False, jitter=lambda: 1.0).delay(0) == 1.0
     )
-    assert (found.max_retries, found.base, found.retargeting, found.errors, found.others) == (5, 0.1, False, 0, 0)
-    assert found.stats() == {"tokens": TokenBucket.CAPACITY, "retries": 0, "slept": 0.0, "exhausted": 0}
+    assert (policy.max_retries, policy.base, policy.retargeting, policy.errors, policy.others) == (5, 0.1, False, 0, 0)
+    assert policy.stats() == {"tokens": TokenBucket.CAPACITY, "retries": 0, "slept": 0.0, "exhausted": 0}

@@ -1,4 +1,4 @@
-"""Every option makes a difference to a client, by keyword and in a URI alike."""
+"""Each option changes a client, by keyword and in a URI alike."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTENER, REGISTRY = CommandListener(), TypeRegistry(fallback_encoder=str)
 HOST = "mongodb://h.example.com/"
 SRV = "mongodb+srv://h.example.com/"
 
-# What each option is given, with what it needs besides.
+# The value of each option. REQUIRED_OPTIONS has the other options that it needs.
 VALUES: dict[str, Any] = {
     "maxPoolSize": 5, "minPoolSize": 5, "maxIdleTimeMS": 700, "maxConnecting": 5, "waitQueueTimeoutMS": 700,
     "drainLateReplies": True, "drainLateRepliesMS": 700, "drainLateRepliesBytes": 5, "connectTimeoutMS": 700,
@@ -46,7 +46,7 @@ VALUES: dict[str, Any] = {
     "tzinfo": datetime.timezone.utc, "slow_operation_ms": 700, "metrics": True, "tracing": {"enabled": True},
 }  # fmt: skip
 LOGIN = {"username": "u", "password": "s"}
-BESIDES: dict[str, dict[str, Any]] = {
+REQUIRED_OPTIONS: dict[str, dict[str, Any]] = {
     "drainLateRepliesMS": {"drainLateReplies": True},
     "drainLateRepliesBytes": {"drainLateReplies": True},
     "proxyPort": {"proxyHost": "p"},
@@ -66,8 +66,8 @@ BESIDES: dict[str, dict[str, Any]] = {
     "tlsDisableOCSPEndpointCheck": {"tls": True},
     "tlsDisableCertificateRevocationCheck": {"tls": True},
 }
-# Files have tests of their own, and encryption has; and no repr shows what a mechanism is told.
-ELSEWHERE = {
+# Other files test options for files and encryption. No repr shows the mechanism properties.
+TESTED_ELSEWHERE = {
     "authMechanismProperties",
     "tlsCAFile",
     "tlsCRLFile",
@@ -82,12 +82,12 @@ def _tls(tls: Any) -> object:
         return None
     context, revocation = tls.context, getattr(tls, "revocation", None)
     trust = getattr(context, "trust", None)
-    checks = getattr(revocation, "_asks", None) if revocation is not None else "nothing is checked"
+    checks = getattr(revocation, "_asks", None) if revocation is not None else "no revocation check"
     return type(tls).__name__, str(getattr(context, "verify_mode", None)), context.check_hostname, repr(trust), checks
 
 
-def _shown(value: Any) -> object:
-    """A value, with what is in it, in a form that can be compared."""
+def _comparable(value: Any) -> object:
+    """Return a value and its parts in a comparable form."""
     if type(value).__name__ in ("Tls", "CheckedTls"):
         return _tls(value)
     if type(value).__name__ == "Authenticator":
@@ -96,17 +96,21 @@ def _shown(value: Any) -> object:
         return value.all
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = (field.name for field in dataclasses.fields(value))
-        return {name: _shown(getattr(value, name)) for name in fields if name not in ("topology_id", "connection_made")}
+        return {
+            name: _comparable(getattr(value, name)) for name in fields if name not in ("topology_id", "connection_made")
+        }
     return repr(value)
 
 
-def portrait(host: str, options: dict[str, Any]) -> dict[str, object]:
-    """All that the parts of the driver are told, and applications may ask for."""
+def client_state(host: str, options: dict[str, Any]) -> dict[str, object]:
+    """Return the options of all parts of a client, and its public properties."""
     made = ClientOptions(host, None, options)
     names = [name for name, _ in inspect.getmembers(ClientOptions, lambda each: isinstance(each, property))]
-    found = {name: _shown(getattr(made, name)) for name in names if name not in ("pool_options", "event_listeners")}
+    found = {
+        name: _comparable(getattr(made, name)) for name in names if name not in ("pool_options", "event_listeners")
+    }
     for name in ("execution", "topology", "telemetry"):
-        found[name] = _shown(getattr(made, name)())
+        found[name] = _comparable(getattr(made, name)())
     pool = made.pool_options
     found["pool_options"] = {name: repr(value) for name, value in pool._asdict().items() if name != "metadata"}
     metadata = {name: value for name, value in made.metadata().items() if name != "env"}
@@ -115,50 +119,52 @@ def portrait(host: str, options: dict[str, Any]) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def dns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """DNS knows three hosts; returns what it is asked."""
-    asked: list[tuple[Any, ...]] = []
+    """Let DNS return hosts of one domain, and return the list of queries."""
+    queries: list[tuple[Any, ...]] = []
 
     def lookup(name: str, kind: str, *rest: Any) -> srv.Answer:
-        asked.append((name, kind, *rest))
+        queries.append((name, kind, *rest))
         hosts = [("a.example.com", 1), ("b.example.com", 2)]
         return srv.Answer(hosts if kind == "SRV" else [])
 
     monkeypatch.setattr(srv, "lookup", lookup)
     monkeypatch.setattr("gmongo._random.sample", lambda hosts, count: hosts[:count])
-    return asked
+    return queries
 
 
-def test_every_option_is_here() -> None:
-    assert {option.name for option in OPTIONS} == VALUES.keys() | ELSEWHERE
+def test_tables_have_every_option() -> None:
+    assert {option.name for option in OPTIONS} == VALUES.keys() | TESTED_ELSEWHERE
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("option", [each for each in OPTIONS if each.name not in ELSEWHERE], ids=lambda each: each.name)
-def test_an_option_makes_a_difference(option: Option) -> None:
+@pytest.mark.parametrize(
+    "option", [each for each in OPTIONS if each.name not in TESTED_ELSEWHERE], ids=lambda each: each.name
+)
+def test_option_changes_client_by_keyword_and_in_uri(option: Option) -> None:
     if option.name in ("metrics", "tracing"):
         pytest.importorskip("opentelemetry")
     if option.name in ("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"):
         pytest.importorskip("OpenSSL")
     host = SRV if option.name.lower().startswith("srv") else HOST
-    besides = BESIDES.get(option.name, {})
-    given = {**besides, option.name: VALUES[option.name]}
-    without = portrait(host, {name: value for name, value in besides.items() if value != "other"})
+    required = REQUIRED_OPTIONS.get(option.name, {})
+    given = {**required, option.name: VALUES[option.name]}
+    without = client_state(host, {name: value for name, value in required.items() if value != "other"})
     try:
-        found: object = portrait(host, given)
-    except Exception as error:  # of no host's domain, and so on
+        found: object = client_state(host, given)
+    except Exception as error:  # for example a host outside the domain
         found = str(error)
     assert found != without
     if option.source is Source.ANYWHERE and option.name not in ("username", "password"):
-        texts = [f"{name}={_in_a_uri(value)}" for name, value in given.items() if name not in LOGIN]
+        texts = [f"{name}={_uri_text(value)}" for name, value in given.items() if name not in LOGIN]
         login = {name: value for name, value in given.items() if name in LOGIN}
         try:
-            in_uri: object = portrait(f"{host}?{'&'.join(texts)}", login)
+            in_uri: object = client_state(f"{host}?{'&'.join(texts)}", login)
         except Exception as error:
             in_uri = str(error)
         assert in_uri == found
 
 
-def _in_a_uri(value: Any) -> str:
+def _uri_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -167,38 +173,38 @@ def _in_a_uri(value: Any) -> str:
 
 
 @pytest.mark.parametrize("by_keyword", [False, True])
-def test_how_dns_is_asked(dns: list[tuple[Any, ...]], by_keyword: bool) -> None:
+def test_dns_query_uses_service_name_and_connect_timeout(dns: list[tuple[Any, ...]], by_keyword: bool) -> None:
     options = {"srvServiceName": "other", "connectTimeoutMS": 700}
     query = "" if by_keyword else "?srvServiceName=other&connectTimeoutMS=700"
-    portrait(SRV + query, options if by_keyword else {})
+    client_state(SRV + query, options if by_keyword else {})
     assert dns == [("_other._tcp.h.example.com", "SRV", 0.7, True), ("h.example.com", "TXT", 0.7, True)]
     dns.clear()
-    portrait(SRV, {})
+    client_state(SRV, {})
     assert dns == [("_mongodb._tcp.h.example.com", "SRV", 20.0, True), ("h.example.com", "TXT", 20.0, True)]
 
 
-def test_a_client_shows_its_options_but_no_secret() -> None:
+def test_client_repr_shows_options_but_no_secret() -> None:
     plain = {name: value for name, value in VALUES.items() if not name.startswith(("srv", "proxy", "tls", "auth"))}
     for name in ("loadBalanced", "directConnection", "metrics", "tracing", "fsync", "username", "password"):
         plain.pop(name)
     plain["connect"] = False
     client: MongoClient[Any] = MongoClient(HOST, **plain)
-    shown = repr(client)
+    representation = repr(client)
     secret = {option.name for option in OPTIONS if option.secret}
     for name in plain:
-        assert (f"{name.lower()}=" in shown.lower()) is (name not in secret), name
-    assert "maxidletimems=700" in shown and "localthresholdms=700" in shown
+        assert (f"{name.lower()}=" in representation.lower()) is (name not in secret), name
+    assert "maxidletimems=700" in representation and "localthresholdms=700" in representation
 
 
-def test_a_suffix_by_keyword_allows_hosts_of_its_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_suffix_or_validator_permits_host_of_other_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(srv, "lookup", lambda name, kind, *_: srv.Answer([("a.other.org", 1)] if kind == "SRV" else []))
     with pytest.raises(Exception, match=r"name the host 'a\.other\.org', which example\.com does not allow"):
-        portrait(SRV, {})
+        client_state(SRV, {})
     for options in ({"srvAllowedHostsSuffix": "other.org"}, {"srv_host_validator": lambda host: True}):
-        assert portrait(SRV, options)["seeds"] == (("a.other.org", 1),)
+        assert client_state(SRV, options)["seeds"] == (("a.other.org", 1),)
 
 
-# What the parts of a client begin with; None is what this does not name.
+# Defaults of the parts of a client, without the defaults that are None.
 DEFAULTS: dict[str, Any] = {
     "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
     "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,
@@ -212,7 +218,7 @@ DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_client_without_options_has_the_defaults_of_its_parts() -> None:
+def test_client_without_options_has_defaults_of_its_parts() -> None:
     chosen = ClientOptions("mongodb://h/", None, {})
     topology = chosen.topology()
     found: dict[str, Any] = {}
@@ -225,7 +231,7 @@ def test_a_client_without_options_has_the_defaults_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 2**63 - 1])
-def test_the_bounds_of_wtimeout(value: int) -> None:
+def test_wtimeout_outside_64_bits_raises_value_error(value: int) -> None:
     assert ClientOptions("mongodb://h/", None, {"wTimeoutMS": value}).write_concern.document["wtimeout"] == value
     for wrong in (-1, 2**63):
         with pytest.raises(ValueError, match=rf"^wTimeoutMS must be an integer from 0 to {2**63 - 1}"):

@@ -1,4 +1,4 @@
-"""All exceptions: what each of them is made of, keeps, and says of time-outs; copies of them are the same."""
+"""All exceptions: their attributes, the timeout property, and their copies."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from gmongo.errors import (
 ADDRESS = ("h", 1)
 REPLY = {"ok": 0, "code": 50, "errmsg": "no luck", "errorLabels": ["Label"]}
 PLAIN = {"ok": 0, "code": 5, "errmsg": "no luck"}
-HOLDER = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
+CHECKED_OUT = {"connection": 7, "seconds": 1.5, "greenlet": "<G>", "purpose": "a find", "operation": "find"}
 _CONCERN_TIMED_OUT = {"writeConcernErrors": [{"code": 64}]}
-_SAID_SO = {"writeConcernErrors": [{"code": 1, "errInfo": {"wtimeout": True}}]}
+_WTIMEOUT = {"writeConcernErrors": [{"code": 1, "errInfo": {"wtimeout": True}}]}
 _CONCERN_FAILED = {"writeConcernErrors": [{"code": 100, "errInfo": {}}, {"code": 1, "errInfo": None}]}
 
-# Each kind with what it is made of, whether it is a time-out, its labels, and what else it is to have.
+# Each kind with its arguments, its timeout property, its labels and its attributes.
 MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
     ("PyMongoError", (), False, set(), {"args": ("",)}),
     ("PyMongoError", ("m", ["A", "B"]), False, {"A", "B"}, {"args": ("m",)}),
@@ -45,8 +45,8 @@ MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
     ("ServerSelectionTimeoutError", ("m",), True, set(), {}),
     ("PoolClearedError", ("m", ADDRESS), False, set(), {"address": ADDRESS}),
     ("PoolClosedError", (ADDRESS,), False, set(), {"address": ADDRESS}),
-    ("WaitQueueTimeoutError", ("m", ADDRESS, [HOLDER], " and more"), True, set(),
-     {"address": ADDRESS, "message": "m", "holders": [HOLDER], "args": ("m and more",)}),
+    ("WaitQueueTimeoutError", ("m", ADDRESS, [CHECKED_OUT], " and more"), True, set(),
+     {"address": ADDRESS, "message": "m", "holders": [CHECKED_OUT], "args": ("m and more",)}),
     ("ConfigurationError", ("m",), False, set(), {}),
     ("InvalidURI", ("m",), False, set(), {}),
     ("InvalidHost", ("m",), False, set(), {}),
@@ -65,15 +65,15 @@ MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
      {"code": 65, "details": {"writeErrors": [{"code": 50}]}}),
     ("BulkWriteError", ({"writeErrors": [{"code": 11000}]},), False, set(), {}),
     ("BulkWriteError", (_CONCERN_TIMED_OUT,), True, set(), {}),
-    ("BulkWriteError", (_SAID_SO,), True, set(), {}),
+    ("BulkWriteError", (_WTIMEOUT,), True, set(), {}),
     ("BulkWriteError", (_CONCERN_FAILED,), False, set(), {}),
     ("BulkWriteError", ({},), False, set(), {}),
     ("ClientBulkWriteException", ({"error": NetworkTimeout("m")}, True, "partial"), True, set(),
      {"code": 65, "verbose": True, "partial_result": "partial"}),
     ("ClientBulkWriteException", ({"error": OperationFailure("m")},), False, set(),
      {"verbose": False, "partial_result": None, "write_errors": [], "write_concern_errors": []}),
-    ("ClientBulkWriteException", ({**_SAID_SO, "writeErrors": [1]},), True, set(),
-     {"error": None, "write_errors": [1], "write_concern_errors": _SAID_SO["writeConcernErrors"]}),
+    ("ClientBulkWriteException", ({**_WTIMEOUT, "writeErrors": [1]},), True, set(),
+     {"error": None, "write_errors": [1], "write_concern_errors": _WTIMEOUT["writeConcernErrors"]}),
     ("ClientBulkWriteException", (_CONCERN_FAILED,), False, set(), {}),
     ("InvalidOperation", ("m",), False, set(), {}),
     ("InvalidName", ("m",), False, set(), {}),
@@ -86,7 +86,9 @@ MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "given", "timeout", "labels", "more"), MADE)
-def test_an_error(name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]) -> None:
+def test_exception_has_timeout_labels_and_attributes(
+    name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]
+) -> None:
     error = getattr(errors, name)(*given)
     assert error.timeout is timeout
     assert {label for label in ("A", "B", "Label", "Other") if error.has_error_label(label)} == labels
@@ -95,7 +97,7 @@ def test_an_error(name: str, given: tuple[Any, ...], timeout: bool, labels: set[
         assert found == value, attribute
 
 
-def test_every_exception_is_here() -> None:
+def test_cases_cover_every_exception() -> None:
     kinds = {name for name in errors.__all__ if issubclass(getattr(errors, name), PyMongoError)}
     assert {name for name, *_ in MADE} == kinds
 
@@ -104,10 +106,8 @@ def copies(error: Exception) -> list[Any]:
     return [copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))]
 
 
-@pytest.mark.parametrize(("name", "given", "timeout", "labels", "more"), MADE)
-def test_a_copy_is_the_same(
-    name: str, given: tuple[Any, ...], timeout: bool, labels: set[str], more: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(("name", "given", "timeout"), [case[:3] for case in MADE])
+def test_copy_equals_original(name: str, given: tuple[Any, ...], timeout: bool) -> None:
     error = getattr(errors, name)(*given)
     error._add_error_label("Added")
     for copied in copies(error):
@@ -116,7 +116,7 @@ def test_a_copy_is_the_same(
         assert copied.has_error_label("Added")
 
 
-def test_what_is_too_deeply_nested_to_be_shown() -> None:
+def test_error_with_deeply_nested_reply_has_text() -> None:
     reply: dict[str, Any] = {}
     innermost = reply
     for _ in range(100_000):
@@ -124,7 +124,7 @@ def test_what_is_too_deeply_nested_to_be_shown() -> None:
     error = OperationFailure("m", 5, reply)
     assert str(error) == "m, full error: too deeply nested to be shown"
     assert error.details is reply
-    while reply:  # to be freed all at once, it is too deep as well
+    while reply:  # freeing the whole document would recurse too deeply
         reply = reply.pop("x", {})
 
 
@@ -135,12 +135,12 @@ def test_operation_failure_without_message_has_a_text() -> None:
 @pytest.mark.parametrize(
     "make", [lambda text: OperationFailure(text, 5, PLAIN), lambda text: errors.NotPrimaryError(text, PLAIN)]
 )
-def test_a_text_of_the_server_is_shown_with_the_reply(make: Callable[[str], Exception]) -> None:
+def test_error_text_contains_reply_and_escapes_newlines(make: Callable[[str], Exception]) -> None:
     assert str(make("no\nluck")) == f"no\\nluck, full error: {PLAIN}"
 
 
-def test_a_traceback_shows_what_holds_the_connections() -> None:
-    error = WaitQueueTimeoutError("m", ADDRESS, [HOLDER, HOLDER])
+def test_wait_queue_timeout_notes_list_checked_out_connections() -> None:
+    error = WaitQueueTimeoutError("m", ADDRESS, [CHECKED_OUT, CHECKED_OUT])
     assert getattr(error, "__notes__", [error]) in (
         ["Connection 7 has been held for 1.500 s by <G>, for a find; its last command: find"] * 2,
         [error],
@@ -148,14 +148,14 @@ def test_a_traceback_shows_what_holds_the_connections() -> None:
 
 
 @pytest.mark.parametrize("kind", [EncryptionError, EncryptedCollectionError])
-def test_an_error_of_encryption_has_its_cause(kind: Any) -> None:
+def test_encryption_error_has_cause_and_printable_text(kind: Any) -> None:
     cause = ExecutionTimeout("m\x1b", 50)
     error = kind(cause, {}) if kind is EncryptedCollectionError else kind(cause)
     assert error.cause is cause and error.timeout
     assert str(error) == r"m\x1b"
 
 
-def test_what_a_bulk_is_copied_with() -> None:
+def test_copy_of_bulk_error_has_details() -> None:
     bulk = BulkWriteError({"writeErrors": []})
     client_bulk = ClientBulkWriteException({"writeErrors": []}, True, None)
     for copied in copies(bulk):

@@ -1,4 +1,4 @@
-"""The error of what needs an extra that is not installed names the extra."""
+"""An error about a missing extra names the extra."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gmongo.testing.embedded import default_engine
 
 _ROOT = Path(__file__).parents[2]
-# Packages that are not found.
+# A program that hides packages.
 _HIDE = """
 import sys
 
@@ -35,7 +35,7 @@ _GSSAPI = (
 )
 _MODULE = "import runpy; sys.argv = ['x', '.']; runpy.run_module({!r}, run_name='__main__')"
 
-# The extra, the packages of it that are hidden, and a program that uses them.
+# The extra, its hidden package, and a program that needs the package.
 MISSING = [
     ("snappy", "snappy", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='snappy')"),
     ("zstd", "zstandard", "import gmongo; gmongo.MongoClient('h', connect=False, compressors='zstd')"),
@@ -93,8 +93,8 @@ MISSING = [
         "    c.a.b.insert_one({'x': 'a'}); c.a.b.find_one({'x': 'a'}, collation={'locale': 'sv', 'strength': 4})",
     ),
 ]
-# Of many packages, which are for the examples and for work on gmongo itself.
-OF_PROGRAMS = {"examples", "dev"}
+# Extras for the examples and for the development of gmongo.
+TOOL_EXTRAS = {"examples", "dev"}
 WITHOUT_PACKAGES = {"aws"}
 
 
@@ -104,21 +104,19 @@ def extras() -> set[str]:
     return set(setup["options.extras_require"])
 
 
-def test_every_extra_is_here() -> None:
-    assert {extra for extra, *_ in MISSING} | OF_PROGRAMS | WITHOUT_PACKAGES == extras()
+def test_cases_cover_every_extra() -> None:
+    assert {extra for extra, *_ in MISSING} | TOOL_EXTRAS | WITHOUT_PACKAGES == extras()
 
 
-def test_every_extra_is_installed_alone_by_tox() -> None:
-    """And there is a program that does what it is for."""
+def test_tox_tests_each_extra_alone() -> None:
     settings = (_ROOT / "tox.ini").read_text()
     [factors] = re.findall(r"^\[testenv:extra-\{(.*)\}\]$", settings, re.MULTILINE)
     programs = {path.stem.removesuffix("_extra") for path in (_ROOT / "tests" / "extras").glob("*_extra.py")}
-    assert set(factors.split(",")) == programs == extras() - OF_PROGRAMS | {"none"}
+    assert set(factors.split(",")) == programs == extras() - TOOL_EXTRAS | {"none"}
 
 
-@pytest.mark.parametrize("extra", sorted({"none", *extras()} - OF_PROGRAMS))
-def test_it_does_what_it_is_for(extra: str) -> None:
-    """Here, where other packages are as well."""
+@pytest.mark.parametrize("extra", sorted({"none", *extras()} - TOOL_EXTRAS))
+def test_program_of_extra_succeeds(extra: str) -> None:
     for package in {package for name, package, _ in MISSING if name == extra}:
         pytest.importorskip(package)
     if extra == "mongod" and default_engine() != "mongod":
@@ -135,7 +133,7 @@ def test_it_does_what_it_is_for(extra: str) -> None:
 
 
 @pytest.mark.parametrize(("extra", "package", "program"), MISSING)
-def test_an_extra_is_named_when_its_package_is_missing(extra: str, package: str, program: str) -> None:
+def test_error_of_missing_package_names_extra(extra: str, package: str, program: str) -> None:
     sys_path = f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
     source = sys_path + _HIDE.replace("{hidden!r}", repr({package})) + program
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False)

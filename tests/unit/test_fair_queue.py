@@ -10,7 +10,7 @@ from gmongo import _clock
 from gmongo.cmap.wait_queue import WaitQueue
 
 
-class Late(Exception):
+class LateError(Exception):
     pass
 
 
@@ -25,8 +25,8 @@ def returned():
     return []
 
 
-def wait(queue, limit, returned, timed_out=Late):
-    """Wait as a check-out does: what was handed to a waiter that leaves goes to `returned`."""
+def wait(queue, limit, returned, timed_out=LateError):
+    """Wait like a check-out. An item that a leaving waiter has received goes to `returned`."""
     waiter = queue.join()
     try:
         return waiter.sleep(limit, timed_out)
@@ -44,7 +44,7 @@ def start(queue, count, returned, limit=None):
     return waiters
 
 
-def test_first_come_first_served(queue, returned):
+def test_waiters_receive_items_in_order_of_arrival(queue, returned):
     waiters = start(queue, 3, returned)
     for item in "abc":
         queue.hand(item)
@@ -55,54 +55,54 @@ def test_first_come_first_served(queue, returned):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_all_go_on_in_order_though_some_have_yet_to_go_on_for_what_came_before(queue, times):
+def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
     order = []
 
-    def look_twice(name):
+    def wait_twice(name):
         waiter = queue.join()
         for _ in range(2):
-            order.append(name + waiter.sleep(None, Late))
+            order.append(name + waiter.sleep(None, LateError))
             waiter.item = None
             if order == ["a1", "b1"]:
                 for _ in range(times):
                     queue.hand_to_all("2")
         queue.leave(waiter)
 
-    waiters = [gevent.spawn(look_twice, name) for name in "abcd"]
+    waiters = [gevent.spawn(wait_twice, name) for name in "abcd"]
     gevent.sleep(0)
     queue.hand_to_all("1")
     gevent.idle()
-    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # b was awake
+    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # b was already awake
     assert len(queue.waiters) == 2
     queue.hand_to_all("3")
     gevent.joinall(waiters)
-    gevent.sleep(0)  # and no waiter is woken once more
+    gevent.sleep(0)  # and no waiter wakes again
     assert order[6:] == ["c3", "d3"]
 
 
-def test_hand_does_not_switch(queue, returned):
+def test_hand_returns_before_waiter_runs(queue, returned):
     (waiter,) = start(queue, 1, returned)
     queue.hand("a")
     assert not waiter.ready()
     assert waiter.get() == "a"
 
 
-def test_limit(queue, returned):
-    error = Late()
-    with pytest.raises(Late) as caught:
+def test_wait_raises_given_error_after_timeout(queue, returned):
+    error = LateError()
+    with pytest.raises(LateError) as caught:
         wait(queue, 0.01, returned, lambda: error)
     assert caught.value is error
     assert len(queue.waiters) == 0
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-def test_no_time_at_all(queue, returned, limit):
-    with pytest.raises(Late):
+def test_expired_timeout_raises_and_leaves_queue(queue, returned, limit):
+    with pytest.raises(LateError):
         wait(queue, limit, returned)
     assert len(queue.waiters) == 0
 
 
-def test_a_waiter_that_leaves_is_gone_at_once(queue, returned):
+def test_killed_waiter_leaves_queue_immediately(queue, returned):
     first, second, third = start(queue, 3, returned)
     second.kill()
     assert len(queue.waiters) == 2
@@ -113,7 +113,7 @@ def test_a_waiter_that_leaves_is_gone_at_once(queue, returned):
 
 
 @pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_what_was_handed_to_a_waiter_that_is_ended_is_given_back_once(queue, returned, thrown):
+def test_item_of_interrupted_waiter_is_returned_once(queue, returned, thrown):
     (waiter,) = start(queue, 1, returned)
     error = thrown()
     waiter.kill(error, block=False)
@@ -124,8 +124,7 @@ def test_what_was_handed_to_a_waiter_that_is_ended_is_given_back_once(queue, ret
     assert len(queue.waiters) == 0
 
 
-def test_kill_after_waking_comes_too_late(queue, returned):
-    """A waiter that has woken owns what it was handed."""
+def test_woken_waiter_keeps_item_despite_kill(queue, returned):
     taken = []
 
     def take():
@@ -140,17 +139,17 @@ def test_kill_after_waking_comes_too_late(queue, returned):
     assert (taken, returned) == (["a"], [])
 
 
-def test_eviction(queue, returned):
+def test_eviction_raises_own_error_in_each_waiter(queue, returned):
     waiters = start(queue, 3, returned)
     detached = queue.detach()
     assert len(queue.waiters) == 0
     queue.evict(detached, lambda: ConnectionError("cleared"))
     gevent.joinall(waiters)
     assert [str(waiter.exception) for waiter in waiters] == ["cleared"] * 3
-    assert len({id(waiter.exception) for waiter in waiters}) == 3  # a traceback for each
+    assert len({id(waiter.exception) for waiter in waiters}) == 3
 
 
-def test_a_waiter_that_is_ended_between_detaching_and_eviction(queue, returned):
+def test_waiter_killed_after_detach_is_not_evicted(queue, returned):
     first, second = start(queue, 2, returned)
     detached = queue.detach()
     first.kill()
@@ -160,7 +159,7 @@ def test_a_waiter_that_is_ended_between_detaching_and_eviction(queue, returned):
     assert isinstance(first.value, GreenletExit)
 
 
-def test_newcomers_after_a_detachment_queue_up_anew(queue, returned):
+def test_waiter_after_detach_is_not_evicted(queue, returned):
     (old,) = start(queue, 1, returned)
     detached = queue.detach()
     (new,) = start(queue, 1, returned)
@@ -171,7 +170,7 @@ def test_newcomers_after_a_detachment_queue_up_anew(queue, returned):
     assert isinstance(old.exception, ConnectionError)
 
 
-def test_age_of_the_head(queue, returned, monkeypatch):
+def test_oldest_returns_waiting_time_of_first_waiter(queue, returned, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(_clock, "monotonic", lambda: now)
     assert queue.oldest() is None
@@ -187,16 +186,15 @@ def test_age_of_the_head(queue, returned, monkeypatch):
     assert second.get() == "a" and queue.oldest() is None
 
 
-def test_wait_without_limit_keeps_the_hub_running(queue, returned):
-    """Otherwise the main greenlet would end with LoopExit while nothing else goes on."""
+def test_wait_without_timeout_keeps_event_loop_alive(queue, returned):
+    """Without a watcher, gevent raises LoopExit in the main greenlet."""
     main = gevent.getcurrent()
     gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand("a"))
     assert wait(queue, None, returned) == "a"
     assert gevent.getcurrent() is main
 
 
-def test_many_waiters_that_come_and_go(queue, returned):
-    """Every item ends in exactly one place."""
+def test_each_item_is_taken_or_returned_exactly_once(queue, returned):
     taken = []
     waiters = [gevent.spawn(lambda: taken.append(wait(queue, None, returned))) for _ in range(200)]
     gevent.sleep(0)
@@ -213,8 +211,8 @@ def test_many_waiters_that_come_and_go(queue, returned):
     assert len(queue.waiters) == 0
 
 
-def test_a_turn_that_has_come_is_not_lost_when_the_loop_is_late(queue, returned):
-    """Both timers have gone off when the loop comes to look, that of the limit as the second."""
+def test_item_is_not_lost_if_event_loop_is_late(queue, returned):
+    """Both timers have expired at the next loop pass, the timer of the limit as the second."""
     (waiter,) = start(queue, 1, returned, limit=0.05)
     handing = gevent.get_hub().loop.timer(0.02)
     handing.start(queue.hand, "a")

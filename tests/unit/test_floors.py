@@ -1,4 +1,4 @@
-"""The lowest versions that ``setup.cfg`` allows are those that ``tox -e floors,floors-core`` installs and tests."""
+"""``tox -e floors,floors-core`` installs and tests the lowest versions that ``setup.cfg`` allows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Tools that do not run in the tests, and libraries that need others in C.
+# Tools without tests, and libraries that need a C library.
 NOT_TESTED = {"PyICU", "gssapi", "mypy", "ruff", "tox"}
 
 
 def declared() -> dict[str, dict[str, str]]:
-    """What asks for packages -> name -> lowest version."""
+    """Return group -> name -> lowest version."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "setup.cfg")
     groups = {"install_requires": settings["options"]["install_requires"], **settings["options.extras_require"]}
@@ -28,11 +28,11 @@ def release(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-def test_core():
+def test_lowest_core_versions_match_setup():
     assert pinned("floors-core.txt") == declared()["install_requires"]
 
 
-def test_with_all_extras():
+def test_lowest_versions_with_extras_match_setup():
     highest: dict[str, str] = {}
     for packages in declared().values():
         for name, version in packages.items():
@@ -40,8 +40,8 @@ def test_with_all_extras():
     assert pinned("floors.txt") == {name: version for name, version in highest.items() if name not in NOT_TESTED}
 
 
-def test_nothing_has_an_upper_bound():
-    """As ``docs/releasing.md`` explains; a version that is broken may be left out by itself."""
+def test_requirements_have_no_upper_bound():
+    """``docs/releasing.md`` has the reason. A requirement may exclude a single broken version."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "setup.cfg")
     needs = settings["options"]["install_requires"]

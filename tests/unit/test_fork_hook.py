@@ -1,4 +1,4 @@
-"""What a child does first after a fork, and what it leaves alone."""
+"""The first steps of a child process after a fork."""
 
 from __future__ import annotations
 
@@ -13,38 +13,37 @@ from gmongo import MongoClient, _fork, _native_threads, _object_ids
 
 
 class Forkable:
-    def __init__(self, told: list[str]) -> None:
-        self._told = told
+    def __init__(self, steps: list[str]) -> None:
+        self._steps = steps
 
     def mark_forked(self) -> None:
-        self._told.append("marked")
+        self._steps.append("marked")
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What happens, in its order."""
-    told: list[str] = []
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the steps of the hook in order."""
+    steps: list[str] = []
     monkeypatch.setattr(_fork, "_registered", {})
-    monkeypatch.setattr(_fork.gevent, "reinit", lambda: told.append("the loop is new"))
-    return told
+    monkeypatch.setattr(_fork.gevent, "reinit", lambda: steps.append("loop reinitialized"))
+    return steps
 
 
-def test_a_child_marks_first_and_then_has_a_loop_of_its_own(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    living, dropped = Forkable(told), Forkable(told)
+def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    living, dropped = Forkable(steps), Forkable(steps)
     for each in (living, dropped):
         _fork.register_after_fork(each)
     del dropped, each
     assert _fork.forkables() == [living]
-    monkeypatch.setattr(_fork, "_process", -1)  # the parent's
+    monkeypatch.setattr(_fork, "_process", -1)  # the process of the parent
     _fork._begin_in_child()
-    assert told == ["marked", "the loop is new"]
-    _fork._begin_in_child()  # as when two hooks call it
-    assert told == ["marked", "the loop is new"]
+    assert steps == ["marked", "loop reinitialized"]
+    _fork._begin_in_child()  # a second hook
+    assert steps == ["marked", "loop reinitialized"]
     assert _fork._process == os.getpid()
 
 
-def test_what_is_told_of_a_fork(told: list[str]) -> None:
-    """A client's parts, its revocations, the library that encrypts, and what is the process's."""
+def test_all_stateful_objects_are_registered_for_fork(steps: list[str]) -> None:
     pytest.importorskip("OpenSSL")
     pytest.importorskip("pymongocrypt")
     from gmongo._encryption.handle import Handle, Settings
@@ -62,14 +61,14 @@ def test_what_is_told_of_a_fork(told: list[str]) -> None:
         assert [each in _fork.forkables() for each in made] == [True] * len(made)
 
 
-def test_the_parent_is_left_alone(told: list[str]) -> None:
-    forkable = Forkable(told)
+def test_hook_does_nothing_in_parent(steps: list[str]) -> None:
+    forkable = Forkable(steps)
     _fork.register_after_fork(forkable)
     _fork._begin_in_child()
-    assert told == []
+    assert steps == []
 
 
-def test_uwsgi_shares_its_hook_out_by_its_decorators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uwsgi_hook_uses_decorators_if_importable(monkeypatch: pytest.MonkeyPatch) -> None:
     hooks: list[object] = []
     monkeypatch.setitem(sys.modules, "uwsgidecorators", SimpleNamespace(postfork=hooks.append))
     uwsgi: Any = ModuleType("uwsgi")

@@ -1,4 +1,4 @@
-"""The house keeps its shape: no circle of imports, no function that fills more than a screen, a map that is true."""
+"""The style of the code: length of functions, uses of `Any`, forbidden words, names on the architecture page."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 
 import gmongo
-from tests.unit.test_layers import MODULES, imports_of, part_of
+from tests.unit.test_layers import MODULES, part_of
 
 ROOT = Path(gmongo.__file__).parent
 ARCHITECTURE = ROOT.parent / "ARCHITECTURE.md"
 
 LONGEST = 35
 LONGEST_WHEN_HOT = 80
-# Every call in these would be paid by every operation.
+# A call inside these functions costs time in every operation.
 HOT = {
-    "execution/attempt.py:Attempt.run": "one try of an operation",
-    "execution/command.py:CommandRunner.run": "one command on one connection",
-    "execution/command_fields.py:CommandFields.decorate": "what goes on every command",
-    "wire/transport.py:Transport.round_trip": "send and receive without a switch where that is possible",
-    "cursor.py:Cursor.__init__": "what each find makes, with an end for those without options",
-    "cmap/server_connection.py:ServerConnection.exchange": "one request and its reply, with what is wrong with them",
+    "execution/attempt.py:Attempt.run",
+    "execution/command.py:CommandRunner.run",
+    "execution/command_fields.py:CommandFields.decorate",
+    "wire/transport.py:Transport.round_trip",
+    "cursor.py:Cursor.__init__",
+    "cmap/server_connection.py:ServerConnection.exchange",
 }
 
 
@@ -35,37 +35,8 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def circles(imports: dict[str, set[str]]) -> list[set[str]]:
-    """The groups of modules of which each leads to each other."""
-    reached = {module: _reached(module, imports) for module in imports}
-    groups: list[set[str]] = []
-    for module in sorted(imports):
-        group = {other for other in reached[module] if module in reached[other]}
-        if len(group) > 1 and group not in groups:
-            groups.append(group)
-    return groups
-
-
-def _reached(module: str, imports: dict[str, set[str]]) -> set[str]:
-    reached: set[str] = set()
-    waiting = [module]
-    while waiting:
-        new = imports[waiting.pop()] - reached
-        reached |= new
-        waiting += new
-    return reached
-
-
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert circles({module: imports_of(path) - {module} for module, path in MODULES.items()}) == []
-
-
-def test_a_circle_is_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [{"a", "b", "c"}]
-
-
 def lengths(module: str) -> Iterator[tuple[str, int]]:
-    """The functions of a module, and how many lines their bodies have without the docstring."""
+    """Yield the functions of a module, each with the number of lines of its body without the docstring."""
     for name, function in _functions(_tree(module), ""):
         body = function.body[1:] if ast.get_docstring(function) is not None else function.body
         if body:
@@ -82,35 +53,35 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDe
             yield from _functions(child, prefix)
 
 
-def test_functions_fit_a_screen() -> None:
+def test_only_hot_functions_exceed_35_lines() -> None:
     found = {name: length for module in MODULES for name, length in lengths(module)}
-    assert {name for name, length in found.items() if length > LONGEST} == set(HOT)
+    assert {name for name, length in found.items() if length > LONGEST} == HOT
     assert max(found[name] for name in HOT) <= LONGEST_WHEN_HOT
 
 
-# Where nothing more can be said: what options hold, what libraries without types have, what an operation returns.
+# The permitted uses of `Any`: options, libraries without types, results of operations.
 UNTYPED = 41
 
 
 def uses_of_any(module: str) -> int:
-    """How often a module says that something may be used as anything; `gmongo._documents` has names for documents."""
+    """Count the uses of `Any` in a module. `gmongo._documents` has names for documents."""
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(_tree(module)))
 
 
-def test_any_becomes_rarer() -> None:
+def test_number_of_any_does_not_increase() -> None:
     uses = Counter({module: uses_of_any(module) for module in MODULES if part_of(module) != "testing"})
-    assert uses.total() <= UNTYPED, f"the number only sinks; it is in {+uses}"
+    assert uses.total() <= UNTYPED, f"reduce the uses of Any in {+uses}"
 
 
-# What the field has plain terms for: a greenlet or a connection is no person, and nothing of this is told in pictures.
-PICTURES = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies?[ _]in[ _]wait|hangs?[ _]up|in[ _]passing"
-# Users, a key and an author of that name, in tests of what is not there.
-NAMED_SO = re.compile(r"""["'/.](nobody|somebody)["'-]""")
+# Words that describe a greenlet or a connection as a person, and other metaphors.
+METAPHORS = r"nobody|somebody|heirs?|bombs?|liars?|farewells?|lies?[ _]in[ _]wait|hangs?[ _]up|in[ _]passing"
+# The names of users, of a key and of an author in tests.
+PROPER_NAMES = re.compile(r"""["'/.](nobody|somebody)["'-]""")
 
 
-def pictures_in(text: str) -> list[str]:
-    """The words of a text that stand for something else."""
-    return re.findall(rf"(?<![a-z])(?:{PICTURES})(?![a-z])", NAMED_SO.sub("", text), flags=re.IGNORECASE)
+def metaphors_in(text: str) -> list[str]:
+    """Return the metaphors of a text."""
+    return re.findall(rf"(?<![a-z])(?:{METAPHORS})(?![a-z])", PROPER_NAMES.sub("", text), flags=re.IGNORECASE)
 
 
 TEXTS = [
@@ -121,59 +92,59 @@ TEXTS = [
 ]
 
 
-# Greenlets, connections and servers are things. What is not looked at is about people, or the simulation.
+# Greenlets, connections and servers are things. The exempt parts are about people, or about the simulation.
 PERSONS = re.compile(r"(?<![a-z$.\"])(?:who|whom|whoever|everybody)(?![a-z\"])(?!_am_i)", flags=re.IGNORECASE)
 ABOUT_PEOPLE = {"docs", "examples", "status", "testing", "CHANGELOG.md", "SECURITY.md", "openssl.py", "ocsp.py"}
 ABOUT_THINGS = [path for path in TEXTS if ABOUT_PEOPLE.isdisjoint(path.relative_to(ROOT.parent).parts)]
 
 
-def test_greenlets_are_no_persons() -> None:
+def test_texts_use_no_pronouns_of_persons() -> None:
     found = {str(path.relative_to(ROOT.parent)): PERSONS.findall(path.read_text("utf-8")) for path in ABOUT_THINGS}
     assert {path: words for path, words in found.items() if words} == {}
 
 
-def test_words_are_plain() -> None:
-    found = {str(path.relative_to(ROOT.parent)): pictures_in(path.read_text("utf-8")) for path in TEXTS}
+def test_texts_have_no_metaphors() -> None:
+    found = {str(path.relative_to(ROOT.parent)): metaphors_in(path.read_text("utf-8")) for path in TEXTS}
     assert {path: words for path, words in found.items() if words} == {}
 
 
 @pytest.mark.parametrize("text", ["nobody waits", "test_an_heir_is_replaced", "Bombs", "it lies in wait"])
-def test_a_picture_is_found(text: str) -> None:
-    assert len(pictures_in(text)) == 1
+def test_metaphor_is_found(text: str) -> None:
+    assert len(metaphors_in(text)) == 1
 
 
-def test_a_name_is_no_picture() -> None:
-    assert pictures_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
+def test_proper_name_is_no_metaphor() -> None:
+    assert metaphors_in('login("nobody") at admin.nobody" and /nobody-1; anybody, bombarded, their') == []
 
 
-LONG, OFTEN = 100, 15
+LONG, MAX_COPIES = 100, 15
 
 
 def repeated(texts: Iterable[str]) -> dict[str, int]:
-    """The long descriptions of parameters that stand in many docstrings, and how often."""
+    """Return the long parameter descriptions that many docstrings repeat, with their counts."""
     described = re.compile(r":param \w+: ((?:.|\n(?=\s+[^\s:\"]))*)")
     found = Counter(" ".join(each.split()) for text in texts for each in described.findall(text))
-    return {each: times for each, times in found.items() if len(each) > LONG and times > OFTEN}
+    return {each: times for each, times in found.items() if len(each) > LONG and times > MAX_COPIES}
 
 
-def test_what_many_methods_take_is_described_once() -> None:
+def test_long_parameter_description_is_not_repeated() -> None:
     assert repeated(path.read_text("utf-8") for path in MODULES.values()) == {}
 
 
-def test_a_long_description_that_is_repeated_is_found() -> None:
-    text = f"    :param one: {'word ' * 30}\n        goes on\n    :param two: short\n"
-    assert list(repeated([text] * (OFTEN + 1)).values()) == [OFTEN + 1]
-    assert repeated([text] * OFTEN) == {}
+def test_repeated_long_description_is_found() -> None:
+    text = f"    :param one: {'word ' * 30}\n        continues\n    :param two: short\n"
+    assert list(repeated([text] * (MAX_COPIES + 1)).values()) == [MAX_COPIES + 1]
+    assert repeated([text] * MAX_COPIES) == {}
 
 
 def names_in(text: str) -> list[str]:
-    """What stands in backquotes and looks like a file, a folder or a dotted name of gmongo's."""
+    """Return the files, folders and dotted names of gmongo in backquotes."""
     quoted = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     return [name for name in quoted if re.fullmatch(r"[\w/]+\.py|[\w/]+/|_?[A-Za-z]\w*(\.\w+)+", name)]
 
 
 def exists(name: str) -> bool:
-    """Whether there is such a file or folder, such a name in a module, or such an attribute of a class."""
+    """True if the file, the folder, the name in a module or the attribute of a class exists."""
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))
     if name.split(".", maxsplit=1)[0] in ("gevent", "notes", "pymongo"):
@@ -200,6 +171,6 @@ def test_every_name_in_the_architecture_page_exists() -> None:
 
 
 @pytest.mark.parametrize("name", ["cmap/nothing.py", "nothing/", "Pool.nothing", "Nothing.check_out", "_clock.nothing"])
-def test_what_is_not_there_is_found(name: str) -> None:
+def test_missing_name_is_found(name: str) -> None:
     assert names_in(f"`{name}`") == [name]
     assert not exists(name)

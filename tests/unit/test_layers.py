@@ -1,4 +1,4 @@
-"""The house has one way down: each floor imports only those below it."""
+"""Layers of the architecture: each layer imports only lower layers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# From the top. What is not a directory here is a module of the API.
-FLOORS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
-# What any floor may import. They import each other, and `bson`, but no floor.
+# From the top. A module outside these packages belongs to the API.
+LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
+# Any layer may import these modules. They import each other, and `bson`, but no layer.
 LEAVES = frozenset(
     {
         "_background",
@@ -44,30 +44,30 @@ LEAVES = frozenset(
         "write_concern",
     }
 )
-# Beside the house.
-ASIDE = frozenset({"options", "testing"})
-# Events name the objects that they show: an exception to the rule, each with its reason.
+# Packages beside the layers.
+BESIDE_LAYERS = frozenset({"options", "testing"})
+# Exceptions to the rule, each with its reason. Events name the objects that they show.
 ALLOWED = {
-    ("events", "cmap"): "an event of a command shows the connection it was sent on",
+    ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",
     ("events", "wire"): "the type of an address",
     ("monitoring", "sdam"): "an event of discovery shows descriptions",
     ("testing", "wire"): "the embedded servers receive commands without the driver",
-    ("testing", "api"): "the plugin for pytest makes clients",
+    ("testing", "api"): "the pytest plugin creates clients",
 }
 
 
 def part_of(module: str) -> str:
-    """The floor, leaf or annexe that a module of gmongo belongs to."""
+    """Return the layer, leaf or side package of a gmongo module."""
     first = module.split(".")[1] if "." in module else "api"
-    known = first in FLOORS or first in LEAVES or first in ASIDE
+    known = first in LAYERS or first in LEAVES or first in BESIDE_LAYERS
     return first if known else "api"
 
 
 def imports_of(path: Path, types: bool = False) -> set[str]:
-    """The gmongo modules that a file imports when it runs.
+    """Return the gmongo modules that a file imports when it runs.
 
-    :param types: with those for type checkers only.
+    :param types: include imports for type checkers only.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     branches = [] if types else [node for node in ast.walk(tree) if _for_types_only(node)]
@@ -89,7 +89,7 @@ def _for_types_only(node: ast.AST) -> bool:
 
 
 def _module_of(name: str) -> str:
-    """``from gmongo import monitoring`` imports a module, ``from gmongo.errors import X`` a name of one."""
+    """``from gmongo import monitoring`` names a module, ``from gmongo.errors import X`` a name inside a module."""
     return name if name in MODULES else name.rpartition(".")[0]
 
 
@@ -109,10 +109,10 @@ def allowed(source: str, target: str) -> bool:
         return True
     if source == "api":
         return target != "testing"
-    return source in FLOORS and target in FLOORS and FLOORS.index(source) < FLOORS.index(target)
+    return source in LAYERS and target in LAYERS and LAYERS.index(source) < LAYERS.index(target)
 
 
-def test_modules_import_only_what_is_below():
+def test_modules_import_only_lower_layers():
     wrong = {
         (module, name)
         for module, path in MODULES.items()
@@ -122,8 +122,8 @@ def test_modules_import_only_what_is_below():
     assert wrong == set()
 
 
-# Modules that import one another, imports for type checkers included. Each group has a reason.
-CIRCLES = {
+# Modules that import one another, including imports for type checkers. Each group has a reason.
+CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (
         "change_stream",
@@ -137,39 +137,42 @@ CIRCLES = {
 }
 
 
-def circles() -> set[tuple[str, ...]]:
-    """The groups of modules below ``gmongo``, without ``gmongo.testing``, that import one another."""
-    imported = {
+def import_cycles(imports: dict[str, set[str]]) -> set[tuple[str, ...]]:
+    """Return the groups of modules that import one another."""
+    reached = {name: set(targets) for name, targets in imports.items()}
+    for middle in imports:
+        for targets in reached.values():
+            if middle in targets:
+                targets |= reached[middle]
+    groups = ({other for other in reached[name] if name in reached[other]} for name in reached if name in reached[name])
+    return {tuple(sorted(name.removeprefix("gmongo.") for name in group)) for group in groups}
+
+
+def test_only_listed_modules_import_one_another():
+    imports = {
         name: {target for target in imports_of(path, types=True) if MODULES[target].name != "__init__.py"} - {name}
         for name, path in MODULES.items()
         if part_of(name) != "testing"
     }
-    reached = {name: set(targets) for name, targets in imported.items()}
-    for middle in imported:
-        for targets in reached.values():
-            if middle in targets:
-                targets |= reached[middle]
-    groups = {
-        tuple(sorted(other for other in reached[name] if name in reached[other]))
-        for name in reached
-        if name in reached[name]
-    }
-    return {tuple(name.removeprefix("gmongo.") for name in group) for group in groups}
+    assert import_cycles(imports) == set(CYCLES)
 
 
-def test_modules_do_not_import_one_another():
-    assert circles() == set(CIRCLES)
+def test_modules_do_not_import_one_another_at_run_time():
+    assert import_cycles({module: imports_of(path) - {module} for module, path in MODULES.items()}) == set()
 
 
-def test_exceptions_to_the_rule_are_in_use():
+def test_import_cycle_is_found():
+    assert import_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == {("a", "b", "c")}
+
+
+def test_each_import_exception_is_in_use():
     used = {
         (part_of(module), part_of(name)) for module, path in MODULES.items() for name in imports_of(path, types=True)
     }
     assert set(ALLOWED) <= used
 
 
-def test_pure_modules_know_no_greenlets():
-    """The transition functions and server selection run without gevent."""
+def test_pure_modules_import_neither_gevent_nor_sockets():
     for name in (
         "server_description",
         "topology_description",
@@ -193,12 +196,16 @@ def test_pure_modules_know_no_greenlets():
         assert not roots & {"gevent", "greenlet", "socket", "_socket"}, name
 
 
-# Modules that applications import, though PyMongo has none of their names.
-OF_ITS_OWN = {"as_pymongo": "lets PyMongo's names lead to gmongo", "__main__": "runs a program so", "__init__": ""}
+# Public modules that PyMongo does not have.
+GMONGO_ONLY = {
+    "as_pymongo": "maps PyMongo's names to gmongo",
+    "__main__": "runs a program with these names",
+    "__init__": "",
+}
 
 
-def test_a_module_at_the_top_is_pymongos_or_has_an_underscore():
-    """What is a floor or an annexe is a package; any other module without an underscore is a name of PyMongo's."""
+def test_top_level_module_exists_in_pymongo_or_is_private():
+    """A layer is a package. Any other public module must have a name of PyMongo."""
     names = {path.stem for path in ROOT.glob("*.py")}
     private = {name for name in names if name.startswith("_") and not name.startswith("__")}
-    assert {name for name in names - private - set(OF_ITS_OWN) if find_spec(f"pymongo.{name}") is None} == set()
+    assert {name for name in names - private - set(GMONGO_ONLY) if find_spec(f"pymongo.{name}") is None} == set()

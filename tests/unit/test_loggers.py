@@ -1,4 +1,4 @@
-"""Which module logs to which logger: applications set levels and handlers by these names (docs/events.md)."""
+"""Logger names of each module. Applications set levels and handlers by these names (docs/events.md)."""
 
 from __future__ import annotations
 

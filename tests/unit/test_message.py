@@ -39,7 +39,7 @@ def payload_of(message):
 
 
 @given(documents, st.integers(1, 2**31 - 1), st.sampled_from([0, MORE_TO_COME, EXHAUST_ALLOWED]))
-def test_message_without_sequence(document, request_id, flags):
+def test_encoded_message_decodes_to_body(document, request_id, flags):
     body = bson.encode(document)
     message = b"".join(encode_op_msg(request_id, flags, body))
     assert header(message) == (len(message), request_id, 0, OP_MSG)
@@ -48,8 +48,8 @@ def test_message_without_sequence(document, request_id, flags):
 
 
 @given(documents, st.lists(documents, min_size=1, max_size=5))
-def test_message_with_sequence(document, beside):
-    body, encoded = bson.encode(document), [bson.encode(each) for each in beside]
+def test_message_with_sequence_has_body_and_documents(document, sequence):
+    body, encoded = bson.encode(document), [bson.encode(each) for each in sequence]
     message = b"".join(encode_op_msg(7, 0, body, [("documents", encoded)]))
     assert header(message)[0] == len(message)
     assert bytes(decode_reply(OP_MSG, payload_of(message))[0]) == body
@@ -59,25 +59,25 @@ def test_message_with_sequence(document, beside):
     assert (identifier, documents_beside) == (b"documents", b"".join(encoded))
 
 
-def test_the_least_and_the_greatest_request_id():
-    """They are signed in the header, and zero is that of no request."""
+def test_request_ids_fit_signed_header_field():
+    """The header field is signed, and the ID 0 means no request."""
     assert REQUEST_IDS[0] == 1
     assert header(b"".join(encode_op_msg(REQUEST_IDS[-1], 0, bson.encode({}))))[1] == REQUEST_IDS[-1]
     with pytest.raises(struct.error):
         encode_op_msg(REQUEST_IDS[-1] + 1, 0, bson.encode({}))
 
 
-def test_request_ids_differ_and_fit_the_field():
+def test_consecutive_request_ids_differ():
     ids = [next_request_id() for _ in range(1000)]
     assert len(set(ids)) == 1000
     assert all(0 <= each < 2**31 for each in ids)
 
 
-# What is false
+# Malformed replies
 
 
 @given(st.binary(max_size=200), st.sampled_from([OP_MSG, OP_REPLY]))
-def test_noise_is_a_reply_or_a_protocol_error(noise, opcode):
+def test_random_bytes_decode_or_raise_protocol_error(noise, opcode):
     try:
         reply = decode_reply(opcode, memoryview(noise))
     except ProtocolError:
@@ -86,8 +86,7 @@ def test_noise_is_a_reply_or_a_protocol_error(noise, opcode):
 
 
 @pytest.mark.parametrize(("room", "first"), [(2 * 100, 2), (2 * 100 - 1, 1), (100, 1)])
-def test_a_batch_fills_its_message_to_the_last_byte(room, first):
-    """What does not fit comes first in the next one."""
+def test_batch_fills_message_to_last_byte(room, first):
     document = {"_id": 0, "x": b""}
     document["x"] = b"x" * (100 - len(bson.encode(document)))
     assert len(bson.encode(document)) == 100
@@ -101,7 +100,7 @@ def test_a_batch_fills_its_message_to_the_last_byte(room, first):
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_a_batch_holds_no_more_than_the_server_takes(most):
+def test_batch_has_at_most_max_write_batch_size_statements(most):
     hello = Hello({"ok": 1, "maxWriteBatchSize": most}, 0)
     statements = Statements("insert", [{"_id": number} for number in range(5)], DEFAULT_CODEC_OPTIONS)
     taken = []

@@ -1,4 +1,4 @@
-"""The client metadata of the handshake, with the cases that the MongoDB Handshake specification lists."""
+"""The client metadata of the handshake, with the cases of the MongoDB Handshake specification."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AWS = {"AWS_EXECUTION_ENV": "AWS_Lambda_java8"}
 
 
 @pytest.fixture(autouse=True)
-def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
@@ -74,7 +74,9 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None),
     ],
 )
-def test_functions_as_a_service(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_select_function_service(
+    variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if expected == "aws full":
@@ -93,7 +95,9 @@ def test_functions_as_a_service(variables: dict[str, str], expected: Any, monkey
         (True, True, {"runtime": "docker", "orchestrator": "kubernetes"}),
     ],
 )
-def test_container(docker: bool, kubernetes: bool, container: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_container_runtime_and_orchestrator_are_reported(
+    docker: bool, kubernetes: bool, container: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os.path, "exists", lambda path: path == "/.dockerenv" and docker)
     if kubernetes:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "1")
@@ -102,7 +106,7 @@ def test_container(docker: bool, kubernetes: bool, container: Any, monkeypatch: 
         assert "env" not in client_metadata(None)
 
 
-def test_what_is_told() -> None:
+def test_metadata_names_application_driver_platform_and_os() -> None:
     document = client_metadata("shop")
     assert document["application"] == {"name": "shop"}
     assert document["driver"] == {"name": "gmongo", "version": __version__}
@@ -118,8 +122,8 @@ def test_what_is_told() -> None:
     assert "application" not in client_metadata(None) and "application" not in client_metadata("")
 
 
-def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment but for its name, the system but for its type, the environment, the end of the platform."""
+def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order: fields of `env` except its name, fields of `os` except its type, `env`, the end of `platform`."""
     monkeypatch.setenv("VERCEL", "1")
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     stages = []
@@ -134,7 +138,7 @@ def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -
         if stage not in stages:
             stages.append(stage)
         assert len(bson.encode(document)) <= 512
-        if not stage[2]:  # nothing more than necessary is cut
+        if not stage[2]:  # the driver cuts no more than necessary
             assert len(bson.encode(document)) == 512
     name = {"name": "vercel"}
     assert stages == [
@@ -146,7 +150,7 @@ def test_what_matters_least_is_left_out_first(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-def test_what_is_left_out_is_the_library_that_came_last() -> None:
+def test_oversized_metadata_drops_last_library_first() -> None:
     libraries = tuple(DriverInfo(f"D{number}", f"1.{number}") for number in range(300))
     document = client_metadata(None, libraries)
     names, versions = document["driver"]["name"].split("|"), document["driver"]["version"].split("|")
@@ -162,7 +166,7 @@ _libraries = st.builds(DriverInfo, _names, st.none() | _names, st.none() | _name
 
 
 @given(app_name=st.none() | st.text(max_size=30), libraries=st.lists(_libraries, max_size=8))
-def test_metadata_has_512_bytes_and_names_the_driver(app_name: str | None, libraries: list[DriverInfo]) -> None:
+def test_metadata_has_at_most_512_bytes_and_names_driver(app_name: str | None, libraries: list[DriverInfo]) -> None:
     metadata = client_metadata(app_name, tuple(libraries))
     assert len(bson.encode(metadata)) <= 512
     assert {field: text.partition("|")[0] for field, text in metadata["driver"].items()} == {
@@ -171,14 +175,14 @@ def test_metadata_has_512_bytes_and_names_the_driver(app_name: str | None, libra
     }
 
 
-def test_versions_stand_where_their_names_stand() -> None:
+def test_version_has_position_of_its_name() -> None:
     driver = client_metadata(None, (DriverInfo("A"), DriverInfo("B", "2"), DriverInfo("C")))["driver"]
     assert driver["name"] == "gmongo|A|B|C"
     assert driver["version"].split("|")[1:] == ["", "2"]
 
 
 @pytest.mark.parametrize("empty", [None, ""])
-def test_an_empty_field_is_none_at_all(empty: str | None) -> None:
+def test_empty_version_equals_missing_version(empty: str | None) -> None:
     client: MongoClient = MongoClient(connect=False, driver=DriverInfo("A", empty))
     client.append_metadata(DriverInfo("A"))
     client.append_metadata(DriverInfo("A", ""))
@@ -187,7 +191,7 @@ def test_an_empty_field_is_none_at_all(empty: str | None) -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), [(600, 600), (600, 10), (10, 600), (350, 900), (900, 350)])
-def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name: int, version: int) -> None:
+def test_longer_one_of_name_and_version_is_cut_first(name: int, version: int) -> None:
     document = client_metadata("a" * 100, (DriverInfo("n" * name, "v" * version),))
     assert len(bson.encode(document)) == 512
     driver = document["driver"]
@@ -200,7 +204,7 @@ def test_name_and_version_are_both_cut_if_they_have_to_be_the_longer_first(name:
 
 
 @pytest.mark.parametrize("length", range(300, 304))
-def test_a_text_may_be_cut_amid_a_character(length: int) -> None:
+def test_cut_text_ends_at_character_boundary(length: int) -> None:
     document = client_metadata("a" * 100, (DriverInfo("A", None, "\u2603" * length),))
     assert 510 <= len(bson.encode(document)) <= 512
     assert document["platform"].endswith("\u2603")

@@ -33,21 +33,21 @@ FILTERED_NAMES = ["DeleteOne", "DeleteMany", "ReplaceOne", "UpdateOne", "UpdateM
 filtered = pytest.mark.parametrize("make", FILTERED, ids=FILTERED_NAMES)
 
 
-def test_index_list_with_a_direction():
+def test_index_list_with_direction_needs_one_name():
     assert index_list("a", DESCENDING) == [("a", -1)]
     with pytest.raises(TypeError, match="name of a key must be a string"):
         index_list([("a", 1)], DESCENDING)
 
 
 @filtered
-def test_filters_must_be_mappings(make):
+def test_filter_that_is_no_mapping_raises(make):
     assert make({"a": 1}).filter == {"a": 1}
     with pytest.raises(TypeError, match=r"filter must be a mapping.*not None"):
         make(None)
 
 
 @filtered
-def test_options_are_brought_into_the_form_of_the_server(make):
+def test_model_converts_options_for_server(make):
     bare = make({})
     assert (bare.collation, bare.hint, bare.namespace) == (None, None, None)
     model = make({}, collation=Collation("en"), hint=[("a", -1)], namespace="db.coll")
@@ -69,13 +69,13 @@ def test_options_are_brought_into_the_form_of_the_server(make):
         ({"namespace": "coll"}, ValueError, "namespace.*'coll'"),
     ],
 )
-def test_malformed_options_are_refused(make, options, error, message):
+def test_malformed_model_option_raises(make, options, error, message):
     with pytest.raises(error, match=message):
         make({}, **options)
 
 
 @pytest.mark.parametrize("make", FILTERED[2:], ids=FILTERED_NAMES[2:])
-def test_upsert_is_a_flag(make):
+def test_upsert_that_is_no_boolean_raises(make):
     assert make({}).upsert is None
     assert make({}, upsert=True).upsert is True
     with pytest.raises(TypeError, match=r"upsert.*not 1"):
@@ -83,7 +83,7 @@ def test_upsert_is_a_flag(make):
 
 
 @pytest.mark.parametrize("model", [UpdateOne, UpdateMany])
-def test_updates_begin_with_an_operator_or_are_pipelines(model):
+def test_update_without_operator_or_pipeline_raises(model):
     assert model({}, SET).update == SET
     assert model({}, [SET]).update == [SET]
     for update, error, message in (
@@ -97,7 +97,7 @@ def test_updates_begin_with_an_operator_or_are_pipelines(model):
             checked_change(model({}, update))
 
 
-def test_replacements_do_not_begin_with_an_operator():
+def test_replacement_with_operator_raises():
     assert ReplaceOne({}, {}).replacement == {}
     assert ReplaceOne({}, {"a": {"$x": 1}}).replacement == {"a": {"$x": 1}}
     with pytest.raises(ValueError, match=r"replacement must not begin.*set"):
@@ -106,8 +106,8 @@ def test_replacements_do_not_begin_with_an_operator():
         checked_change(ReplaceOne({}, [SET]))
 
 
-def test_raw_replacements_are_not_decoded():
-    # The length and the last byte are right, the rest is no document: a look inside raises.
+def test_raw_replacement_is_not_decoded():
+    # The length and the last byte are valid, but decoding raises an error.
     raw = RawBSONDocument(b"\x0b\0\0\0\xffabcde\0")
     with pytest.raises(InvalidBSON):
         raw["a"]
@@ -116,7 +116,7 @@ def test_raw_replacements_are_not_decoded():
 
 COLLATION = {"collation": ({"locale": "en"}, {"locale": "de"})}
 WHERE = {"hint": ("a_1", "b_1"), "namespace": ("d.c", "d.e")}
-FIELDS = {  # of each kind of model: two values of each argument
+FIELDS = {  # for each kind of model: two values of each argument
     InsertOne: {"document": ({"a": 1}, {"a": 2}), "namespace": ("d.c", "d.e")},
     DeleteOne: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
     DeleteMany: {"filter": ({}, {"a": 1}), **COLLATION, **WHERE},
@@ -132,7 +132,7 @@ FIELDS = {  # of each kind of model: two values of each argument
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, fields in FIELDS.items() for name in fields])
-def test_every_argument_counts_for_equality_and_is_shown(kind, name):
+def test_each_argument_affects_equality_and_repr(kind, name):
     given = {each: values[0] for each, values in FIELDS[kind].items()}
     other = {**given, name: FIELDS[kind][name][1]}
     assert kind(**given) == kind(**given) != kind(**other)
@@ -149,6 +149,6 @@ def test_every_argument_counts_for_equality_and_is_shown(kind, name):
         (SearchIndexModel({"a": 1}, "x"), "SearchIndexModel(name='x', definition={'a': 1})"),
     ],
 )
-def test_the_repr_of_a_model_of_an_index_is_code_that_makes_it(model, code):
+def test_repr_of_index_model_is_its_code(model, code):
     assert repr(model) == code
     assert eval(code) == model

@@ -1,4 +1,4 @@
-"""Jobs in native threads: what comes of them, and what keeps the hub running meanwhile."""
+"""Jobs in native threads: their results, and whether the event loop stays alive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NativeThread = monkey.get_original("threading", "Thread")
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What jobs wait for."""
+    """An event for which jobs wait."""
     gate = threading.Event()
     yield gate
     gate.set()
@@ -30,18 +30,18 @@ def gate() -> Iterator[threading.Event]:
 
 
 def active() -> int:
-    """How many watchers keep the hub running."""
+    """Return the number of watchers that keep the event loop alive."""
     return int(get_hub().loop.activecnt)
 
 
 @pytest.mark.parametrize("ref", [True, False])
-def test_the_outcome(ref: bool) -> None:
+def test_job_runs_in_other_thread_and_returns_result(ref: bool) -> None:
     thread, value = gevent.spawn(in_a_thread, lambda: (threading.get_ident(), 5), ref).get(timeout=5)
     assert value == 5
     assert thread != threading.get_ident()
 
 
-def test_what_is_raised_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
+def test_exception_of_job_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
     error = OSError("no")
 
     def job() -> None:
@@ -52,17 +52,17 @@ def test_what_is_raised_is_returned(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("ref", [True, False])
-def test_the_wait_holds_the_hub_if_it_is_to(gate: threading.Event, ref: bool) -> None:
+def test_waiting_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
     before = active()
     waiting = gevent.spawn(in_a_thread, gate.wait, ref)
     gevent.sleep(0)
     assert active() - before == ref
     waiting.kill()
-    assert active() == before  # nothing waits any more
-    assert len(_native_threads._calls.under_way) == 1  # but the thread is at work
+    assert active() == before
+    assert len(_native_threads._calls.under_way) == 1  # the thread still works
 
 
-def test_a_job_that_is_given_up_ends_without_a_word(gate: threading.Event) -> None:
+def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     waiting = gevent.spawn(in_a_thread, gate.wait, True)
     gevent.sleep(0)
     foreign = gevent.Timeout(1000)
@@ -72,8 +72,9 @@ def test_a_job_that_is_given_up_ends_without_a_word(gate: threading.Event) -> No
     eventually(lambda: not _native_threads._calls.under_way)
 
 
-def test_there_is_an_end_to_threads(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes after them queues for gevent's."""
+def test_jobs_above_thread_limit_use_thread_pool_of_gevent(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_native_threads, "_MOST", 2)
     jobs = [gevent.spawn(in_a_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
@@ -84,11 +85,11 @@ def test_there_is_an_end_to_threads(gate: threading.Event, monkeypatch: pytest.M
     assert not _native_threads._calls.under_way
 
 
-def test_a_process_that_can_have_no_further_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    get_hub().threadpool.apply(int)  # which has a thread already
+    get_hub().threadpool.apply(int)  # the pool has a thread from here on
     monkeypatch.setattr(_native_threads, "_start_new_thread", refuse)
     before = active()
     assert in_a_thread(lambda: 7, True) == 7
@@ -96,7 +97,7 @@ def test_a_process_that_can_have_no_further_thread(monkeypatch: pytest.MonkeyPat
     assert active() == before
 
 
-def test_a_child_waits_for_no_thread_of_its_parents(gate: threading.Event) -> None:
+def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
     before = active()
     waiting = gevent.spawn(in_a_thread, gate.wait, True)
     gevent.sleep(0)
@@ -110,7 +111,7 @@ def test_a_child_waits_for_no_thread_of_its_parents(gate: threading.Event) -> No
 
 
 @pytest.mark.parametrize("destroys", [True, False])
-def test_hub_that_ends_during_a_job_returns_the_place(
+def test_job_of_ended_hub_releases_its_place(
     gate: threading.Event, destroys: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def begin_and_leave() -> None:
@@ -129,11 +130,11 @@ def test_hub_that_ends_during_a_job_returns_the_place(
     assert capfd.readouterr().err == ""
 
 
-# The pieces, without another thread
+# Parts without another thread
 
 
 @pytest.mark.parametrize("outcome", [7, OSError("no")])
-def test_the_hub_is_told_of_the_outcome(outcome: object) -> None:
+def test_call_delivers_outcome_to_hub(outcome: object) -> None:
     def job() -> object:
         if isinstance(outcome, Exception):
             raise outcome
@@ -147,7 +148,7 @@ def test_the_hub_is_told_of_the_outcome(outcome: object) -> None:
     assert call not in _native_threads._calls.awaited
 
 
-def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Event) -> None:
+def test_foreign_switch_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
     waiting = gevent.spawn(in_a_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
@@ -158,7 +159,7 @@ def test_what_else_switches_to_a_greenlet_that_waits_is_told(gate: threading.Eve
 
 
 @pytest.mark.parametrize(("under_way", "own"), [(0, True), (31, True), (32, False)])
-def test_so_many_jobs_have_threads_of_their_own(under_way: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_32_jobs_have_own_threads(under_way: int, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     others: Any = {object() for _ in range(under_way)}
     started: list[Any] = []
     monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))

@@ -1,4 +1,4 @@
-"""No test asserts that something took less than so many seconds: that is the machine's business, not the driver's."""
+"""No test asserts an upper limit in seconds, because such a limit depends on the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "monotonic
 MODULES = {"time", "_clock"}
 
 
-def test_no_test_asserts_an_absolute_time() -> None:
+def test_no_test_asserts_upper_limit_in_seconds() -> None:
     found = [
         f"{path.relative_to(TESTS)}:{line}"
         for path in sorted(TESTS.rglob("*.py"))
@@ -35,7 +35,7 @@ def test_no_test_asserts_an_absolute_time() -> None:
         "assert all(each.duration < 2 for each in events)",
     ],
 )
-def test_an_upper_limit_is_found(code: str) -> None:
+def test_upper_limit_is_found(code: str) -> None:
     assert list(upper_limits(code))
 
 
@@ -49,12 +49,12 @@ def test_an_upper_limit_is_found(code: str) -> None:
         "took = virtual.monotonic() - began\nassert took < 2",
     ],
 )
-def test_what_the_machine_has_no_say_in_is_not(code: str) -> None:
+def test_limit_that_is_independent_of_machine_is_accepted(code: str) -> None:
     assert not list(upper_limits(code))
 
 
 def upper_limits(code: str) -> Iterator[int]:
-    """The lines of assertions that compare a measured time with a limit in seconds above it."""
+    """Yield the lines of assertions that compare a measured time with an upper limit in seconds."""
     if not any(name in code for name in (*CLOCKS, "duration")):
         return
     module = ast.parse(code)
@@ -69,7 +69,7 @@ def upper_limits(code: str) -> Iterator[int]:
 
 
 class _Measured:
-    """Which expressions of a function come from a clock of the machine."""
+    """The expressions of a function that come from a clock of the machine."""
 
     def __init__(self, scope: ast.AST) -> None:
         self._own_clocks = {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)} | {
@@ -78,7 +78,7 @@ class _Measured:
             if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name)
         }
         self._names: set[str] = set()
-        for _ in range(3):  # a name may get its value from one that is assigned further down, in a loop
+        for _ in range(3):  # inside a loop, the source of a name may be assigned later
             for each in ast.walk(scope):
                 self._learn(each)
 
@@ -108,7 +108,7 @@ class _Measured:
         )
 
     def limited(self, node: ast.AST) -> bool:
-        """Whether this says that a measured time is below a limit."""
+        """True if a node states that a measured time is below a limit."""
         if not isinstance(node, ast.Compare):
             return False
         sides = [node.left, *node.comparators]
@@ -122,7 +122,7 @@ class _Measured:
         return False
 
     def _is_limit(self, expression: ast.expr) -> bool:
-        """Seconds by themselves, or so many after a moment."""
+        """True for seconds, or for seconds after a moment."""
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
             return self._is_limit(expression.left) or self._is_limit(expression.right)
         names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]
@@ -130,7 +130,7 @@ class _Measured:
 
 
 def _assignment(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
-    """A value, and what it is given to."""
+    """Return the value and the targets of an assignment."""
     if isinstance(node, ast.Assign):
         return node.value, node.targets
     if isinstance(node, ast.NamedExpr | ast.AnnAssign):

@@ -1,4 +1,4 @@
-"""gmongo stands on PyMongo's `bson` package only."""
+"""gmongo needs only the `bson` package of PyMongo."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
+
 import gmongo
 
-# A program to be run, not to be imported; and the module that stands in for pymongo from its import on.
+# A program that an import would run, and the module that replaces pymongo on import.
 NOT_HERE = ("gmongo.testing.__main__", "gmongo.as_pymongo")
 MODULES = sorted(
     found.name for found in pkgutil.walk_packages(gmongo.__path__, "gmongo.") if not found.name.startswith(NOT_HERE)
@@ -33,13 +35,8 @@ def test_no_module_imports_pymongo():
     assert imported_by(*MODULES) == "[]"
 
 
-def test_the_package_alone_imports_no_test_server():
-    program = "import sys, gmongo; print('gmongo.testing' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
-    assert found == "False"
-
-
-def test_importing_does_not_monkey_patch():
-    program = "import gmongo, socket, time; from gevent import monkey; print(monkey.is_module_patched('socket'))"
+@pytest.mark.parametrize("expression", ["'gmongo.testing' in sys.modules", "gevent.monkey.is_module_patched('socket')"])
+def test_import_of_gmongo_imports_no_test_server_and_patches_no_module(expression):
+    program = f"import gmongo, socket, sys, time; import gevent.monkey; print({expression})"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     assert found == "False"

@@ -1,7 +1,6 @@
-"""The numbers at the top of the core's modules: limits, sizes, times, and what stands for something on the wire.
+"""The constants at the top of the core modules: limits, sizes, times, and values of the wire protocol.
 
-Many have no effect that a test could wait for, such as a piece of 64 KiB that does not hold the loop. So `numbers.tsv`
-lists all of them, and a change of a number is a change of two files.
+A test cannot observe many of these numbers. `numbers.tsv` lists all numbers, so a change affects two files.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ for line in Path(__file__).with_name("numbers.tsv").read_text("utf-8").splitline
 
 
 def is_plain(value: object) -> bool:
-    """Whether it is made of numbers and names alone."""
+    """True if a value consists of numbers and names only."""
     if isinstance(value, dict):
         return is_plain([*value, *value.values()])
     if isinstance(value, (list, tuple)):
@@ -31,7 +30,7 @@ def is_plain(value: object) -> bool:
 
 
 def numbers_of(module: str) -> dict[str, object]:
-    """What the statements of a module assign that have a number in them."""
+    """Return the values of module-level assignments that contain a number."""
     there = importlib.import_module(f"gmongo.{module}")
     found = {}
     for statement in ast.parse(inspect.getsource(there)).body:
@@ -44,13 +43,13 @@ def numbers_of(module: str) -> dict[str, object]:
     return found
 
 
-def test_numbers() -> None:
+def test_module_constants_match_table() -> None:
     found = {}
     for name in MODULES:
         module = name.removeprefix("gmongo.")
         if module.partition(".")[0] in CORE:
             try:
                 found[module] = numbers_of(module)
-            except ImportError:  # of an extra that is not installed
+            except ImportError:  # an extra is not installed
                 found[module] = NUMBERS.get(module, {})
     assert {module: numbers for module, numbers in found.items() if numbers} == NUMBERS

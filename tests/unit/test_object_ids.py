@@ -1,4 +1,4 @@
-"""The ``_id`` that an inserted document gets: as the ObjectId specification has it, and like those of ``bson``."""
+"""Generated ``_id`` values: format of the ObjectId specification, as in ``bson``."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ def parts(object_id):
     return data[:4], data[4:9], int.from_bytes(data[9:], "big")
 
 
-def test_it_has_the_time():
+def test_object_id_contains_current_time():
     before = int(time.time())
     made = new_object_id()
     assert before <= made.generation_time.timestamp() <= time.time()
     assert type(made) is ObjectId
 
 
-def test_those_of_a_process_share_the_random_part_and_count_on():
+def test_object_ids_of_process_share_random_part_and_count():
     made = [parts(new_object_id()) for _ in range(1000)]
     assert len({random for _, random, _ in made}) == 1
     first = made[0][2]
     assert [number for _, _, number in made] == [(first + n) % 2**24 for n in range(1000)]
 
 
-def test_the_random_part_is_not_that_of_another_maker():
+def test_random_part_differs_between_makers():
     assert parts(new_object_id())[1] != parts(ObjectId())[1]
     assert len({parts(_object_ids._Maker().make())[1] for _ in range(10)}) == 10
 
 
-def test_the_counter_begins_anywhere_and_goes_on_from_zero_after_its_last(monkeypatch):
+def test_counter_starts_randomly_and_wraps_to_zero(monkeypatch):
     assert len({parts(_object_ids._Maker().make())[2] for _ in range(10)}) == 10
     monkeypatch.setattr(_object_ids._random, "urandom", lambda size: b"\xff" * size)
     maker = _object_ids._Maker()
@@ -46,12 +46,12 @@ def test_the_counter_begins_anywhere_and_goes_on_from_zero_after_its_last(monkey
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0x7FFFFFFF, b"\x7f\xff\xff\xff"), (0x80000000, b"\x80\0\0\0"), (0xFFFFFFFF, b"\xff" * 4)]
 )
-def test_the_time_has_no_sign(monkeypatch, seconds, shown):
+def test_time_is_unsigned(monkeypatch, seconds, shown):
     monkeypatch.setattr(_clock, "time", lambda: seconds + 0.9)
     assert parts(new_object_id())[0] == shown
 
 
-def test_a_forked_child_has_a_random_part_of_its_own():
+def test_forked_child_has_own_random_part():
     mine = new_object_id()
     reader, writer = os.pipe()
     child = os.fork()

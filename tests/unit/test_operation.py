@@ -1,4 +1,4 @@
-"""What an operation does that says nothing else, and that one which encrypts passes everything on to the other."""
+"""Defaults of operations, and delegation of an encrypted operation to its inner operation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plain(Operation):
     name = "plain"
 
 
-def test_what_holds_unless_an_operation_says_otherwise() -> None:
+def test_operation_without_overrides_has_defaults() -> None:
     operation = Plain(CONTEXT)
     with pytest.raises(NotImplementedError):
         operation.command(Mock())
@@ -56,22 +56,22 @@ def test_what_holds_unless_an_operation_says_otherwise() -> None:
         ("db.a$cmd", "a$cmd"),
     ],
 )
-def test_the_collection_is_that_of_no_command_of_a_database(namespace: str, collection: str) -> None:
+def test_collection_is_empty_for_database_commands(namespace: str, collection: str) -> None:
     assert Plain(OperationContext(*namespace.split(".", 1))).collection == collection
 
 
 @pytest.mark.parametrize("is_write", [False, True])
 @pytest.mark.parametrize("takes_read_concern", [False, True])
-def test_what_is_causally_consistent(is_write: bool, takes_read_concern: bool) -> None:
+def test_write_or_read_concern_makes_operation_causally_consistent(is_write: bool, takes_read_concern: bool) -> None:
     kind = type("Kind", (Plain,), {"is_write": is_write, "takes_read_concern": takes_read_concern})
     operation: Operation = kind(CONTEXT)
     assert operation.is_causally_consistent is (is_write or takes_read_concern)
     assert operation.needs_retry_writes is is_write
 
 
-# Of encryption
+# Encrypted operations
 
-OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}  # which do more, or are never asked for
+OWN = {"command", "for_monitoring", "decode", "result", "pinned", "message"}  # not delegated alone
 
 
 def encrypted(inner: Any) -> Any:
@@ -95,7 +95,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("name", PROPERTIES)
-def test_properties_are_those_of_the_other(name: str) -> None:
+def test_encrypted_operation_has_properties_of_inner_operation(name: str) -> None:
     inner = inner_operation()
     value = object()
     setattr(type(inner), name, PropertyMock(return_value=value))
@@ -103,7 +103,7 @@ def test_properties_are_those_of_the_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_calls_go_to_the_other(name: str) -> None:
+def test_encrypted_operation_delegates_calls_to_inner_operation(name: str) -> None:
     inner = inner_operation()
     arguments = [object() for _ in inspect.signature(getattr(Operation, name)).parameters][1:]
     inner.failed_in.return_value = None
@@ -112,7 +112,7 @@ def test_calls_go_to_the_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(Operation.__annotations__))
-def test_what_the_other_says_of_itself_is_said(name: str) -> None:
+def test_encrypted_operation_has_attributes_of_inner_operation(name: str) -> None:
     inner = inner_operation()
     value = object()
     setattr(inner, name, value)
@@ -121,7 +121,7 @@ def test_what_the_other_says_of_itself_is_said(name: str) -> None:
 
 @pytest.mark.parametrize("decrypts", [False, True])
 @pytest.mark.parametrize("is_pinned", [False, True])
-def test_a_result_is_that_of_the_decrypted_reply(decrypts: bool, is_pinned: bool) -> None:
+def test_decrypted_result_is_read_from_decrypted_reply(decrypts: bool, is_pinned: bool) -> None:
     inner = inner_operation()
     operation = encrypted(inner)
     body, plain, pin = b"encrypted", b"plain", object()
@@ -142,19 +142,19 @@ def test_a_result_is_that_of_the_decrypted_reply(decrypts: bool, is_pinned: bool
         assert found == ((expected, pin) if is_pinned else expected)
 
 
-def test_without_a_reply_nothing_is_decrypted() -> None:
+def test_result_without_reply_is_not_decrypted() -> None:
     operation, result = encrypted(inner_operation()), object()
     assert operation.decrypted(result) is result
     operation._encrypter.decrypt.assert_not_called()
 
 
-def test_sessions_are_ended_on_any_server_a_part_at_a_time() -> None:
+def test_sessions_end_in_batches_of_10000_on_any_server() -> None:
     operations = list(EndSessions.batches([{"id": number} for number in range(20_001)]))
     assert [len(each.command(Mock())["endSessions"]) for each in operations] == [10_000, 10_000, 1]
     assert all(each.context.selector is ANY_SERVER and each.context.database == "admin" for each in operations)
 
 
-USUAL: dict[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "is_write": False, "retryable": False, "address": None, "waits_for_server": True, "acknowledged": True,
     "takes_session": True, "operation_id": None, "takes_read_concern": False, "takes_write_concern": False,
     "concern_first": False,
@@ -162,8 +162,8 @@ USUAL: dict[str, Any] = {
     "takes_max_time": True, "waits_for_documents": False, "opens_cursor": False, "pins_connection": False,
     "pin": None, "in_background": False, "selector_is_explicit": False, "trace": None,
 }  # fmt: skip
-# In which respects each kind of operation is unusual. What each operation says of itself is not here.
-UNUSUAL: dict[str, set[str]] = {
+# The attributes in which each kind of operation differs from the defaults, without per-operation attributes.
+OVERRIDES: dict[str, set[str]] = {
     "AbortAgain": {
         "in_background",
         "is_write",
@@ -212,11 +212,17 @@ def kinds_of_operations() -> dict[str, type[Operation]]:
     }
 
 
-def test_in_which_respects_an_operation_is_unusual() -> None:
-    assert {name: getattr(Operation, name) for name in Operation.__annotations__ if hasattr(Operation, name)} == USUAL
+def test_operation_kinds_differ_from_defaults_as_listed() -> None:
+    assert {
+        name: getattr(Operation, name) for name in Operation.__annotations__ if hasattr(Operation, name)
+    } == DEFAULTS
     found = {
-        name: {each for each in USUAL if (value := getattr(kind, each)) != USUAL[each] and not isdatadescriptor(value)}
+        name: {
+            each
+            for each in DEFAULTS
+            if (value := getattr(kind, each)) != DEFAULTS[each] and not isdatadescriptor(value)
+        }
         for name, kind in kinds_of_operations().items()
         if not name.startswith("_")
     }
-    assert found == UNUSUAL
+    assert found == OVERRIDES

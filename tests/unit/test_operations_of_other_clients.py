@@ -1,4 +1,4 @@
-"""Every operation over a client of another library's is refused, whatever the library leaves to gmongo."""
+"""Each operation that a client of another library does not override raises an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.write_concern import WriteConcern
 
 
 class MongoClient:
-    """Has the public attributes only; any other name is a database. It remembers which it is asked for."""
+    """A client with public attributes only, which records the requested databases."""
 
     codec_options = CodecOptions()
     read_preference = Primary()
@@ -30,15 +30,15 @@ class MongoClient:
 
     def __init__(self, kind):
         self.kind = kind
-        self.asked = []
+        self.requested_names = []
 
     def __getattr__(self, name):
-        self.asked.append(name)
+        self.requested_names.append(name)
         return self.kind(self, name)
 
 
 class Narrow(Database):
-    """Takes fewer parameters than gmongo's, as do its collections; so do Ming's."""
+    """A database whose methods accept fewer parameters than gmongo's methods, like Ming's database."""
 
     def __getitem__(self, name):
         return NarrowCollection(self, name)
@@ -92,7 +92,7 @@ ARGUMENTS = {
     "source": b"x",
     "update": {"$set": {"a": 1}},
 }
-# These decide which way an operation takes.
+# Values that select the code path of an operation.
 CHOICES = {
     "check_exists": False,
     "encrypted_fields": {"fields": []},
@@ -129,16 +129,16 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("library", "kind", "name", "given"), CALLS)
-def test_every_operation_that_a_library_leaves_is_refused(library, kind, name, given):
+def test_operation_on_foreign_client_raises_invalid_operation(library, kind, name, given):
     client = MongoClient(library)
     method = getattr(OBJECTS[kind](client.shop), name)
     with pytest.raises(InvalidOperation, match=f"on {__name__}.MongoClient, which is another library's class"):
-        use(method(**given))
-    assert client.asked == ["shop"], "a private name was asked for, which is the name of a database"
+        run_operation(method(**given))
+    assert client.requested_names == ["shop"], "gmongo read a private name as a database"
 
 
-def use(made):
-    """What cursors and files have to do is done now."""
+def run_operation(made):
+    """Run the operation of a cursor or file."""
     if isinstance(made, GridIn):
         made.close()
     elif hasattr(made, "read"):
@@ -147,7 +147,7 @@ def use(made):
         next(made)
 
 
-def test_what_runs_no_operation_is_not_refused():
+def test_call_without_operation_succeeds_on_foreign_client():
     database = MongoClient(Database).shop
     assert database.get_collection("orders", timeout_ms=5) == database.orders
     assert database.with_options(timeout_ms=5) == database

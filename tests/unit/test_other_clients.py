@@ -1,4 +1,4 @@
-"""Databases and collections over clients of other libraries, which keep documents in memory, as Ming does."""
+"""Databases and collections on clients of other libraries that keep documents in memory, like Ming."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("codec_options", "read_preference", "write_concern", "read_concern")
 
 
 class MongoClient:
-    """Has the public attributes only; any other name is a database."""
+    """A client with public attributes only. Any other name is a database."""
 
     codec_options = CodecOptions(tz_aware=True)
     read_preference = Nearest()
@@ -37,7 +37,7 @@ class MongoClient:
 
 
 class Derived(MongoClient):
-    """Is known by the name of the class that it derives from."""
+    """A client that is recognized by the name of its base class."""
 
 
 class Memory(Database):
@@ -51,7 +51,7 @@ class Documents(Collection):
 
 
 @pytest.mark.parametrize("kind", [MongoClient, Derived])
-def test_options_are_inherited_by_public_attributes(kind):
+def test_options_are_inherited_from_public_attributes(kind):
     client = kind()
     for each in (client.shop, client.shop.orders, client.shop.orders.archive):
         assert [getattr(each, name) for name in NAMES] == [getattr(client, name) for name in NAMES]
@@ -59,7 +59,7 @@ def test_options_are_inherited_by_public_attributes(kind):
     assert client.shop.orders.with_options(write_concern=WriteConcern(1)).write_concern == WriteConcern(1)
 
 
-def test_what_a_library_answers_itself_it_answers():
+def test_overridden_method_of_library_is_called():
     assert MongoClient().shop.orders.find_one() == {"_id": "shop.orders"}
 
 
@@ -75,7 +75,7 @@ def test_what_a_library_answers_itself_it_answers():
         lambda database: GridFS(database.with_options(write_concern=WriteConcern(1))).put(b"x"),
     ],
 )
-def test_what_a_library_leaves_to_gmongo_is_refused(operation):
+def test_operation_without_override_raises_invalid_operation(operation):
     with pytest.raises(InvalidOperation) as refused:
         operation(MongoClient().shop)
     assert str(refused.value) == (
@@ -84,13 +84,13 @@ def test_what_a_library_leaves_to_gmongo_is_refused(operation):
     )
 
 
-def test_a_cursor_can_be_made():
+def test_cursor_on_foreign_collection_can_be_created():
     collection = MongoClient().shop.orders
     assert Cursor(collection, {}, limit=3).collection is collection
 
 
 class Plain(Documents):
-    """Takes PyMongo's options only, and is always itself."""
+    """A collection that accepts PyMongo's options only, and returns itself."""
 
     def __getitem__(self, name):
         return self.database[f"{self.name}.{name}"]
@@ -106,7 +106,7 @@ class Vault(Plain):
         self.kept.append(document)
 
 
-def test_keys_are_kept_by_the_library(monkeypatch):
+def test_key_vault_of_library_stores_data_keys(monkeypatch):
     pytest.importorskip("pymongocrypt")
     monkeypatch.setattr(Memory, "__getitem__", lambda database, name: Vault(database, name))
     providers = {"local": {"key": bytes(96)}}
@@ -118,7 +118,7 @@ def test_keys_are_kept_by_the_library(monkeypatch):
 
 
 class WithoutIndexes(Plain):
-    """Describes an index as pairs."""
+    """A collection that describes an index as pairs."""
 
     made: ClassVar[list] = []
 
@@ -132,23 +132,23 @@ class WithoutIndexes(Plain):
         self.made.append((self.name, keys))
 
 
-def test_indexes_of_files_are_made_unless_they_are_there(monkeypatch):
+def test_gridfs_creates_missing_indexes_on_foreign_client(monkeypatch):
     monkeypatch.setattr(Memory, "__getitem__", lambda database, name: WithoutIndexes(database, name))
     monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
     with pytest.raises(InvalidOperation):
-        GridFS(MongoClient().shop).put(b"x")  # it inserts
+        GridFS(MongoClient().shop).put(b"x")
     expected = [("fs.files", [("filename", 1), ("uploadDate", 1)]), ("fs.chunks", [("files_id", 1), ("n", 1)])]
     assert WithoutIndexes.made == expected
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "client", gmongo, object()])
-def test_anything_else_is_no_client_and_no_database(wrong):
+def test_wrong_type_of_client_or_database_raises(wrong):
     with pytest.raises(TypeError, match="is not a MongoClient"):
         Database(wrong, "name")
     with pytest.raises(TypeError, match="is not a Database"):
         Collection(wrong, "name")
 
 
-def test_a_database_is_no_client():
+def test_database_as_client_raises():
     with pytest.raises(TypeError, match="is not a MongoClient"):
         Database(MongoClient().shop, "name")

@@ -23,7 +23,7 @@ def defaults(function: ast.FunctionDef) -> dict[str, str]:
 
 
 def overloaded(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
-    """Each overload, with the function that it stands for."""
+    """Return each overload with its function."""
     pairs = []
     for node in ast.walk(tree):
         waiting: list[ast.FunctionDef] = []
@@ -42,4 +42,4 @@ def test_overloads_have_defaults_of_their_functions() -> None:
         for overload, function in overloaded(ast.parse(text)) if "@overload" in text else ():
             assert overload.name == function.name
             wrong = defaults(overload).items() - defaults(function).items()
-            assert not wrong, f"{path}:{overload.lineno} says that {wrong} is the default"
+            assert not wrong, f"{path}:{overload.lineno} has the wrong defaults {wrong}"

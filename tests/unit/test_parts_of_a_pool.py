@@ -1,4 +1,4 @@
-"""The small parts of a pool: generations, holders, pins, the background, late replies; a server's round-trip times."""
+"""Parts of a pool: generations, report of checked-out connections, pins, background work, late replies."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gmongo.execution.late_reply import LateReply
 ONE, OTHER = ObjectId(), ObjectId()
 
 
-def test_generations_of_services() -> None:
+def test_service_has_own_generation_while_it_has_connections() -> None:
     found = Generations()
-    found.advance(ONE)  # is not known
+    found.advance(ONE)  # an unknown service
     assert (found.current, found.of(None), found.of(ONE)) == (0, 0, 0)
     found.advance()
     assert (found.current, found.of(None), found.of(ONE)) == (1, 1, 0)
@@ -47,7 +47,7 @@ def test_generations_of_services() -> None:
     assert found.of(OTHER) == 1
 
 
-def held(number: int, since: float, holder: Any, **more: Any) -> Connection:
+def checked_out_connection(number: int, since: float, holder: Any, **more: Any) -> Connection:
     connection = Connection(("h", 1))
     connection.id, connection.checked_out_at, connection.holder = number, since, holder
     for name, value in more.items():
@@ -55,11 +55,11 @@ def held(number: int, since: float, holder: Any, **more: Any) -> Connection:
     return connection
 
 
-def test_the_longest_holders(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_lists_checked_out_connections_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     me = ref(gevent.getcurrent())
-    first = held(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
-    second, third = held(2, 20.0, me), held(3, 5.0, None)
+    first = checked_out_connection(1, 10.0, me, last_command="find", purpose=Purpose.CURSOR)
+    second, third = checked_out_connection(2, 20.0, me), checked_out_connection(3, 5.0, None)
     shown = checked_out({first, second, third})
     assert [each["connection"] for each in shown] == [1, 2]
     assert shown[0] == {
@@ -68,10 +68,10 @@ def test_the_longest_holders(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shown[1]["operation"], shown[1]["purpose"]) == (None, "other operations")
     assert [each["connection"] for each in checked_out([second, first], 1)] == [1]
     assert checked_out([second, first], 0) == [] == checked_out([])
-    assert checked_out([Connection(("h", 1))]) == []  # which its waiter is about to take
+    assert checked_out([Connection(("h", 1))]) == []  # a waiter takes the connection next
 
 
-def test_the_names_of_greenlets() -> None:
+def test_greenlet_name_shows_state_and_function() -> None:
     assert greenlet_name(None) == "a greenlet that is gone"
     working = gevent.spawn(gevent.sleep, 10)
     name = str(working.name)
@@ -86,7 +86,7 @@ def test_the_names_of_greenlets() -> None:
     assert greenlet_name(raw) == "SimpleNamespace"
 
 
-def test_the_last_holder_of_a_pin_gives_it_back() -> None:
+def test_last_release_of_shared_pin_checks_in_connection() -> None:
     pool, connection = Mock(), Connection(("h", 1))
     pin = PinnedConnection(pool, connection, Purpose.TRANSACTION)
     assert connection.purpose is Purpose.TRANSACTION and pin.share() is pin
@@ -103,7 +103,7 @@ def test_the_last_holder_of_a_pin_gives_it_back() -> None:
     assert pool.check_in.call_count == 2
 
 
-def test_a_pin_has_one_user() -> None:
+def test_pin_in_use_rejects_other_greenlet() -> None:
     connection = Connection(("h", 1))
     pin = PinnedConnection(Mock(), connection, Purpose.CURSOR)
     with pin as used:
@@ -141,7 +141,7 @@ def test_a_pin_has_one_user() -> None:
     ],
 )
 @pytest.mark.parametrize("short", [False, True])
-def test_a_run_of_the_background(
+def test_background_run_removes_perished_and_populates_short_pool(
     monkeypatch: pytest.MonkeyPatch, options: Any, state: PoolState, rest: float, pause: float | None, short: bool
 ) -> None:
     spawned: list[Any] = []
@@ -154,7 +154,7 @@ def test_a_run_of_the_background(
 
 
 @pytest.mark.parametrize("raised", [None, AutoReconnect("x"), GreenletExit()])
-def test_a_connection_of_the_background(raised: BaseException | None) -> None:
+def test_background_connection_is_kept_if_established(raised: BaseException | None) -> None:
     pool, connection = Mock(), Mock()
     pool.machine.begin_populating.return_value = connection
     pool.establisher.establish.side_effect = raised
@@ -173,9 +173,11 @@ def test_a_connection_of_the_background(raised: BaseException | None) -> None:
     background._populate(lambda: None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before it begins"])
+@pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before start"])
 @pytest.mark.parametrize("left", [False, True])
-def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool) -> None:
+def test_late_reply_greenlet_returns_or_closes_connection_at_its_end(
+    monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool
+) -> None:
     made: list[Any] = []
     greenlet = gevent.Greenlet
     monkeypatch.setattr(pending_replies, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
@@ -197,7 +199,7 @@ def test_the_end_of_a_wait_for_a_late_reply(monkeypatch: pytest.MonkeyPatch, rai
 
 @pytest.mark.parametrize("cursor", [None, "cursor"])
 @pytest.mark.parametrize("takes", [False, True])
-def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
+def test_cursor_of_late_reply_goes_to_cursor_killer(cursor: Any, takes: bool) -> None:
     taken: list[Any] = []
     operation: Any = Mock()
     operation.late_cursor.return_value = cursor
@@ -213,7 +215,9 @@ def test_the_cursor_of_a_late_reply_is_ended(cursor: Any, takes: bool) -> None:
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("due", [False, True])
-def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool, due: bool) -> None:
+def test_connection_waits_for_late_reply_only_if_ready_and_current(
+    state: PoolState, drains: bool, stale: bool, late: bool, due: bool
+) -> None:
     options = PoolSettings(drains=drains)
     machine = StateMachine(("h", 1), options, ConnectionSettings(), Mock())
     machine.state = state
@@ -224,7 +228,7 @@ def test_what_drains(state: PoolState, drains: bool, stale: bool, late: bool, du
     assert machine._may_drain(connection) is (state is PoolState.READY and (drains or due) and late and not stale)
 
 
-def test_what_the_parent_was_establishing_is_nothing_to_a_child() -> None:
+def test_forked_child_may_populate_despite_pending_connection_of_parent() -> None:
     machine = StateMachine(("h", 1), PoolSettings(min_pool_size=1), ConnectionSettings(), Mock())
     machine.ready()
     machine._allow_populating(machine.generations.current)
@@ -236,11 +240,11 @@ def test_what_the_parent_was_establishing_is_nothing_to_a_child() -> None:
     assert machine.begin_populating() is not None
 
 
-def test_purposes_as_errors_and_pages_name_them() -> None:
+def test_purposes_have_documented_names() -> None:
     assert [each.value for each in Purpose] == ["cursors", "transactions", "other operations"]
 
 
-def test_a_fork_marks_every_connection() -> None:
+def test_fork_marks_each_connection_with_same_error() -> None:
     machine = StateMachine(("h", 1), PoolSettings(), ConnectionSettings(), Mock())
     everything = {name: [Mock(), Mock()] for name in ("pending", "available", "in_use", "draining")}
     for name, found in everything.items():

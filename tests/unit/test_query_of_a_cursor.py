@@ -1,4 +1,4 @@
-"""What a cursor asks for, by each of its parameters and by each of its methods, without a server."""
+"""The filter and the fields of a cursor's command, for each parameter and method, without a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.errors import InvalidOperation
 COLLECTION = MongoClient[Any](connect=False).db.c
 HINT = {"hint": {"_id": 1}}
 
-# A parameter with its value, and what it adds to the fields of the command.
+# A parameter with its value, and the resulting fields of the command.
 PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {}),
     ({"projection": ["a"]}, {"projection": {"a": 1}}),
@@ -52,7 +52,7 @@ PARAMETERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"allow_disk_use": False}, {"allowDiskUse": False}),
     ({"let": {"x": 1}}, {"let": {"x": 1}}),
 ]
-# The same by methods.
+# The same fields by methods.
 METHODS: list[tuple[Callable[[Cursor[Any]], Cursor[Any]], dict[str, Any]]] = [
     (lambda cursor: cursor.skip(3), {"skip": 3}),
     (lambda cursor: cursor.limit(-3), {"limit": 3, "singleBatch": True}),
@@ -78,24 +78,26 @@ METHODS: list[tuple[Callable[[Cursor[Any]], Cursor[Any]], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("options", "fields"), PARAMETERS, ids=str)
-def test_parameters(options: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_find_parameter_becomes_command_field(options: dict[str, Any], fields: dict[str, Any]) -> None:
     for cursor in (COLLECTION.find({"a": 1}, **options), COLLECTION.find_raw_batches({"a": 1}, **options)):
         assert cursor._query() == ({"a": 1}, fields)
         assert cursor.clone()._query() == ({"a": 1}, fields)
 
 
 @pytest.mark.parametrize(("change", "fields"), METHODS)
-def test_methods(change: Callable[[Cursor[Any]], Cursor[Any]], fields: dict[str, Any]) -> None:
+def test_cursor_method_becomes_command_field(
+    change: Callable[[Cursor[Any]], Cursor[Any]], fields: dict[str, Any]
+) -> None:
     cursor = COLLECTION.find({"a": 1})
     assert change(cursor) is cursor
     assert cursor._query() == ({"a": 1}, fields)
 
 
-def test_a_condition_in_code() -> None:
+def test_where_adds_condition_to_filter() -> None:
     assert COLLECTION.find({"a": 1}).where("x")._query() == ({"a": 1, "$where": Code("x")}, {})
 
 
-def test_filters_of_the_time_before_commands() -> None:
+def test_legacy_query_operators_become_command_fields() -> None:
     old = {"$query": {"a": 1}, "$orderby": {"b": 1}, "$hint": "_id_", "$comment": "why", "$maxTimeMS": 3}
     filter, fields = COLLECTION.find(old, skip=2)._query()
     assert filter == {"a": 1}
@@ -103,7 +105,7 @@ def test_filters_of_the_time_before_commands() -> None:
 
 
 @pytest.mark.parametrize("bound", ["min", "max"])
-def test_bounds_need_an_index(bound: str) -> None:
+def test_bounds_without_hint_raise_invalid_operation(bound: str) -> None:
     with pytest.raises(InvalidOperation, match="min and max are the bounds of an index: hint must name it"):
         COLLECTION.find(**{bound: [("_id", 1)]})._query()
 
@@ -127,7 +129,7 @@ def test_bounds_need_an_index(bound: str) -> None:
     ],
     ids=str,
 )
-def test_what_is_refused(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_invalid_find_parameter_raises(options: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         COLLECTION.find(**options)
     assert str(caught.value) == message

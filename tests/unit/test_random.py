@@ -1,4 +1,4 @@
-"""The driver and the simulated deployments have one source of chance, which a seed reaches."""
+"""The driver and the simulated deployments have one source of random values, which a seed controls."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import gmongo
 from gmongo import _random
 
 ROOT = Path(gmongo.__file__).parent
-# Modules that make what is random, or that can (`uuid` and `os` have other uses, too).
+# Modules that create random values. `uuid`, `os` and `bson` also have other uses.
 _GENERATORS = {"random", "secrets", "numpy"}
 _DRAWN = {("os", "urandom"), ("uuid", "uuid1"), ("uuid", "uuid4"), ("bson", "ObjectId")}
-# The generators that an application gives the network of a deployment, and what carries their state to it.
+# Modules that handle the generator that an application gives to the network of a deployment.
 _GIVEN = {"testing/simulation/network.py", "testing/simulation/control.py", "testing/remote.py"}
 
 
-def test_no_module_has_a_generator_of_its_own() -> None:
+def test_only_random_module_imports_generators() -> None:
     sources = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob("*.py")}
     del sources["_random.py"]
     assert len(sources) > 300
@@ -25,7 +25,7 @@ def test_no_module_has_a_generator_of_its_own() -> None:
 
 
 def draws(code: str) -> set[str]:
-    """The generators that a module imports, and what it draws from others."""
+    """Return the generators that a module imports, and the functions of other modules that draw random values."""
     found = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -40,7 +40,7 @@ def draws(code: str) -> set[str]:
     return found
 
 
-def test_what_draws_is_found() -> None:
+def test_random_source_in_code_is_found() -> None:
     assert draws("import random") == draws("from random import Random") == {"random"}
     assert draws("import uuid\nuuid.uuid4()") == draws("from uuid import uuid4") == {"uuid4"}
     assert draws("import os\nos.urandom(3)") == {"urandom"}
@@ -52,7 +52,7 @@ def drawn() -> list[object]:
     return [_random.random(), _random.sample(range(1000), 3), _random.urandom(8), _random.uuid4()]
 
 
-def test_a_seed_repeats_what_is_drawn() -> None:
+def test_same_seed_repeats_values() -> None:
     with _random.repeatable(3):
         first = drawn()
     with _random.repeatable(3):
@@ -61,12 +61,12 @@ def test_a_seed_repeats_what_is_drawn() -> None:
         assert drawn() != first
 
 
-def test_a_seed_says_the_same_in_every_version_of_python() -> None:
+def test_seed_has_same_values_in_every_python_version() -> None:
     with _random.repeatable(7):
         assert drawn()[1:3] == [[154, 404, 666], bytes.fromhex("d07f5c0c332f8b12")]
 
 
-def test_chance_is_as_before_when_it_is_over() -> None:
+def test_block_restores_random_functions() -> None:
     before = _random.random, _random.sample, _random.urandom
     with _random.repeatable(3):
         assert _random.urandom != before[2]

@@ -1,4 +1,4 @@
-"""No text of a server's is shown that quotes what was sent to it."""
+"""A server message that is_withheld sent data is not shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECRET = b"\x00s3cret \xffword"
 
 
 @pytest.mark.parametrize(
-    ("sent", "said", "quotes"),
+    ("sent", "message", "is_withheld"),
     [
         ("abcd", "it was abcd.", True),
         ("abc", "it was abc.", False),
@@ -36,21 +36,21 @@ SECRET = b"\x00s3cret \xffword"
     ],
 )
 @pytest.mark.parametrize("field", ["errmsg", "$err"])
-def test_quotes(sent: Any, said: str, quotes: bool, field: str) -> None:
-    reply = {"ok": 0, "code": 18, field: said, "other": said}
+def test_message_that_quotes_sent_value_is_withheld(sent: Any, message: str, is_withheld: bool, field: str) -> None:
+    reply = {"ok": 0, "code": 18, field: message, "other": message}
     other = "$err" if field == "errmsg" else "errmsg"
-    assert redacted(reply, sent) == {"ok": 0, "code": 18, field: REFUSED if quotes else said}
+    assert redacted(reply, sent) == {"ok": 0, "code": 18, field: REFUSED if is_withheld else message}
     assert redacted({**reply, other: "plain"}, sent)[other] == "plain"
-    assert reply[field] == said
+    assert reply[field] == message
 
 
-def test_a_name_may_be_quoted() -> None:
+def test_message_may_quote_permitted_name() -> None:
     reply = {"ok": 0, "errmsg": "no user anna"}
     assert redacted(reply, ["anna"], ["anna"]) == reply
     assert redacted(reply, ["anna"], ["otto"])["errmsg"] == REFUSED
 
 
-def test_what_is_no_refusal_is_shown_whole() -> None:
+def test_successful_reply_is_unchanged() -> None:
     reply = {"ok": 1, "errmsg": "hidden", "other": "hidden"}
     assert redacted(reply, "hidden") is reply
     assert redacted({"ok": 0, "code": 5}, "hidden") == {"ok": 0, "code": 5}

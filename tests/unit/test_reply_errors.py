@@ -1,4 +1,4 @@
-"""What becomes of a reply: the error that it stands for, and the one for a reply that the driver stumbles over."""
+"""Errors that the driver creates from a reply, and errors for a reply that the driver cannot read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from gmongo.sdam.server_description import topology_version_of
         ({"ok": 1}, None, "", None),
     ],
 )
-def test_the_error_that_a_reply_stands_for(
+def test_failed_reply_raises_error_of_its_code(
     reply: dict[str, Any], kind: type[OperationFailure] | None, message: str, code: int | None
 ) -> None:
     error = reply_errors.error_of(reply, 21)
@@ -91,15 +91,15 @@ class Reverse(TypeCodec):
         return value
 
 
-OF_THE_USER = CodecOptions(type_registry=TypeRegistry([Reverse()]))
+CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([Reverse()]))
 
 
-def stumble(module: str) -> Exception:
-    """An error that was raised in a function of a module, which another one has called."""
+def error_raised_in(module: str) -> Exception:
+    """Return an error that a called function of `module` has raised."""
     space: dict[str, Any] = {"__name__": module}
-    exec("def fall(): raise KeyError('x')", space)
+    exec("def failing(): raise KeyError('x')", space)
     try:
-        space["fall"]()
+        space["failing"]()
     except KeyError as error:
         return error
     raise AssertionError
@@ -109,15 +109,16 @@ def stumble(module: str) -> Exception:
     ("module", "options", "kept"),
     [
         ("gmongo.operations.find", None, False),
-        ("gmongo.operations.find", OF_THE_USER, False),
+        ("gmongo.operations.find", CUSTOM_CODEC, False),
         ("somewhere", None, False),
-        ("somewhere", OF_THE_USER, True),
-        ("gmongoesque", OF_THE_USER, True),
+        ("somewhere", CUSTOM_CODEC, True),
+        ("gmongoesque", CUSTOM_CODEC, True),
     ],
 )
-def test_a_reply_that_cannot_be_read(module: str, options: Any, kept: bool) -> None:
-    """What a decoder of the user's raises stays what it is."""
-    failure = stumble(module)
+def test_unreadable_reply_raises_protocol_error_except_custom_codec_error(
+    module: str, options: Any, kept: bool
+) -> None:
+    failure = error_raised_in(module)
     context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
     found = reply_errors.misread(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
     if kept:
@@ -127,8 +128,8 @@ def test_a_reply_that_cannot_be_read(module: str, options: Any, kept: bool) -> N
         assert str(found) == "the reply to find cannot be read: KeyError: 'x'"
 
 
-def test_an_error_that_was_raised_nowhere() -> None:
-    operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=OF_THE_USER))
+def test_error_without_traceback_is_unchanged() -> None:
+    operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=CUSTOM_CODEC))
     failure = KeyError("x")
     assert reply_errors.misread(failure, operation) is failure
 
@@ -137,7 +138,7 @@ def test_an_error_that_was_raised_nowhere() -> None:
     ("code", "message", "missing"),
     [(26, "gone", True), (5, "ns not found", True), (5, "other", False), (None, "other", False)],
 )
-def test_a_namespace_that_is_missing(code: int | None, message: str, missing: bool) -> None:
+def test_missing_namespace_is_recognized_by_code_or_message(code: int | None, message: str, missing: bool) -> None:
     assert reply_errors.is_namespace_missing(OperationFailure(message, code)) is missing
 
 
@@ -150,7 +151,9 @@ def test_a_namespace_that_is_missing(code: int | None, message: str, missing: bo
         ({}, WriteError, "write error", None),
     ],
 )
-def test_the_error_of_one_write(error: dict[str, Any], kind: type[WriteError], message: str, code: int | None) -> None:
+def test_write_error_has_class_of_its_code(
+    error: dict[str, Any], kind: type[WriteError], message: str, code: int | None
+) -> None:
     with pytest.raises(WriteError) as caught:
         reply_errors.raise_write_error(error)
     assert type(caught.value) is kind and caught.value.code == code and caught.value.details == error
@@ -168,7 +171,9 @@ def test_the_error_of_one_write(error: dict[str, Any], kind: type[WriteError], m
         ({"code": 100, "errInfo": None}, WriteConcernError, "write concern error"),
     ],
 )
-def test_the_error_of_a_write_concern(concern: dict[str, Any], kind: type[WriteConcernError], message: str) -> None:
+def test_write_concern_error_has_class_labels_and_topology_version(
+    concern: dict[str, Any], kind: type[WriteConcernError], message: str
+) -> None:
     labels = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}
     with pytest.raises(WriteConcernError) as caught:
         reply_errors.raise_write_concern_error({"ok": 1, "writeConcernError": concern, **labels, "other": 1})
@@ -184,14 +189,14 @@ def test_the_error_of_a_write_concern(concern: dict[str, Any], kind: type[WriteC
     reply_errors.raise_write_concern_error({"ok": 1, "other": 1})
 
 
-def test_a_bulk_has_the_labels_of_all_its_write_concern_errors() -> None:
+def test_bulk_error_has_labels_of_all_write_concern_errors() -> None:
     error = PyMongoError("bulk")
     concerns = [{"errorLabels": ["A", "B"]}, {}, {"errorLabels": ["C"]}]
     assert reply_errors.with_labels(error, {"writeConcernErrors": concerns}) is error
     assert [error.has_error_label(label) for label in "ABCD"] == [True, True, True, False]
 
 
-def test_an_error_has_the_newest_wire_version_of_its_server() -> None:
+def test_operation_failure_stores_max_wire_version() -> None:
     with pytest.raises(OperationFailure) as caught:
         reply_errors.raise_error_of({"ok": 0, "errmsg": "no"}, 21)
     assert vars(caught.value)["_max_wire_version"] == 21
@@ -206,7 +211,7 @@ def test_an_error_has_the_newest_wire_version_of_its_server() -> None:
     ],
 )
 @pytest.mark.parametrize("ok", [0, 1])
-def test_an_error_of_a_write_concern_is_well_formed(concern: dict[str, Any], why: str, ok: int) -> None:
+def test_malformed_write_concern_error_raises_protocol_error(concern: dict[str, Any], why: str, ok: int) -> None:
     with pytest.raises(ProtocolError) as caught:
         reply_errors.error_of({"ok": ok, "writeConcernError": concern})
     assert str(caught.value) == why
@@ -216,16 +221,14 @@ def test_an_error_of_a_write_concern_is_well_formed(concern: dict[str, Any], why
     ("error", "of_member", "of_mongos"),
     [
         (OperationFailure("x", 91, {"ok": 0, "code": 91}), True, True),
-        (OperationFailure("x", 91, {"code": 91}), True, False),  # a part of a reply to a write that was done
+        (OperationFailure("x", 91, {"code": 91}), True, False),  # part of a reply to a completed write
         (OperationFailure("x", 91), True, True),
         (WriteConcernError("x", 91, {"ok": 1}), True, False),
         (OperationFailure("x", 8000, {"ok": 0}), False, False),
         (NotPrimaryError("x", {"ok": 0, "code": 10107}), True, True),
     ],
 )
-def test_which_errors_of_writes_are_labelled_for_servers_without_labels(
-    error: PyMongoError, of_member: bool, of_mongos: bool
-) -> None:
+def test_retryable_write_error_of_old_server_is_labelled(error: PyMongoError, of_member: bool, of_mongos: bool) -> None:
     for is_mongos, expected in ((False, of_member), (True, of_mongos)):
         for wire_version, labels in ((8, expected), (9, False)):
             fresh = copy(error)
@@ -234,8 +237,7 @@ def test_which_errors_of_writes_are_labelled_for_servers_without_labels(
             assert fresh.has_error_label("RetryableWriteError") is labels
 
 
-def test_which_lost_connections_are_labelled() -> None:
-    """Whatever the server is."""
+def test_network_error_is_labelled_but_server_selection_error_is_not() -> None:
     for error, expected in ((AutoReconnect("x"), True), (ServerSelectionTimeoutError("x"), False)):
         label_write_error(error, 21, False)
         assert error.has_error_label("RetryableWriteError") is expected

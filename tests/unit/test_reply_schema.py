@@ -1,4 +1,4 @@
-"""What the fields of replies must look like: the last value that is taken, and the first that is not."""
+"""Schema of reply fields: the outermost accepted values, and the first rejected values."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def signed(mac: Any = b"x", key: Any = 1) -> dict[str, Any]:
     return time(signature={"hash": mac, "keyId": key})
 
 
-ROOM = 1024 - len(bson.encode(time(more="")))  # of a cluster time with what servers do not send
-# By table and field: what is taken, and what is not.
+ROOM = 1024 - len(bson.encode(time(more="")))  # bytes of a cluster time for unknown fields
+# For each table and field: accepted values, and rejected values.
 OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
     (schema.ERROR, "ok", [1, 0.0, Int64(1)], ["1", {}]),
     *((table, "errmsg", ["", "x"], [1, b"x", Code("x")]) for table in (schema.ERROR, schema.WRITE_CONCERN_ERROR)),
@@ -78,7 +78,9 @@ OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBERS)
-def test_numbers(table: Mapping[str, schema.Check], field: str, lowest: int, highest: int) -> None:
+def test_number_outside_range_is_rejected(
+    table: Mapping[str, schema.Check], field: str, lowest: int, highest: int
+) -> None:
     for good in (lowest, highest, Int64(highest), 1.0):
         assert broken({field: good}, table) is None
     for bad in (lowest - 1, highest + 1, True, "1", 1.5, float("inf"), [1]):
@@ -89,34 +91,30 @@ HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in N
 
 
 @pytest.mark.parametrize("wrong", [["x"], {}, "1", 1.5, True, None, "above", "below"], ids=repr)
-def test_numbers_of_a_hello_that_are_none_count_as_missing(wrong: Any) -> None:
+def test_invalid_number_in_hello_counts_as_missing(wrong: Any) -> None:
     hello = {
         field: highest + 1 if wrong == "above" else lowest - 1 if wrong == "below" else wrong
         for field, (lowest, highest) in HELLO_NUMBERS.items()
     }
     assert read_hello({"ok": 1, "setName": "rs", **hello}, 0.5).reply == {"ok": 1, "setName": "rs"}
-    for field in HELLO_NUMBERS:  # each alone, beside good ones
+    for field in HELLO_NUMBERS:  # one invalid field among valid fields
         good = {other: float(max(least, 1)) for other, (least, _) in HELLO_NUMBERS.items()}
         found = read_hello({"ok": 1, **good, field: hello[field]}, 0.5).reply
         assert found == {"ok": 1, **{other: int(value) for other, value in good.items() if other != field}}
         assert all(type(value) is int for value in found.values())
 
 
-def test_a_hello_that_says_nothing() -> None:
+def test_empty_hello_has_defaults() -> None:
     hello = read_hello({"ok": 1}, 0.5)
     assert (hello.duration, hello.max_wire_version, hello.connection_id, hello.service_id) == (0.5, 0, None, None)
     assert (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size) == (2**24, 48_000_000, 1000)
     assert (hello.max_command_size, hello.max_batch_size) == (2**24 + 16 * 1024, 48_000_000)
-    assert (hello.hello_ok, hello.is_mongos, hello.is_standalone, hello.sessions_supported) == (
-        False,
-        False,
-        True,
-        False,
-    )
+    assert (hello.hello_ok, hello.is_mongos, hello.is_standalone) == (False, False, True)
+    assert hello.sessions_supported is False
 
 
 @pytest.mark.parametrize(
-    ("said", "mongos", "standalone"),
+    ("identity", "mongos", "standalone"),
     [
         ({"msg": "isdbgrid"}, True, False),
         ({"setName": "rs"}, False, False),
@@ -124,19 +122,15 @@ def test_a_hello_that_says_nothing() -> None:
         ({"msg": "x"}, False, True),
     ],
 )
-def test_what_a_hello_says(said: dict[str, Any], mongos: bool, standalone: bool) -> None:
+def test_hello_reads_server_type_and_limits(identity: dict[str, Any], mongos: bool, standalone: bool) -> None:
     numbers = {"maxBsonObjectSize": 5, "maxMessageSizeBytes": 6, "maxWriteBatchSize": 7, "maxWireVersion": 8}
     others = {"helloOk": True, "logicalSessionTimeoutMinutes": 0, "connectionId": 9, "serviceId": ObjectId("5" * 24)}
-    hello = read_hello({"ok": 1, **said, **numbers, **others}, 0.5)
+    hello = read_hello({"ok": 1, **identity, **numbers, **others}, 0.5)
     assert (hello.is_mongos, hello.is_standalone, hello.hello_ok, hello.sessions_supported) == (
         mongos, standalone, True, True,
     )  # fmt: skip
-    assert (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size, hello.max_wire_version) == (
-        5,
-        6,
-        7,
-        8,
-    )
+    sizes = (hello.max_bson_size, hello.max_message_size, hello.max_write_batch_size, hello.max_wire_version)
+    assert sizes == (5, 6, 7, 8)
     assert (hello.connection_id, hello.service_id) == (9, ObjectId("5" * 24))
 
 
@@ -149,14 +143,16 @@ def test_what_a_hello_says(said: dict[str, Any], mongos: bool, standalone: bool)
         ({}, "hello failed"),
     ],
 )
-def test_a_hello_that_fails(reply: dict[str, Any], message: str) -> None:
+def test_failed_hello_raises_operation_failure(reply: dict[str, Any], message: str) -> None:
     with pytest.raises(OperationFailure, match=f"^{message}") as caught:
         read_hello(reply, 0.5)
     assert (caught.value.code, caught.value.details) == (reply.get("code"), reply)
 
 
 @pytest.mark.parametrize(("table", "field", "good", "bad"), OTHERS)
-def test_other_fields(table: Mapping[str, schema.Check], field: str, good: list[Any], bad: list[Any]) -> None:
+def test_malformed_field_raises_protocol_error(
+    table: Mapping[str, schema.Check], field: str, good: list[Any], bad: list[Any]
+) -> None:
     for each in (*good, None):
         check({field: each, "other": 1}, table)
     for each in bad:
@@ -164,7 +160,7 @@ def test_other_fields(table: Mapping[str, schema.Check], field: str, good: list[
             check({"other": 1, field: each}, table, "the reply")
 
 
-def test_every_field_of_every_table_is_here() -> None:
+def test_cases_cover_every_field_of_every_table() -> None:
     tables = (
         schema.ERROR,
         schema.WRITE_CONCERN_ERROR,
@@ -179,12 +175,12 @@ def test_every_field_of_every_table_is_here() -> None:
     assert schema.ERROR.keys() | schema.TIMES.keys() == schema.OWN_FIELDS
 
 
-def test_the_first_broken_field_is_named() -> None:
+def test_error_names_first_malformed_field() -> None:
     with pytest.raises(ProtocolError, match=r"^errmsg of a reply must be a string, not 5$"):
         check({"code": 1, "errmsg": 5, "errorLabels": 7}, schema.ERROR)
 
 
-def test_a_long_value_is_cut() -> None:
+def test_error_truncates_long_value() -> None:
     value = {f"{number}" * 30: "x" * 30 for number in range(4)}
     (text,) = unexpected("f", "short", value).args
     assert text.startswith("f must be short, not {'000000")
@@ -192,8 +188,8 @@ def test_a_long_value_is_cut() -> None:
     assert str(unexpected("f", "short", "x" * 28)) == f"f must be short, not '{'x' * 28}'"
 
 
-def test_a_cluster_time_as_servers_send_it_is_not_encoded_to_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It comes with each reply of a replica set."""
+def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reply of a replica set has a cluster time."""
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
     usual = time(signature={"hash": b"\0" * 20, "keyId": Int64(7)})

@@ -1,4 +1,4 @@
-"""Programs that are run inside this process find what they would find if the interpreter ran them."""
+"""Programs inside this process have the same environment as programs of the interpreter."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from gmongo.status import __main__ as status_command
 PROGRAM = """
 import runpy
 import sys
-sys.told.append(([*sys.argv], sys.path[0], __name__, sys.modules["__main__"].__dict__ is globals()))
+sys.reports.append(([*sys.argv], sys.path[0], __name__, sys.modules["__main__"].__dict__ is globals()))
 """
 
-Told = list[tuple[list[str], str, str, bool]]
+Reports = list[tuple[list[str], str, str, bool]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
-    """What a program tells. Here the interpreter's state may be changed."""
-    told: Told = []
-    monkeypatch.setattr(sys, "told", told, raising=False)
+def reports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Reports:
+    """Return the reports of programs, and restore the state of the interpreter."""
+    reports: Reports = []
+    monkeypatch.setattr(sys, "reports", reports, raising=False)
     monkeypatch.setattr(sys, "argv", ["before"])
     monkeypatch.setattr(sys, "path", ["the current directory", *sys.path])
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     monkeypatch.chdir(tmp_path)
-    return told
+    return reports
 
 
-def test_a_file(told: Told, tmp_path: Path) -> None:
+def test_program_file_runs_as_main(reports: Reports, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "app.py").write_text(PROGRAM)
     (tmp_path / "link.py").symlink_to(folder / "app.py")
     assert run_program(False, "link.py", ["a", "b"]) == 0
-    assert told == [(["link.py", "a", "b"], str(folder), "__main__", True)]
+    assert reports == [(["link.py", "a", "b"], str(folder), "__main__", True)]
     assert "the current directory" not in sys.path
 
 
-def test_a_module(told: Told, tmp_path: Path) -> None:
+def test_package_runs_as_main(reports: Reports, tmp_path: Path) -> None:
     (tmp_path / "apps").mkdir()
     (tmp_path / "apps" / "__main__.py").write_text(PROGRAM)
     sys.path[0] = str(tmp_path)
     assert run_program(True, "apps", ["a"]) == 0
-    assert told == [([str(tmp_path / "apps" / "__main__.py"), "a"], str(tmp_path), "__main__", True)]
+    assert reports == [([str(tmp_path / "apps" / "__main__.py"), "a"], str(tmp_path), "__main__", True)]
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_a_folder_and_a_zip_file(told: Told, zipped: bool, tmp_path: Path) -> None:
+def test_folder_or_zip_file_runs_as_main(reports: Reports, zipped: bool, tmp_path: Path) -> None:
     program = tmp_path / "program"
     if zipped:
         with zipfile.ZipFile(program, "w") as file:
@@ -66,25 +66,27 @@ def test_a_folder_and_a_zip_file(told: Told, zipped: bool, tmp_path: Path) -> No
         program.mkdir()
         (program / "__main__.py").write_text(PROGRAM)
     assert run_program(False, "program", ["a"]) == 0
-    assert told == [(["program", "a"], str(program), "__main__", True)]
+    assert reports == [(["program", "a"], str(program), "__main__", True)]
     assert "the current directory" not in sys.path
 
 
-def test_a_folder_without_a_main(told: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_main_fails_with_message(
+    reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty").mkdir()
     assert run_program(False, "empty", []) == 1
     assert capsys.readouterr().err == f"{sys.executable}: can't find '__main__' module in '{tmp_path / 'empty'}'\n"
 
 
-def test_where_only_what_is_installed_is_found(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_safe_path_keeps_sys_path(reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     monkeypatch.setattr(_run_program, "_ONLY_WHAT_IS_INSTALLED", True)
     assert run_program(False, "app.py", []) == 0
-    assert told[0][1] == "the current directory"
+    assert reports[0][1] == "the current directory"
 
 
 @pytest.mark.parametrize(
-    ("ending", "status", "says"),
+    ("ending", "status", "expected"),
     [
         ("", 0, ""),
         ("sys.exit()", 0, ""),
@@ -94,15 +96,15 @@ def test_where_only_what_is_installed_is_found(told: Told, tmp_path: Path, monke
         ("sys.exit([])", 1, "[]\n"),
     ],
 )
-def test_the_exit_status(
-    told: object, tmp_path: Path, ending: str, status: int, says: str, capsys: pytest.CaptureFixture[str]
+def test_exit_value_becomes_exit_status(
+    reports: object, tmp_path: Path, ending: str, status: int, expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "app.py").write_text(f"import sys\n{ending}\n")
     assert run_program(False, "app.py", []) == status
-    assert capsys.readouterr() == ("", says)
+    assert capsys.readouterr() == ("", expected)
 
 
-def test_an_exception_passes_through(told: object, tmp_path: Path) -> None:
+def test_exception_of_program_propagates(reports: object, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("1 / 0")
     with pytest.raises(ZeroDivisionError):
         run_program(False, "app.py", [])
@@ -120,15 +122,15 @@ def test_an_exception_passes_through(told: object, tmp_path: Path) -> None:
         (status_command.main, "python -m gmongo.status [-h] [--once] directory", "--once"),
     ],
 )
-def test_the_commands_say_how_they_are_used(
+def test_command_prints_usage_on_help_and_wrong_arguments(
     main: Callable[[Sequence[str]], int], usage: str, options: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit) as ending:
         main(["--help"])
     assert ending.value.code == 0
-    said = capsys.readouterr().out
-    assert said.startswith(f"usage: {usage}") and options in said
+    output = capsys.readouterr().out
+    assert output.startswith(f"usage: {usage}") and options in output
     with pytest.raises(SystemExit) as ending:
         main([])
     assert ending.value.code == 2
@@ -136,14 +138,14 @@ def test_the_commands_say_how_they_are_used(
 
 
 @pytest.mark.parametrize("module", ["gmongo", "gmongo.stable_api", "gmongo.status"])
-def test_the_commands_run_as_modules(
+def test_command_runs_as_module(
     module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["x", "--help"])
     program = sys.modules[f"{module}.__main__"].__file__
     assert program
     with pytest.raises(SystemExit) as ending:
-        # `run_module` needs the loader's `get_code`, and pytest's loader of installed plugins has none.
+        # `run_module` calls `get_code` of the loader, and pytest's loader of installed plugins lacks the method.
         runpy.run_path(program, run_name="__main__")
     assert ending.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: python -m {module} ")

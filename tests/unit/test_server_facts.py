@@ -1,4 +1,4 @@
-"""Facts about servers stand in one place: no other module has an error code, a wire version, a label or an overhead."""
+"""Error codes, wire versions, labels and overheads occur only in `_server_facts`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import gmongo
 from gmongo._server_facts import codes, labels, sizes, wire_versions
 
 ROOT = Path(gmongo.__file__).parent
-# The simulated servers state the facts by themselves: they are the other party.
-ELSEWHERE = ("_server_facts", "testing")
-FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in ELSEWHERE]
+# The simulated servers have their own facts, because they represent the other side.
+EXEMPT = ("_server_facts", "testing")
+FILES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in EXEMPT]
 
 CODES = {value for value in vars(codes).values() if isinstance(value, int)}
 LABELS = {value for name, value in vars(labels).items() if name.isupper()}
@@ -24,8 +24,8 @@ COMPARED = ("code", "wire_version", "label")
 LIMITED = ("max_bson_size", "max_message_size", "max_write_batch_size", "message_size", "document_size")
 
 
-def found_in(source: str) -> set[str]:
-    """What stands in `source` that belongs to the facts."""
+def facts_in(source: str) -> set[str]:
+    """Return the server facts in `source`."""
     tree = ast.parse(source)
     numbers = dict(_named_numbers(tree))
     found: set[str] = set()
@@ -53,7 +53,7 @@ def _named_numbers(tree: ast.Module) -> Iterator[tuple[str, set[int]]]:
 
 
 def _numbers_in(expression: ast.expr, named: dict[str, set[int]]) -> set[int]:
-    """The numbers that an expression has, itself or by a name that the module gives them; 0 and 1 say nothing."""
+    """Return the numbers in an expression, directly or by a constant of the module, without 0 and 1."""
     found: set[int] = set()
     for node in ast.walk(expression):
         if isinstance(node, ast.Name) and node.id.isupper():
@@ -64,7 +64,7 @@ def _numbers_in(expression: ast.expr, named: dict[str, set[int]]) -> set[int]:
 
 
 def _number(node: ast.AST) -> int | None:
-    """The value of an integer, or of a product of integers."""
+    """Return the value of an integer, or of a product of integers."""
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -81,14 +81,14 @@ def _mentions(expression: ast.expr, words: tuple[str, ...]) -> bool:
 
 
 def _codes_of(node: ast.Dict | ast.Set) -> set[int]:
-    """The elements or keys of a display, if all of them are codes."""
+    """Return the elements or keys of a display if all are codes."""
     elements = node.keys if isinstance(node, ast.Dict) else node.elts
     values = {_number(each) for each in elements if each is not None}
     return {value for value in values if value is not None} if values <= CODES else set()
 
 
-def test_modules_outside_of_server_facts_state_no_facts() -> None:
-    found = {path: found_in(path.read_text(encoding="utf-8")) for path in FILES}
+def test_other_modules_contain_no_server_facts() -> None:
+    found = {path: facts_in(path.read_text(encoding="utf-8")) for path in FILES}
     assert {path: facts for path, facts in found.items() if facts} == {}
 
 
@@ -117,22 +117,22 @@ def test_modules_outside_of_server_facts_state_no_facts() -> None:
         ("_BUFFER = 16 * 1024", set()),
     ],
 )
-def test_what_is_found(source: str, found: set[str]) -> None:
-    assert found_in(source) == found
+def test_server_facts_in_source_are_found(source: str, found: set[str]) -> None:
+    assert facts_in(source) == found
 
 
-def test_every_fact_is_used() -> None:
+def test_each_server_fact_is_used() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
     names = {name for module in (labels, sizes, wire_versions) for name in vars(module) if name.isupper()}
     assert {name for name in names if name not in text} == set()
 
 
-def test_no_code_has_two_names() -> None:
+def test_each_code_has_one_name() -> None:
     named = [value for value in vars(codes).values() if isinstance(value, int)]
     assert len(named) == len(set(named))
 
 
-# The facts themselves, as the server's error_codes.yml and the specifications have them.
+# The facts according to the server's error_codes.yml and the specifications.
 NUMBERS = {
     "AUTHENTICATION_FAILED": 18, "ILLEGAL_OPERATION": 20, "NAMESPACE_NOT_FOUND": 26, "CURSOR_NOT_FOUND": 43,
     "MAX_TIME_MS_EXPIRED": 50, "WRITE_CONCERN_TIMEOUT": 64, "MULTIPLE_ERRORS_OCCURRED": 65, "API_STRICT_ERROR": 323,
@@ -156,7 +156,7 @@ SETS = {
 RELEASES = {5: "3.4", 6: "3.6", 8: "4.2", 9: "4.4", 13: "5.0", 17: "6.0", 21: "7.0", 22: "7.1", 25: "8.0", 29: "8.2"}
 
 
-def test_codes_are_those_of_the_server() -> None:
+def test_codes_match_server() -> None:
     sets = {name: value for name, value in vars(codes).items() if isinstance(value, frozenset)}
     assert sets == SETS
     alone = {name: value for name, value in vars(codes).items() if isinstance(value, int)}
@@ -164,8 +164,8 @@ def test_codes_are_those_of_the_server() -> None:
     assert {name: value for name, value in alone.items() if value not in in_sets or name in NUMBERS} == NUMBERS
 
 
-def test_wire_versions_are_those_of_releases() -> None:
-    """The comment before each names the release."""
+def test_wire_versions_match_releases() -> None:
+    """The comment before each wire version names the release."""
     release = ""
     found = {}
     for line in (ROOT / "_server_facts/wire_versions.py").read_text("utf-8").splitlines():
@@ -179,7 +179,7 @@ def test_wire_versions_are_those_of_releases() -> None:
         assert RELEASES[version] == release, name
 
 
-def test_sizes_are_those_of_the_documentation() -> None:
+def test_sizes_match_documentation() -> None:
     assert {name: value for name, value in vars(sizes).items() if isinstance(value, int)} == {
         "MAX_BSON_SIZE": 16_777_216,
         "MAX_MESSAGE_SIZE": 48_000_000,

@@ -1,4 +1,4 @@
-"""When a session of the application's may be used, and what it keeps of the times of replies."""
+"""Use of an explicit session, and the times that the session takes from replies."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def operation_of(*, acknowledged: bool = True, takes_session: bool = True, conce
     return SimpleNamespace(context=context, acknowledged=acknowledged, takes_session=takes_session, **{**usual, **more})
 
 
-def refused(session: SessionState, executor: Any, operation: Any = None) -> str:
+def error_of_use(session: SessionState, executor: Any, operation: Any = None) -> str:
     with pytest.raises((InvalidOperation, ConfigurationError)) as caught:
         session.begin(executor, operation or operation_of())
     return str(caught.value)
 
 
-def test_a_session_is_refused() -> None:
+def test_unusable_session_raises_error_with_reason() -> None:
     executor = executor_of()
     session = session_of(executor)
-    assert refused(session, executor_of()) == "Can only use session with the MongoClient that started it"
+    assert error_of_use(session, executor_of()) == "Can only use session with the MongoClient that started it"
     executor.epoch = 1
-    assert refused(session, executor) == "the session was started before a fork, and belongs to the parent process"
+    assert error_of_use(session, executor) == "the session was started before a fork, and belongs to the parent process"
     executor.epoch = 0
     session.limit = 5.0
-    assert refused(session, executor) == OTHER_LIMIT
+    assert error_of_use(session, executor) == OTHER_LIMIT
     with until(4.0):
-        assert refused(session, executor) == OTHER_LIMIT
+        assert error_of_use(session, executor) == OTHER_LIMIT
     with until(5.0):
         session.begin(executor, operation_of())
     session.limit = None
     other = gevent.spawn(session.begin, executor, operation_of())
     other.join()
     assert str(other.exception) == ("the session is in use by another greenlet: start one session for each greenlet")
-    session.begin(executor, operation_of())  # inside the other operation of this greenlet, as in a listener
+    session.begin(executor, operation_of())  # nested in an operation of the same greenlet, as in a listener
     session.end_use()
     other = gevent.spawn(session.begin, executor, operation_of())
     other.join()
@@ -65,7 +65,7 @@ def test_a_session_is_refused() -> None:
     for _ in range(2):
         session.release()
     executor.sessions.release.assert_called_once_with(server_session)
-    assert session.has_ended and refused(session, executor) == "Cannot use ended session"
+    assert session.has_ended and error_of_use(session, executor) == "Cannot use ended session"
     with pytest.raises(InvalidOperation, match=r"^Cannot use ended session$"):
         session.server_session  # noqa: B018
 
@@ -82,21 +82,21 @@ def test_a_session_is_refused() -> None:
         (operation_of(acknowledged=False), False, False),
     ],
 )
-def test_unacknowledged_writes_are_in_no_session(active: bool, operation: Any, outside: bool, inside: bool) -> None:
+def test_unacknowledged_write_in_session_raises(active: bool, operation: Any, outside: bool, inside: bool) -> None:
     executor = executor_of()
     session = session_of(executor)
     session.transaction.state = State.IN_PROGRESS if active else State.NONE
     if inside if active else outside:
         session.begin(executor, operation)
     else:
-        said = "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        assert refused(session, executor, operation) == said
+        message = "Explicit sessions are incompatible with unacknowledged write concern: w=0"
+        assert error_of_use(session, executor, operation) == message
         gevent.spawn(session.check_free).get()
 
 
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("ends", [False, True])
-def test_an_operation_leaves_a_transaction_that_has_ended(state: State, ends: bool) -> None:
+def test_operation_after_ended_transaction_resets_its_state(state: State, ends: bool) -> None:
     executor = executor_of()
     session = session_of(executor)
     session.transaction.state = state
@@ -105,7 +105,7 @@ def test_an_operation_leaves_a_transaction_that_has_ended(state: State, ends: bo
     assert session.transaction.state is (state if stays else State.NONE)
 
 
-def test_times_only_grow() -> None:
+def test_session_times_never_decrease() -> None:
     session = session_of(executor_of())
     assert (session.cluster_time, session.operation_time, session.operation_time_to_follow) == (None, None, None)
     for seen, kept in ((5, 5), (4, 5), (6, 6)):
@@ -122,7 +122,7 @@ def test_times_only_grow() -> None:
 
 @pytest.mark.parametrize("consistent", [False, True])
 @pytest.mark.parametrize("seen", [False, True])
-def test_a_command_follows_what_was_seen(consistent: bool, seen: bool) -> None:
+def test_consistent_command_has_after_cluster_time(consistent: bool, seen: bool) -> None:
     session = session_of(executor_of())
     if seen:
         session.observe({"operationTime": Timestamp(6, 1)})
@@ -137,7 +137,7 @@ def test_a_command_follows_what_was_seen(consistent: bool, seen: bool) -> None:
 
 
 @pytest.mark.parametrize("reply", [{"atClusterTime": Timestamp(3, 1)}, {"cursor": {"atClusterTime": Timestamp(3, 1)}}])
-def test_a_snapshot_is_that_of_the_first_reply(reply: dict[str, Any]) -> None:
+def test_snapshot_time_comes_from_first_reply(reply: dict[str, Any]) -> None:
     session = session_of(executor_of(), snapshot=True)
     hello: Any = SimpleNamespace(max_wire_version=13)
     command: dict[str, Any] = {}

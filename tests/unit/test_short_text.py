@@ -1,4 +1,4 @@
-"""Texts that are cut: the same as if they were made whole, and made of no more than they show."""
+"""Truncated texts: their content equals the whole text, and their cost depends on the shown length only."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(DOCUMENTS, st.integers(0, 400))
-def test_the_text_is_the_beginning_of_the_whole(document: dict[str, Any], length: int) -> None:
+def test_truncated_text_is_prefix_of_whole_text(document: dict[str, Any], length: int) -> None:
     assert document_text(document, length) == json_util.dumps(document)[:length]
 
 
 @pytest.mark.parametrize("length", range(0, 90, 7))
 @pytest.mark.parametrize("nest", [lambda value: [value], lambda value: {"": value}, lambda value: [[], value]])
-def test_the_text_of_what_is_deep_is_its_beginning_too(nest: Callable[[Any], Any], length: int) -> None:
-    """Each level adds as little as one character before what is inside."""
+def test_truncated_text_of_nested_document_is_prefix(nest: Callable[[Any], Any], length: int) -> None:
+    """Each level adds as few as one character before the inner value."""
     document: Any = "x" * 100
     for _ in range(80):
         document = nest(document)
@@ -65,7 +65,7 @@ def test_the_text_of_what_is_deep_is_its_beginning_too(nest: Callable[[Any], Any
 
 
 class Visits:
-    """How many elements were looked at."""
+    """Count the visited elements."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -94,7 +94,7 @@ class CountingDict(dict[str, Any]):
 
 
 def counting(visits: Visits, value: Any) -> Any:
-    """A copy that counts the looks at it."""
+    """Return a copy that counts visits of its elements."""
     if isinstance(value, dict):
         made: Any = CountingDict({name: counting(visits, each) for name, each in value.items()})
     elif isinstance(value, list):
@@ -124,10 +124,10 @@ def deep(levels: int) -> Any:
 
 @pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
 @pytest.mark.parametrize("length", [0, 1, 100, 1000])
-def test_no_more_is_looked_at_than_is_shown(make: Callable[[], Any], length: int) -> None:
+def test_truncation_visits_no_more_elements_than_it_shows(make: Callable[[], Any], length: int) -> None:
     visits = Visits()
     document = make()
-    if document.keys() == {"a", "b"}:  # which is too large to be copied
+    if document.keys() == {"a", "b"}:  # the document is too large for a copy
         document = {"deep": counting(visits, [1] * 5_000), **document}
     else:
         document = counting(visits, document)
@@ -135,7 +135,7 @@ def test_no_more_is_looked_at_than_is_shown(make: Callable[[], Any], length: int
     assert visits.count <= length + 2
 
 
-def test_a_large_raw_document_is_not_decoded() -> None:
+def test_large_raw_document_is_not_decoded() -> None:
     raw = RawBSONDocument(bson.encode({"a": ["x"] * 100_000}))
     assert document_text({"documents": [raw]}, 100) == f'{{"documents": ["({len(raw.raw)} bytes of BSON)"]}}'
     assert raw._RawBSONDocument__inflated_doc is None  # type: ignore[attr-defined]
@@ -146,23 +146,23 @@ def test_a_large_raw_document_is_not_decoded() -> None:
 @pytest.mark.parametrize(
     "value", [object(), range(3), {1, 2}, deep(2000)], ids=["an object", "a range", "a set", "deep"]
 )
-def test_what_cannot_be_encoded_raises_nothing(value: Any) -> None:
+def test_text_of_unencodable_value_raises_no_error(value: Any) -> None:
     assert isinstance(document_text({"a": value}, 50), str)
 
 
 @pytest.mark.parametrize(("size", "is_shown"), [(64 * 1024, True), (64 * 1024 + 1, False)])
-def test_a_raw_document_is_shown_up_to_a_size(size: int, is_shown: bool) -> None:
+def test_raw_document_is_shown_up_to_64_kib(size: int, is_shown: bool) -> None:
     raw = RawBSONDocument(bson.encode({"a": "x" * (size - len(bson.encode({"a": ""})))}))
     assert len(raw.raw) == size
     text = document_text({"d": raw}, 30)
     assert text == ('{"d": {"a": "' + "x" * 17 if is_shown else f'{{"d": "({size} bytes of BSON)"}}'[:30])
 
 
-# The repr of a value, for an error
+# The repr of a value in an error
 
 
 @given(DOCUMENTS | LEAVES)
-def test_short_is_bounded(value: Any) -> None:
+def test_short_has_limited_length(value: Any) -> None:
     assert len(short(value)) < 4**6 * 40
 
 
@@ -170,7 +170,7 @@ PLAIN = [1, -5, "a" * 100, "it's", None, True, 1.5, [1] * 10, (1,), {"a": 1}, {"
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=repr)
-def test_short_is_as_reprlib_has_it(value: Any) -> None:
+def test_short_equals_reprlib_for_plain_values(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 
 
@@ -179,19 +179,19 @@ def many(kind: Callable[..., Any], count: int = 10_000) -> Any:
 
 
 @pytest.mark.parametrize("kind", [dict, SON, OrderedDict])
-def test_short_looks_at_no_more_fields_than_it_shows(kind: Callable[..., Any]) -> None:
+def test_short_does_not_build_repr_of_whole_mapping(kind: Callable[..., Any]) -> None:
     class Counted(kind):  # type: ignore[misc,valid-type]
         def __repr__(self) -> str:
-            raise AssertionError("it was shown in full")
+            raise AssertionError("the whole value was shown")
 
     assert short(many(Counted, 2000)) == "Counted({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
 
 
-def test_an_error_about_a_model_does_not_show_its_document(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_error_does_not_show_document(monkeypatch: pytest.MonkeyPatch) -> None:
     from gmongo.errors import InvalidOperation
     from gmongo.operations.client_bulk import checked_models
 
     for model in (InsertOne({"secret": 1}), UpdateOne({}, {"$set": {"secret": 1}})):
-        monkeypatch.setattr(type(model), "__repr__", lambda _self: pytest.fail("it was shown in full"))
+        monkeypatch.setattr(type(model), "__repr__", lambda _self: pytest.fail("the whole value was shown"))
         with pytest.raises(InvalidOperation, match=f"models.0., an {type(model).__name__}, has no namespace"):
             checked_models([model])

@@ -1,4 +1,4 @@
-"""The versions of Python are the same wherever they are listed."""
+"""All lists of Python versions are equal."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ def read(name: str) -> str:
 
 
 def supported() -> list[str]:
-    """As the classifiers of the package have it."""
+    """Return the versions in the classifiers of the package."""
     return re.findall(r"Programming Language :: Python :: (3\.\d+)", read("setup.cfg"))
 
 
-def test_tox_runs_all() -> None:
+def test_tox_runs_supported_versions() -> None:
     (list_of,) = re.findall(r"^env_list = py\{([\d,]+)\}", read("tox.ini"), re.MULTILINE)
     assert [f"3.{minor[1:]}" for minor in list_of.split(",")] == supported()
 
 
-def test_so_does_the_continuous_integration() -> None:
+def test_continuous_integration_runs_supported_versions() -> None:
     (list_of,) = re.findall(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))
     assert re.findall(r'"(.*?)"', list_of) == supported()
 
 
-def test_the_lowest_is_required_and_what_tools_assume() -> None:
+def test_lowest_version_is_required_and_target_of_tools() -> None:
     lowest, settings = supported()[0], configparser.ConfigParser()
     settings.read_string(read("setup.cfg"))
     assert settings["options"]["python_requires"] == f">={lowest}"
@@ -36,7 +36,7 @@ def test_the_lowest_is_required_and_what_tools_assume() -> None:
     assert f'target-version = "py{lowest.replace(".", "")}"' in read("pyproject.toml")
 
 
-def test_tox_environments_of_the_continuous_integration_exist() -> None:
+def test_tox_environments_of_continuous_integration_exist() -> None:
     named = {
         name for line in re.findall(r"tox -e ([\w.,-]+)", read(".github/workflows/ci.yml")) for name in line.split(",")
     }

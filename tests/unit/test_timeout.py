@@ -1,4 +1,4 @@
-"""Limits of time: what they throw, and how they treat a loop that was held."""
+"""Time limits of blocks and exchanges: their errors, and their behaviour after a blocked event loop."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from gmongo.wire import timeout as limit_module
 from gmongo.wire.timeout import Limit, interrupt_after
 
 
-def test_the_very_error_is_thrown():
+def test_expired_limit_raises_given_error_object():
     error = ValueError("mine")
     with pytest.raises(ValueError, match="mine") as raised, interrupt_after(0.01, error):
         gevent.sleep(60)
     assert raised.value is error
 
 
-def test_a_body_that_ends_in_time_is_left_alone():
+def test_block_that_ends_in_time_is_not_interrupted():
     with interrupt_after(0.02, ValueError()):
         gevent.sleep(0.001)
     gevent.sleep(0.04)
 
 
-def test_a_limit_that_is_over_is_not_entered():
-    with pytest.raises(ValueError, match="late"), interrupt_after(0, ValueError("late")):
+def test_expired_limit_raises_before_block_runs():
+    with pytest.raises(ValueError, match="delay"), interrupt_after(0, ValueError("delay")):
         pytest.fail("the body ran")
 
 
 @pytest.mark.parametrize(("passes", "in_time"), [(1, True), (2, False)])
-def test_block_ends_one_pass_after_a_late_timer(passes, in_time, virtual_time):
+def test_block_may_run_one_loop_pass_after_late_timer(passes, in_time, virtual_time):
     done = []
 
     def work():
@@ -60,7 +60,7 @@ def test_block_ends_one_pass_after_a_late_timer(passes, in_time, virtual_time):
 
 
 class Loop:
-    """A loop whose time passes when the test says so, with one timer."""
+    """A loop with one timer and a time that the test sets."""
 
     approx_timer_resolution = 1e-6
 
@@ -85,8 +85,8 @@ class Loop:
     st.sampled_from([0.2, 1.0, 3.0]),
     st.sampled_from([None, False, True]),
 )
-def test_limit_ends_within_two_passes_of_the_loop(passes, seconds, arrived):
-    """Each pass of the loop takes its own time. A reply that has begun to arrive has as much time again as was lost."""
+def test_limit_fires_within_two_loop_passes(passes, seconds, arrived):
+    """Each pass of the loop has its own duration. A reply that arrives gets the lost time back."""
     loop, thrown = Loop(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)
@@ -95,41 +95,41 @@ def test_limit_ends_within_two_passes_of_the_loop(passes, seconds, arrived):
         patch.setattr(_clock, "monotonic", lambda: loop.now)
         limit = limit_of([])
         limit.begin(seconds, None if arrived is None else SimpleNamespace(has_arrived=lambda: arrived))
-        lates = []
+        delays = []
         for length in itertools.cycle(passes):
             loop.now += length
             if loop.now >= loop.due:
-                lates.append(loop.now - seconds)
+                delays.append(loop.now - seconds)
                 loop.fire()
             if thrown:
                 break
     assert len(thrown) == 1
-    late = lates[0]
-    if late <= 0.05 or arrived is False:
-        assert len(lates) == 1
+    delay = delays[0]
+    if delay <= 0.05 or arrived is False:
+        assert len(delays) == 1
     elif arrived is None:
-        assert loop.now <= seconds + late + max(passes) + 1e-5
+        assert loop.now <= seconds + delay + max(passes) + 1e-5
     else:
-        assert seconds + late + min(late, seconds) - 1e-9 <= loop.now
-        assert loop.now <= seconds + late + min(late, seconds) + max(passes) + 1e-5
+        assert seconds + delay + min(delay, seconds) - 1e-9 <= loop.now
+        assert loop.now <= seconds + delay + min(delay, seconds) + max(passes) + 1e-5
 
 
-# One exchange after the other
+# Consecutive exchanges
 
 
 def limit_of(errors):
-    """A limit that says for how many seconds each error was made."""
+    """Return a limit that records the seconds of each error."""
 
     def make_error(seconds):
         errors.append(seconds)
-        return ValueError("too late")
+        return ValueError("too delay")
 
     return Limit(make_error)
 
 
-def test_an_exchange_is_ended_when_its_own_time_is_over():
+def test_exchange_ends_after_its_own_timeout():
     limit, errors = limit_of(made := []), []
-    for seconds in (60, 0.02, 0.03, 60, 0.01):  # shorter and longer than the timer that runs
+    for seconds in (60, 0.02, 0.03, 60, 0.01):  # shorter and longer than the running timer
         begin = monotonic()
         limit.begin(seconds)
         try:
@@ -139,11 +139,11 @@ def test_an_exchange_is_ended_when_its_own_time_is_over():
             assert monotonic() - begin >= seconds
         finally:
             limit.end()
-    assert (made, errors) == ([0.02, 0.03, 0.01], ["too late"] * 3)
+    assert (made, errors) == ([0.02, 0.03, 0.01], ["too delay"] * 3)
     limit.close()
 
 
-def test_a_timer_of_an_exchange_before_is_started_again_for_this_one():
+def test_timer_of_previous_exchange_is_extended_for_next_exchange():
     limit = limit_of(made := [])
     limit.begin(0.02)
     limit.end()
@@ -156,30 +156,29 @@ def test_a_timer_of_an_exchange_before_is_started_again_for_this_one():
     assert made == [0.05]
 
 
-def test_nothing_is_thrown_into_a_greenlet_that_has_ended(virtual_time):
+def test_timer_raises_nothing_after_exchange_has_ended(virtual_time):
     limit = limit_of(made := [])
     limit.begin(0.01)
     limit.end()
     gevent.sleep(0.03)
     assert made == []
-    assert limit._timer is None  # nothing goes on while there are no exchanges
+    assert limit._timer is None  # the timer stops while there are no exchanges
 
 
-def test_the_time_of_an_exchange_that_has_ended_is_over_in_silence(virtual_time, monkeypatch):
-    """Though the loop is late, so that the timer is due for the very exchange that has ended."""
+def test_late_timer_of_ended_exchange_raises_nothing(virtual_time, monkeypatch):
     failed = []
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *details: failed.append(details))
     limit = limit_of(made := [])
-    for seconds, late in ((0.01, 0), (0.01, 60)):
+    for seconds, delay in ((0.01, 0), (0.01, 60)):
         limit.begin(seconds)
         limit.end()
-        limit._due -= late
+        limit._due -= delay
         limit._extended = True
         gevent.sleep(0.03)
     assert not made and not failed
 
 
-def test_many_exchanges_cost_one_timer():
+def test_consecutive_exchanges_share_one_timer():
     limit, timers = limit_of([]), set()
     for _ in range(100):
         limit.begin(60)
@@ -189,7 +188,7 @@ def test_many_exchanges_cost_one_timer():
     limit.close()
 
 
-def test_an_exchange_without_time_does_not_begin():
+def test_expired_timeout_raises_at_begin_of_exchange():
     limit = limit_of(made := [])
     for seconds in (0, -1):
         with pytest.raises(ValueError):
@@ -197,19 +196,19 @@ def test_an_exchange_without_time_does_not_begin():
     assert made == [0, -1]
 
 
-def test_the_timer_does_not_hold_the_hub():
+def test_timer_of_exchange_does_not_keep_event_loop_alive():
     loop, limit = gevent.get_hub().loop, limit_of([])
-    holding = loop.activecnt
+    active_watchers = loop.activecnt
     limit.begin(60)
     assert limit._timer.active
-    assert loop.activecnt == holding
+    assert loop.activecnt == active_watchers
     limit.end()
     limit.close()
 
 
-def test_a_dropped_connection_does_not_live_on_by_its_timer():
+def test_timer_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
-    with pytest.raises(AutoReconnect):  # it has no socket
+    with pytest.raises(AutoReconnect):  # the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
     limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
@@ -220,7 +219,7 @@ def test_a_dropped_connection_does_not_live_on_by_its_timer():
     limit.close()
 
 
-def test_a_closed_connection_leaves_no_timer():
+def test_closed_connection_stops_its_timer():
     connection = Connection(("127.0.0.1", 1))
     limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
@@ -229,18 +228,18 @@ def test_a_closed_connection_leaves_no_timer():
     assert limit._timer is None
 
 
-@pytest.mark.parametrize(("more", "held"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
-def test_a_limit_of_a_block_holds_the_hub_unless_it_is_told_not_to(more, held):
+@pytest.mark.parametrize(("more", "watchers"), [({}, 1), ({"ref": True}, 1), ({"ref": False}, 0)])
+def test_limit_of_block_keeps_event_loop_alive_unless_ref_is_false(more, watchers):
     loop = gevent.get_hub().loop
     before = loop.activecnt
     with interrupt_after(10, TimeoutError(), **more):
-        assert loop.activecnt - before == held
+        assert loop.activecnt - before == watchers
     assert loop.activecnt == before
     with interrupt_after(None, TimeoutError(), **more):
         assert loop.activecnt == before
 
 
-def test_a_timer_that_would_be_too_late_is_replaced(monkeypatch):
+def test_timer_with_later_deadline_is_replaced(monkeypatch):
     timers = []
 
     def make(seconds, **_more):

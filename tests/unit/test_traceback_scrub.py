@@ -1,4 +1,4 @@
-"""What an error that leaves a function with secrets shows of the frames that it went through."""
+"""Local variables in the traceback of an error that leaves a function with secrets."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from gmongo._traceback_scrub import forgets_locals
 
 
 def code_in(module: str, source: str, **names: Any) -> Callable[..., Any]:
-    """The function `f` that the source defines, as if it stood in a module of that name."""
+    """Return the function `f` of `source`, defined in a module with the given name."""
     namespace = {"__name__": module, **names}
     exec(source, namespace)
     function: Callable[..., Any] = namespace["f"]
     return function
 
 
-def shown(error: BaseException) -> set[str]:
-    """The modules of the frames of an error that still show a secret."""
+def modules_with_secret(error: BaseException) -> set[str]:
+    """Return the modules whose frames in the traceback still contain a secret."""
     return {
         frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__) if "secret" in frame.f_locals.values()
     }
 
 
-FAILS = "def f(value):\n    raise ValueError"
+RAISING = "def f(value):\n    raise ValueError"
 
 
-def caught_by(function: Callable[..., Any]) -> BaseException:
+def scrubbed_error(function: Callable[..., Any]) -> BaseException:
     with pytest.raises(BaseException) as caught:
         forgets_locals(function)("secret")
     return caught.value
@@ -38,42 +38,42 @@ def caught_by(function: Callable[..., Any]) -> BaseException:
 @pytest.mark.parametrize(
     "module", ["bson", "gevent._x", "gmongo.auth", "http.client", "pymongocrypt.x", "ssl", "urllib"]
 )
-def test_what_the_driver_passes_secrets_to_forgets_them(module: str) -> None:
-    assert shown(caught_by(code_in(module, FAILS))) == set()
+def test_frames_of_driver_and_libraries_lose_locals(module: str) -> None:
+    assert modules_with_secret(scrubbed_error(code_in(module, RAISING))) == set()
 
 
 @pytest.mark.parametrize("module", ["app", "gmongo_app", "app.gmongo"])
-def test_the_application_s_code_keeps_its_locals(module: str) -> None:
-    assert shown(caught_by(code_in(module, FAILS))) == {module}
+def test_frames_of_application_keep_locals(module: str) -> None:
+    assert modules_with_secret(scrubbed_error(code_in(module, RAISING))) == {module}
 
 
-def test_locals_between_those_of_the_application_are_forgotten() -> None:
-    innermost = code_in("gmongo.x", FAILS)
+def test_driver_frames_around_application_callback_lose_locals() -> None:
+    innermost = code_in("gmongo.x", RAISING)
     callback = code_in("app", "def f(value):\n    inner(value)", inner=innermost)
-    assert shown(caught_by(code_in("gmongo.y", "def f(value):\n    inner(value)", inner=callback))) == {"app"}
+    assert modules_with_secret(
+        scrubbed_error(code_in("gmongo.y", "def f(value):\n    inner(value)", inner=callback))
+    ) == {"app"}
 
 
 @pytest.mark.parametrize("how", ["raise KeyError from error", "raise KeyError from None", "raise KeyError"])
-def test_the_errors_behind_an_error_forget_them_too(how: str) -> None:
+def test_frames_of_chained_errors_lose_locals(how: str) -> None:
     source = f"def f(value):\n    try:\n        inner(value)\n    except ValueError as error:\n        {how}"
-    error = caught_by(code_in("gmongo.y", source, inner=code_in("gmongo.x", FAILS)))
+    error = scrubbed_error(code_in("gmongo.y", source, inner=code_in("gmongo.x", RAISING)))
     assert isinstance(error, KeyError) and error.__context__ is not None
-    assert shown(error) | shown(error.__context__) == set()
+    assert modules_with_secret(error) | modules_with_secret(error.__context__) == set()
 
 
-def test_errors_that_lead_to_each_other() -> None:
+def test_cyclic_error_chain_is_accepted() -> None:
     def fail(_: str) -> None:
         one, other = ValueError(), KeyError()
         one.__cause__, other.__cause__ = other, one
         raise one
 
-    assert isinstance(caught_by(fail), ValueError)
+    assert isinstance(scrubbed_error(fail), ValueError)
 
 
-def test_a_long_chain_is_gone_through_once() -> None:
-    """Each error is both cause and context of the next: as many ways lead to the first as two to the power of its
-    distance.
-    """
+def test_each_error_of_long_chain_is_visited_once() -> None:
+    """Each error is cause and context of the next error, so the number of paths grows exponentially."""
     error: Exception = ValueError()
     for _ in range(200):
         following = ValueError()
@@ -83,38 +83,38 @@ def test_a_long_chain_is_gone_through_once() -> None:
     def fail(_: str) -> None:
         raise error
 
-    assert caught_by(fail) is error
+    assert scrubbed_error(fail) is error
 
 
-def test_frames_that_still_run_keep_their_locals() -> None:
+def test_running_frames_keep_locals() -> None:
     def f(value: str) -> None:
         with pytest.raises(ValueError):
-            forgets_locals(code_in("gmongo.x", "def f(value):\n    caller(value)", caller=code_in("gmongo.z", FAILS)))(
-                value
-            )
+            forgets_locals(
+                code_in("gmongo.x", "def f(value):\n    caller(value)", caller=code_in("gmongo.z", RAISING))
+            )(value)
         assert value == "secret"
 
     f("secret")
 
 
-def test_what_is_returned_is_returned() -> None:
+def test_wrapper_returns_result_and_keeps_name() -> None:
     assert forgets_locals(lambda *arguments, **named: (arguments, named))(1, 2, x=3) == ((1, 2), {"x": 3})
-    assert forgets_locals(shown).__name__ == "shown"
+    assert forgets_locals(modules_with_secret).__name__ == "modules_with_secret"
 
 
-def test_the_errors_behind_one_that_leads_back_forget_them_too() -> None:
-    secret = caught_by_itself(code_in("gmongo.x", FAILS))
+def test_cause_in_cyclic_error_chain_loses_locals() -> None:
+    secret = error_without_scrub(code_in("gmongo.x", RAISING))
 
     def fail(_: str) -> None:
         one, other = ValueError(), KeyError()
         one.__cause__, one.__context__, other.__context__ = secret, other, one
         raise one
 
-    caught_by(fail)
-    assert shown(secret) == set()
+    scrubbed_error(fail)
+    assert modules_with_secret(secret) == set()
 
 
-def caught_by_itself(function: Callable[..., Any]) -> BaseException:
+def error_without_scrub(function: Callable[..., Any]) -> BaseException:
     with pytest.raises(ValueError) as caught:
         function("secret")
     return caught.value

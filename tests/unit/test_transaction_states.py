@@ -1,4 +1,4 @@
-"""A transaction alone: what an error says of its commit, and what goes on its commands."""
+"""States of a transaction: labels of commit errors, and fields of its commands."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ERRORS: list[tuple[Any, bool]] = [
 
 @pytest.mark.parametrize(("make", "unknown"), ERRORS)
 @pytest.mark.parametrize("overloaded", [False, True])
-def test_an_error_of_a_commit(make: Any, unknown: bool, overloaded: bool) -> None:
+def test_commit_error_with_unknown_result_unpins_transaction(make: Any, unknown: bool, overloaded: bool) -> None:
     error = make()
     assert is_result_unknown(error) is unknown
     transaction = begun()
@@ -73,7 +73,7 @@ def test_an_error_of_a_commit(make: Any, unknown: bool, overloaded: bool) -> Non
         assert pin.connection.purpose is Purpose.CURSOR
 
 
-def test_a_transient_error_of_a_commit_unpins() -> None:
+def test_transient_commit_error_unpins_transaction() -> None:
     transaction = begun()
     transaction.pinned_address = ("h", 1)
     transaction.commit_failed(labelled(OperationFailure("x", 8000), TRANSIENT), True)
@@ -89,7 +89,7 @@ def test_a_transient_error_of_a_commit_unpins() -> None:
         (OperationFailure("x"), False),
     ],
 )
-def test_an_error_of_an_operation(error: PyMongoError, transient: bool) -> None:
+def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, transient: bool) -> None:
     Transaction.failed(error)
     assert error.has_error_label(TRANSIENT) is transient
 
@@ -101,7 +101,7 @@ def begun(read_concern: Any = None, write_concern: Any = None) -> Transaction:
 
 
 @pytest.mark.parametrize("concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
-def test_the_write_concern_of_a_commit_that_is_tried_again(concern: dict[str, Any]) -> None:
+def test_repeated_commit_uses_majority_write_concern(concern: dict[str, Any]) -> None:
     transaction = begun(write_concern=concern)
     assert transaction.commit_write_concern == concern
     transaction.sent()
@@ -114,7 +114,7 @@ def test_the_write_concern_of_a_commit_that_is_tried_again(concern: dict[str, An
 
 @pytest.mark.parametrize("after", [None, 5])
 @pytest.mark.parametrize("concern", [{}, {"level": "majority"}])
-def test_what_goes_on_commands(after: Any, concern: dict[str, Any]) -> None:
+def test_first_command_starts_transaction_with_read_concern(after: Any, concern: dict[str, Any]) -> None:
     transaction = begun(concern)
 
     def decorated() -> dict[str, Any]:
@@ -134,7 +134,7 @@ def test_what_goes_on_commands(after: Any, concern: dict[str, Any]) -> None:
     assert "startTransaction" in decorated()
 
 
-def test_an_end_that_was_broken_off_is_begun_again_unless_it_was_sent() -> None:
+def test_interrupted_end_can_restart_unless_command_was_sent() -> None:
     for end in ("begin_commit", "begin_abort"):
         transaction = begun()
         transaction.sent()
@@ -152,7 +152,7 @@ def test_an_end_that_was_broken_off_is_begun_again_unless_it_was_sent() -> None:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_transaction_behind_a_load_balancer_ends_with_its_connection(broken: bool) -> None:
+def test_abort_sends_nothing_if_pinned_connection_is_broken(broken: bool) -> None:
     transaction = begun()
     transaction.sent()
     transaction.pin = Mock()
@@ -160,7 +160,7 @@ def test_a_transaction_behind_a_load_balancer_ends_with_its_connection(broken: b
     assert transaction.begin_abort() is not broken
 
 
-def test_what_is_kept_from_one_transaction_to_the_next() -> None:
+def test_next_transaction_forgets_recovery_token_and_pin() -> None:
     transaction = begun()
     transaction.observe({"ok": 1})
     assert transaction.recovery_token is None
@@ -198,7 +198,7 @@ def test_what_is_kept_from_one_transaction_to_the_next() -> None:
         ),
     ],
 )
-def test_which_ends_a_state_allows(state: State, commit: Any, abort: Any) -> None:
+def test_state_permits_or_rejects_commit_and_abort(state: State, commit: Any, abort: Any) -> None:
     for end, outcome in (("begin_commit", commit), ("begin_abort", abort)):
         transaction = Transaction()
         assert (transaction.state, transaction.active, transaction.observed) == (State.NONE, False, None)
@@ -216,7 +216,7 @@ def test_which_ends_a_state_allows(state: State, commit: Any, abort: Any) -> Non
 
 @pytest.mark.parametrize("active", [False, True])
 @pytest.mark.parametrize("error", [None, AutoReconnect("x"), GreenletExit()])
-def test_the_end_of_a_transaction_is_told(error: BaseException | None, active: bool) -> None:
+def test_observer_receives_transaction_end_unless_it_can_restart(error: BaseException | None, active: bool) -> None:
     executor, state = Mock(), Mock()
     state.transaction.active = active
     executor.run.side_effect = error
@@ -227,15 +227,15 @@ def test_the_end_of_a_transaction_is_told(error: BaseException | None, active: b
         with pytest.raises(type(error)):
             ending._run(operation, 5.0)
     executor.run.assert_called_once_with(operation, state, 5.0)
-    goes_on = isinstance(error, GreenletExit) and active
+    can_restart = isinstance(error, GreenletExit) and active
     assert [call.args for call in executor.transaction_ended.call_args_list] == (
-        [] if goes_on else [(state.transaction, error)]
+        [] if can_restart else [(state.transaction, error)]
     )
     assert state.transaction.end_interrupted.called is isinstance(error, GreenletExit)
 
 
 @pytest.mark.parametrize("sends", [False, True])
-def test_a_transaction_that_sends_nothing_ends_too(sends: bool) -> None:
+def test_empty_transaction_also_reports_its_end(sends: bool) -> None:
     for name in ("commit", "abort"):
         executor, state = Mock(), Mock()
         state.server_session.transaction_number = 1

@@ -1,4 +1,4 @@
-"""What classes of values have in common: they do not change, and an event is equal to itself alone."""
+"""Value classes: values are immutable, and an event equals itself only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gmongo.server_api import ServerApi
 from gmongo.server_type import SERVER_TYPE
 from tests.unit.test_layers import MODULES
 
-# What is filled in by its owner, or by a callback of the application's.
+# Classes whose owner or application callback sets their fields.
 MUTABLE = {
     "gmongo.wire.ocsp.transport:CheckedTls",  # its context follows the certificate files
     "gmongo.wire.tls:Tls",
@@ -31,16 +31,14 @@ MUTABLE = {
 
 
 def data_classes() -> dict[str, type]:
-    """Those of all modules that can be imported here, but for the servers of :mod:`gmongo.testing`, and for what takes
-    PyMongo's place in the whole process as it is imported.
-    """
+    """Return the data classes of all modules, except `gmongo.testing` and `gmongo.as_pymongo`."""
     found: dict[str, type] = {}
     for name in MODULES:
         if name.startswith(("gmongo.testing", "gmongo.as_pymongo")):
             continue
         try:
             module = importlib.import_module(name)
-        except ImportError:  # of an extra that is not installed
+        except ImportError:  # an extra is not installed
             continue
         for each in vars(module).values():
             if isinstance(each, type) and dataclasses.is_dataclass(each) and each.__module__ == module.__name__:
@@ -52,7 +50,7 @@ def is_event(name: str) -> bool:
     return name.startswith(monitoring.__name__)
 
 
-def test_values_do_not_change() -> None:
+def test_only_listed_data_classes_are_mutable() -> None:
     classes = data_classes()
     frozen = {name for name, each in classes.items() if each.__dataclass_params__.frozen}
     assert {name for name in classes if not is_event(name)} - frozen == MUTABLE & classes.keys()
@@ -66,7 +64,7 @@ def test_values_do_not_change() -> None:
             raise AssertionError(f"{name}.{field.name} can be changed")
 
 
-def test_an_event_is_equal_to_itself_and_has_no_room_for_more() -> None:
+def test_event_equals_itself_and_has_slots() -> None:
     events = {name: each for name, each in data_classes().items() if is_event(name)}
     assert len(events) > 20
     for name, each in events.items():
@@ -76,8 +74,7 @@ def test_an_event_is_equal_to_itself_and_has_no_room_for_more() -> None:
         assert each.__repr__ is not object.__repr__ and not each.__dataclass_params__.repr, name
 
 
-def test_documents_of_values_are_copies() -> None:
-    """A change of a returned document changes no value."""
+def test_change_of_returned_document_changes_no_value() -> None:
     preference, collation = Secondary([{"dc": "east"}]), Collation("en")
     for each in (preference.document, collation.document, preference.tag_sets):
         each.clear()  # type: ignore[attr-defined]
@@ -85,7 +82,7 @@ def test_documents_of_values_are_copies() -> None:
     assert collation.document == {"locale": "en"}
 
 
-def test_hedge_is_sent_with_a_warning_that_names_the_caller() -> None:
+def test_hedge_is_sent_with_deprecation_warning() -> None:
     with pytest.warns(DeprecationWarning, match="hedged reads") as caught:
         preference = Nearest(hedge={"enabled": True})
     assert preference.document == {"mode": "nearest", "hedge": {"enabled": True}}
@@ -93,13 +90,13 @@ def test_hedge_is_sent_with_a_warning_that_names_the_caller() -> None:
 
 
 @pytest.mark.parametrize("options", [{"caseFirst": True}, {"strength": True}, {"strength": "1"}])
-def test_collation_refuses_a_wrong_type_by_the_name_of_its_option(options: dict[str, Any]) -> None:
+def test_collation_error_names_option_of_wrong_type(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"collation {next(iter(options))} must be"):
         Collation("en", **options)
 
 
 @pytest.mark.parametrize("value", [ServerApi("1"), InsertOneResult(1, True)])
-def test_values_of_users_cannot_be_changed(value: Any) -> None:
+def test_assignment_to_public_value_raises(value: Any) -> None:
     for name in ("version", "inserted_id"):
         with pytest.raises(AttributeError):
             setattr(value, name, None)
@@ -113,14 +110,14 @@ def test_values_of_users_cannot_be_changed(value: Any) -> None:
         ({"n": 1, "upserted": {"_id": 5}}, True, 1, 5),
     ],
 )
-def test_update_result_unwraps_the_upserted_id_of_a_client_bulk(
+def test_update_result_reads_upserted_id_of_client_bulk(
     raw: dict[str, Any], in_client_bulk: bool, matched: int, upserted_id: Any
 ) -> None:
     result = UpdateResult(raw, True, in_client_bulk)
     assert (result.matched_count, result.upserted_id, result.did_upsert) == (matched, upserted_id, True)
 
 
-def test_types_of_servers_and_topologies_have_their_numbers() -> None:
+def test_server_and_topology_types_have_their_numbers() -> None:
     kinds = "Unknown Mongos RSPrimary RSSecondary RSArbiter RSOther RSGhost Standalone LoadBalancer"
     assert SERVER_TYPE._asdict() == {name: number for number, name in enumerate(kinds.split())}
     kinds = "Single ReplicaSetNoPrimary ReplicaSetWithPrimary Sharded Unknown LoadBalanced"

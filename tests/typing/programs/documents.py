@@ -1,4 +1,4 @@
-"""The type of documents goes from the client to whatever returns them."""
+"""The type of documents propagates from the client to the results."""
 
 from __future__ import annotations
 

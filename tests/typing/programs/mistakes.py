@@ -1,4 +1,4 @@
-"""What a type checker has to find."""
+"""Errors that a type checker must find."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def documents(movies: Collection[Movie]) -> None:
 
 
 def arguments(movies: Collection[dict[str, Any]]) -> None:
-    movies.find({}, skip="1")  # E: arg-type -- better: PyMongo takes anything
-    movies.find({}, skp=1)  # E: call-arg -- better: PyMongo takes anything
-    movies.find(filter="x")  # E: arg-type -- better: PyMongo takes anything
+    movies.find({}, skip="1")  # E: arg-type -- better: PyMongo accepts any value
+    movies.find({}, skp=1)  # E: call-arg -- better: PyMongo accepts any value
+    movies.find(filter="x")  # E: arg-type -- better: PyMongo accepts any value
     movies.find_one({}, sort=[("year", -1)], projection=["name"], max_time_ms=100)
-    movies.find_one({}, sort=5)  # E: arg-type -- better: PyMongo takes anything
+    movies.find_one({}, sort=5)  # E: arg-type -- better: PyMongo accepts any value
     movies.find().sort("year", -1).sort([("year", 1), ("name", -1)]).sort({"year": 1})
     movies.find().hint("year_1").hint([("year", 1)])
     movies.update_one({}, {"$set": {"a": 1}}, upsrt=True)  # E: call-arg

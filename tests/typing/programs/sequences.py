@@ -1,4 +1,4 @@
-"""Arguments made beforehand, in lists, tuples and mappings of every kind."""
+"""Arguments in variables: lists, tuples and mappings of several kinds."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def updates(things: Collection[dict[str, Any]]) -> None:
     things.find_one_and_update({}, DICTIONARIES, array_filters=FILTERS, hint=HINT, sort=HINT)
     things.find_one_and_update({}, TUPLE, array_filters=TUPLE)
     things.bulk_write([UpdateOne({}, DICTIONARIES), UpdateMany({}, SONS), UpdateMany(PROXY, MAPPINGS)])
-    UpdateOne(PROXY, TUPLE, array_filters=FILTERS)  # better: PyMongo takes a list[Mapping[str, Any]] alone
-    UpdateMany(PROXY, TUPLE, array_filters=TUPLE)  # better: PyMongo takes a list[Mapping[str, Any]] alone
+    UpdateOne(PROXY, TUPLE, array_filters=FILTERS)  # better: PyMongo accepts only list[Mapping[str, Any]]
+    UpdateMany(PROXY, TUPLE, array_filters=TUPLE)  # better: PyMongo accepts only list[Mapping[str, Any]]
 
 
 def reads(client: MongoClient[dict[str, Any]], things: Collection[dict[str, Any]]) -> None:
