@@ -1,4 +1,4 @@
-"""Pools and clients of the tests' own, which are gone after each test."""
+"""Fixtures of pools and clients. Each test closes its pools and clients."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from tests.support.server import ScriptedServer
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> Iterator[None]:
-    """All tests here fail if a greenlet switches in a critical section of a pool."""
+    """Fail a test if a greenlet switches in a critical section of a pool."""
     with check():
         yield
 
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """A standalone server."""
     with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
 def recorder() -> PoolRecorder:
-    """Hears everything of the pools of the test."""
+    """Record all pool events of the test."""
     return PoolRecorder()
 
 
 @pytest.fixture
 def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callable[..., Pool]]:
-    """Makes pools of connections to the server; the arguments are those of ``make_pool``."""
+    """Create pools for the server with the arguments of ``make_pool``."""
     pools: list[Pool] = []
 
     def make(**options: Any) -> Pool:
@@ -52,5 +51,5 @@ def new_pool(server: ScriptedServer, recorder: PoolRecorder) -> Iterator[Callabl
 
 @pytest.fixture
 def new_client(server: ScriptedServer, connect: Callable[..., Client]) -> Callable[..., Client]:
-    """Makes clients; of the server, unless they are told otherwise."""
+    """Create clients, by default for the server."""
     return lambda host=server, **options: connect(host, **options)

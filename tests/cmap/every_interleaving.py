@@ -1,9 +1,10 @@
-"""All interleavings of a pool: its own code in greenlets, which go on only when a step says so.
+"""Run a pool in every order of its steps. The greenlets of the pool run only when a step switches to them.
 
-A step runs a callback of the loop, lets the server accept or refuse a connection, interrupts a check-out wherever it
-is, clears, closes or forks the pool, or lets time pass. Each order of steps is tried once: what looks like a state seen
-before, down to the lines at which the greenlets stand, is not followed again. After each step the invariants must hold.
-Then all that can go on does, and the pool must come to rest with nothing left behind (*liveness*).
+A step runs a callback of the loop, accepts or refuses a connection, interrupts a check-out, clears, closes or forks the
+pool, or advances the clock. The explorer skips a state that equals an earlier state, including the lines of all
+greenlets. The explorer checks the invariants after each step. Then the explorer runs all greenlets to the end, and the
+pool must release all connections and waiters (*liveness*).
+
 """
 
 from __future__ import annotations
@@ -32,43 +33,44 @@ EVERYTHING = frozenset(("clear", "clear interrupting", "close", "fork", "interru
 
 
 class Play(NamedTuple):
-    """How large a pool is, and what may happen to it.
+    """The size of a pool, and its possible steps.
 
-    :param happens: of :data:`EVERYTHING`.
-    :param listener_switches: the events during whose delivery other greenlets may run.
+    :param steps_allowed: a subset of :data:`EVERYTHING`.
+    :param listener_switches: the events whose listeners let other greenlets run.
+
     """
 
     check_outs: int = 3
     max_pool_size: int = 2
     min_pool_size: int = 2
     max_connecting: int = 1
-    happens: frozenset[str] = EVERYTHING
+    steps_allowed: frozenset[str] = EVERYTHING
     listener_switches: frozenset[str] = frozenset()
 
 
 class _Listener(HearsPools):
-    """Counts the events, looks at their order, and switches during some of them."""
+    """Count the events, check their order, and switch during some events."""
 
     def __init__(self, switches: frozenset[str]) -> None:
         self.switches = switches
-        self.heard: Counter[str] = Counter()
-        self.state = ""  # of the pool, as the last event says
-        self.open: set[int] = set()  # the connections that are created and not closed
+        self.counted: Counter[str] = Counter()
+        self.state = ""  # the pool state in the last event
+        self.open: set[int] = set()  # open connections
         self.faults: list[str] = []
 
     def hear(self, event: Any) -> None:
         name = type(event).__name__.removesuffix("Event")
-        self.heard[name] += 1
-        self._look_at(name, getattr(event, "connection_id", 0))
+        self.counted[name] += 1
+        self._check_order(name, getattr(event, "connection_id", 0))
         me = getcurrent()
         if name in self.switches and isinstance(me, Task):
-            going_on = Scheduler.current.run_callback(me.switch)
+            callback = Scheduler.current.run_callback(me.switch)
             try:
                 Scheduler.current.switch()
             finally:
-                going_on.stop()
+                callback.stop()
 
-    def _look_at(self, name: str, connection_id: int) -> None:
+    def _check_order(self, name: str, connection_id: int) -> None:
         if name in ("PoolReady", "PoolCleared", "PoolClosed"):
             if name == self.state != "":
                 self.faults.append("an event repeats the state of the pool")
@@ -86,21 +88,21 @@ class _Listener(HearsPools):
 
 
 class _InOrder(Delivery):
-    """Remembers the order in which events are noted, and in which they are delivered."""
+    """Record the order in which the pool notes and delivers events."""
 
     def __init__(self) -> None:
         super().__init__()
         self.noted = 0
         self.delivered: list[int] = []
 
-    def note(self, publish: Callable[..., None], *what: object) -> bool:
+    def note(self, publish: Callable[..., None], *arguments: object) -> bool:
         number, self.noted = self.noted, self.noted + 1
 
-        def published(*given: object) -> None:
+        def publish_and_count(*arguments: object) -> None:
             self.delivered.append(number)
-            publish(*given)
+            publish(*arguments)
 
-        return super().note(published, *what)
+        return super().note(publish_and_count, *arguments)
 
     def reset_after_fork(self) -> None:
         super().reset_after_fork()
@@ -108,7 +110,7 @@ class _InOrder(Delivery):
 
 
 class _Owner:
-    """In the place of the topology, which has nothing to do here."""
+    """A pool owner without effect."""
 
     def connection_established(self, connection: Connection) -> None:
         pass
@@ -118,14 +120,14 @@ class _Owner:
 
 
 class Establishing(NamedTuple):
-    """What a greenlet that establishes a connection waits for."""
+    """The connection that a greenlet establishes, and the answers of the server."""
 
     connection: Connection
     answers: list[Exception | None]
 
 
 class World:
-    """A pool and its greenlets at one moment."""
+    """A pool and its greenlets."""
 
     def __init__(self, play: Play) -> None:
         self.play = play
@@ -145,20 +147,20 @@ class World:
         self.check_outs: list[Task] = []
         self.establishing: dict[Task, Establishing] = {}
         self.in_use: dict[Task, Connection] = {}
-        self.asking: list[Task] = []  # the greenlets that check out, in the order of their requests
+        self.requests: list[Task] = []  # in the order of the requests
         self.forked = self.used_in_child = False
-        self.astray: list[str] = []
+        self.violations: list[str] = []
         World.current = self
 
     current: World
 
-    # What the greenlets do
+    # Code of the greenlets
 
     def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
-        """In the place of connecting and the handshake."""
+        """Replace the TCP connection and the handshake."""
         task = getcurrent()
         assert isinstance(task, Task)
-        self._look_for_overtaken(task)
+        self._check_queue_order(task)
         found = self.establishing[task] = Establishing(connection, [])
         try:
             self.scheduler.switch()
@@ -167,7 +169,7 @@ class World:
         if connection.error is not None:
             raise connection.error
         if not found.answers:
-            self.astray.append("a greenlet that establishes a connection is woken too early")
+            self.violations.append("a greenlet that establishes a connection is woken too early")
         elif found.answers[0] is not None:
             raise found.answers[0]
         on_hello()
@@ -175,16 +177,16 @@ class World:
     def _check_out(self) -> None:
         task = getcurrent()
         assert isinstance(task, Task)
-        self.asking.append(task)
+        self.requests.append(task)
         try:
             connection = self.pool.check_out()
-        except GreenletExit:  # as after a timeout that the application catches
-            self.asking.remove(task)
-            self.asking.append(task)
+        except GreenletExit:  # such as a timeout that the application catches
+            self.requests.remove(task)
+            self.requests.append(task)
             connection = self.pool.check_out()
-        self._look_for_overtaken(task)
+        self._check_queue_order(task)
         if connection.error is not None and not connection.inherited and not self.play.listener_switches:
-            self.astray.append("a check-out gets a broken connection")
+            self.violations.append("a check-out gets a broken connection")
         self.in_use[task] = connection
         try:
             self.scheduler.switch()
@@ -196,17 +198,17 @@ class World:
             del self.in_use[task]
         self.pool.check_in(connection, connection.error)
 
-    def _look_for_overtaken(self, task: Task) -> None:
+    def _check_queue_order(self, task: Task) -> None:
         waiting = {waiter.greenlet for waiter in self.pool.machine.queue.waiters}
-        if task in self.asking and waiting.intersection(self.asking[: self.asking.index(task)]):
-            self.astray.append("a check-out is overtaken")
+        if task in self.requests and waiting.intersection(self.requests[: self.requests.index(task)]):
+            self.violations.append("a check-out is overtaken")
 
     def _use_in_child(self) -> None:
         self.used_in_child = True
         self.pool.reset_after_fork()
         self.pool.ready()
 
-    # The steps that may come next
+    # Possible steps
 
     def steps(self) -> Iterator[Step]:
         state, play = self.pool.state, self.play
@@ -217,40 +219,40 @@ class World:
                 yield name, number
         if self.scheduler.has_ready():
             yield ("run",)
-        elif self.scheduler.has_timer() and "time" in play.happens:
+        elif self.scheduler.has_timer() and "time" in play.steps_allowed:
             yield ("time",)
         if self.forked and not self.used_in_child:
             yield ("use in child",)
         elif state is PoolState.PAUSED:
             yield ("ready",)
         else:
-            yield from ((name,) for name in ("clear", "clear interrupting") if name in play.happens)
+            yield from ((name,) for name in ("clear", "clear interrupting") if name in play.steps_allowed)
         if state is not PoolState.CLOSED:
-            yield from ((name,) for name in ("close", "fork") if name in play.happens and not self.forked)
+            yield from ((name,) for name in ("close", "fork") if name in play.steps_allowed and not self.forked)
 
     def _steps_of(self, task: Task) -> Iterator[str]:
-        happens = self.play.happens
+        steps_allowed = self.play.steps_allowed
         if task in self.establishing:
             yield "accepted"
-            if "refused" in happens and self.establishing[task].connection.error is None:
+            if "refused" in steps_allowed and self.establishing[task].connection.error is None:
                 yield "refused"
         elif task in self.in_use:
             yield "check in"
-            if "broken" in happens:
+            if "broken" in steps_allowed:
                 yield "check in broken"
-        if task in self.check_outs and not task.dead and "interrupt" in happens:
+        if task in self.check_outs and not task.dead and "interrupt" in steps_allowed:
             yield "interrupt"
 
-    # Taking them
+    # Run a step
 
     def take(self, step: Step) -> None:
         name, *numbers = step
         for number in numbers:
-            self._take_of(name, self.scheduler.tasks[number])
+            self._take_for_task(name, self.scheduler.tasks[number])
         if not numbers:
-            self._take_of_pool(name)
+            self._take_for_pool(name)
 
-    def _take_of(self, name: str, task: Task) -> None:
+    def _take_for_task(self, name: str, task: Task) -> None:
         if name == "interrupt":
             task.throw(GreenletExit)
             return
@@ -260,7 +262,7 @@ class World:
             self.in_use[task].mark_unusable(AutoReconnect("broken"))
         task.switch()
 
-    def _take_of_pool(self, name: str) -> None:
+    def _take_for_pool(self, name: str) -> None:
         pool, cause = self.pool, AutoReconnect("cleared")
         if name == "run":
             self.scheduler.run_next()
@@ -271,7 +273,7 @@ class World:
             self.check_outs[-1].switch()
         elif name == "fork":
             self.forked = True
-            self.listener.heard.clear()
+            self.listener.counted.clear()
             self.listener.state = ""
             pool.mark_forked(lambda: AutoReconnect("forked"))
         else:
@@ -284,12 +286,12 @@ class World:
             }[name]
             Task(work).switch()
 
-    # Looking at it
+    # Check the state
 
     def faults(self) -> Iterator[str]:
-        """What must never be so."""
+        """Yield the violations of invariants."""
         machine, play = self.pool.machine, self.play
-        yield from self.astray
+        yield from self.violations
         yield from self.listener.faults
         yield from faults_of(machine, play.max_pool_size, play.max_connecting)
         if not self.scheduler.has_ready() and not self.delivery.pending and not self.forked:
@@ -301,7 +303,7 @@ class World:
             yield "events are out of order"
 
     def _faults_of_sleepers(self) -> Iterator[str]:
-        """Yield the faults of a moment in which no greenlet is awake."""
+        """Yield the violations while no greenlet is runnable."""
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
             if machine.queue.waiters:
@@ -314,9 +316,9 @@ class World:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def look(self) -> Any:
-        """What the state looks like: two that look the same have the same future."""
+        """Return a description of the state. Equal descriptions have the same future."""
         machine = self.pool.machine
-        looks = {task: self._look_at(task) for task in self.scheduler.tasks if not task.dead}
+        states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
         self.scheduler.has_ready(), self.scheduler.has_timer()
         return (
             machine.state,
@@ -327,17 +329,17 @@ class World:
             machine.upkeep_wakeup._is_set,
             machine.rest() > 0,
             len(self.check_outs),
-            tuple(sorted(map(repr, looks.values()))),
-            tuple(look_at(machine, each) for each in machine.available),
-            tuple(repr(looks.get(_target(each.callback))) + _name(each.callback) for each in self.scheduler.ready),
+            tuple(sorted(map(repr, states.values()))),
+            tuple(connection_state(machine, each) for each in machine.available),
+            tuple(repr(states.get(_target(each.callback))) + _name(each.callback) for each in self.scheduler.ready),
             tuple(round(each.due - self.scheduler.now, 6) for each in self.scheduler.timers),
-            tuple(repr(looks.get(self._owner_of(turn))) for turn, _publish, _what in self.delivery._events),
+            tuple(repr(states.get(self._owner_of(turn))) for turn, _publish, _what in self.delivery._events),
         )
 
     def _owner_of(self, turn: Any) -> Any:
         return next((task for task, own in self.delivery._turns.items() if own is turn), None)
 
-    def _look_at(self, task: Task) -> Any:
+    def _state_of_task(self, task: Task) -> Any:
         queue = list(self.pool.machine.queue.waiters)
         waiter = _waiter_of(task)
         connection = self.in_use.get(task) or (
@@ -346,14 +348,14 @@ class World:
         return (
             task.stands_at(),
             waiter in queue and queue.index(waiter),
-            waiter is not None and (waiter.error is not None, look_at(self.pool.machine, waiter.item)),
-            look_at(self.pool.machine, connection),
+            waiter is not None and (waiter.error is not None, connection_state(self.pool.machine, waiter.item)),
+            connection_state(self.pool.machine, connection),
         )
 
-    # Its end
+    # Run to the end
 
     def end(self) -> Iterator[str]:
-        """Let all that can go on do so; what is wrong then."""
+        """Run all greenlets to the end, and yield the violations."""
         try:
             self._come_to_rest()
             yield from self._faults_at_rest()
@@ -363,23 +365,23 @@ class World:
     def _come_to_rest(self) -> None:
         for _ in range(1000):
             self.scheduler.run_all()
-            going_on = [*self.establishing, *self.in_use]
-            if going_on:
-                self._take_of("check in" if going_on[0] in self.in_use else "accepted", going_on[0])
+            running = [*self.establishing, *self.in_use]
+            if running:
+                self._take_for_task("check in" if running[0] in self.in_use else "accepted", running[0])
             elif self.pool.machine.rest() > 0 and self.scheduler.has_timer():
                 self.scheduler.pass_time()
             else:
                 return
-        self.astray.append("it does not come to rest")
+        self.violations.append("the greenlets do not come to rest")
 
     def _faults_at_rest(self) -> Iterator[str]:
-        machine, heard = self.pool.machine, self.listener.heard
+        machine, counted = self.pool.machine, self.listener.counted
         yield from self.faults()
         if not all(task.dead for task in self.check_outs):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "nothing will give a connection back"
-        if self.used_in_child:  # the copy of the parent's background ends when it wakes
+        if self.used_in_child:  # the copy of the parent's upkeep greenlet ends at its next run
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.pass_time()
                 self.scheduler.run_all()
@@ -390,17 +392,17 @@ class World:
         if machine.state is PoolState.READY and machine.total < self.play.min_pool_size:
             yield "minPoolSize is not reached"
         if not self.forked and not self.play.listener_switches:
-            started, ended = heard["ConnectionCheckOutStarted"], heard["ConnectionCheckOutFailed"]
-            if started != ended + heard["ConnectionCheckedOut"]:
+            started, ended = counted["ConnectionCheckOutStarted"], counted["ConnectionCheckOutFailed"]
+            if started != ended + counted["ConnectionCheckedOut"]:
                 yield "a check-out has not both events"
-            if heard["ConnectionCheckedOut"] != heard["ConnectionCheckedIn"]:
+            if counted["ConnectionCheckedOut"] != counted["ConnectionCheckedIn"]:
                 yield "a check-in has no event"
-            if heard["ConnectionCreated"] != heard["ConnectionClosed"] + machine.total:
+            if counted["ConnectionCreated"] != counted["ConnectionClosed"] + machine.total:
                 yield "a connection is not closed"
 
 
 def faults_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
-    """What must never be so with the connections of a pool."""
+    """Yield the violations of invariants of a pool's connections."""
     sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
     if sum(map(len, sets)) != len(set().union(*sets)):
         yield "a connection is in two sets"
@@ -412,8 +414,8 @@ def faults_of(machine: StateMachine, max_pool_size: int, max_connecting: int) ->
         yield "a closed pool has available connections"
 
 
-def look_at(machine: StateMachine, connection: Connection | None) -> Any:
-    """What matters of a connection for what may come."""
+def connection_state(machine: StateMachine, connection: Connection | None) -> Any:
+    """Describe a connection by the properties that affect later steps."""
     if connection is None:
         return None
     places = (machine.pending, "pending"), (machine.in_use, "in use")
@@ -423,7 +425,7 @@ def look_at(machine: StateMachine, connection: Connection | None) -> Any:
 
 
 def _target(callback: Any) -> Any:
-    """The greenlet that a callback lets go on, if it does no more."""
+    """Return the greenlet that a callback switches to, otherwise None."""
     return getattr(getattr(callback, "func", callback), "__self__", None)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the pool stand on: real pools over real sockets, and looks at them."""
+"""Real pools on real sockets, and functions that read their state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_UPKEEP = -1.0
 
 
 class Owner:
-    """What the topology does for a pool: a failed handshake clears it."""
+    """Replace the topology: a failed handshake clears the pool."""
 
     def __init__(self, clears: bool = True) -> None:
         self.pool: Pool
@@ -47,9 +47,10 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """A pool; without background runs unless `upkeep_interval` is given.
+    """Create a pool. Its upkeep runs only if `upkeep_interval` is given.
 
-    :param recorder: hears its events, if they are heard at all.
+    :param recorder: records the pool events, None for a pool without listeners.
+
     """
     options = {"upkeep_interval": NO_UPKEEP, **options}
     owner = Owner(clears)
@@ -66,7 +67,7 @@ def make_pool(
 
 
 def owner_of(pool: Pool) -> Owner:
-    """The object that stands for the topology."""
+    """Return the replacement of the topology."""
     owner = pool.establisher._owner
     assert isinstance(owner, Owner)
     return owner
@@ -86,7 +87,7 @@ def ping(connection: Connection, timeout: float | None = 5.0, name: str = "ping"
 
 
 def counts(pool: Pool) -> tuple[int, int, int, int]:
-    """Total, pending, available, in use."""
+    """Return the numbers of total, pending, available and used connections."""
     stats = pool.stats()
     return stats["total"], stats["pending"], stats["available"], stats["in_use"]
 

@@ -1,4 +1,4 @@
-"""The background run (CMAP-172 to CMAP-177), and forks (CMAP-45, CMAP-169 to CMAP-171)."""
+"""Upkeep in the background (CMAP-172 to CMAP-177), and forks (CMAP-45, CMAP-169 to CMAP-171)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
-def test_idle_connections_are_closed_without_a_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_upkeep_closes_idle_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02, upkeep_interval=0.005)
     filled(pool, 3)
     recorder.wait_for("Closed", 3)
@@ -32,15 +32,15 @@ def test_idle_connections_are_closed_without_a_check_out(new_pool: Any, server: 
 @pytest.mark.parametrize(
     ("max_idle_time", "interval", "pause"), [(0.001, 60, 0.1), (0.1, 60, 0.1), (3, 60, 3), (80, 60, 60), (None, 60, 60)]
 )
-def test_the_next_run_is_due_when_a_connection_may_have_been_idle_for_too_long(
+def test_upkeep_interval_follows_max_idle_time(
     new_pool: Any, max_idle_time: float | None, interval: float, pause: float
 ) -> None:
-    """With a minimum, so that a very short time does not keep the processor busy."""
+    """The minimum is 0.1 s."""
     assert upkeep(new_pool(max_idle_time=max_idle_time, upkeep_interval=interval)) == pause
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
-def test_a_clear_wakes_the_background(new_pool: Any, recorder: Any) -> None:
+def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(upkeep_interval=3600)
     filled(pool, 3)
     pool.clear()
@@ -50,7 +50,9 @@ def test_a_clear_wakes_the_background(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-175", "CMAP-176", "CMAP-172")
-def test_a_run_does_its_other_duties_while_handshakes_hang(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_upkeep_closes_idle_connection_while_handshakes_hang(
+    new_pool: Any, server: Any, recorder: Any, go: Any
+) -> None:
     pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, upkeep_interval=0.005)
     pool.ready()
     pool.machine._may_populate = False
@@ -67,7 +69,7 @@ def test_a_run_does_its_other_duties_while_handshakes_hang(new_pool: Any, server
 
 
 @pytest.mark.requirement("CMAP-172")
-def test_the_background_goes_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
+def test_upkeep_greenlet_ends_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
     pool = make_pool(server.address, recorder, upkeep_interval=3600)
     reference, upkeep = weakref.ref(pool), pool._upkeep.greenlet
     gevent.sleep(0)
@@ -97,17 +99,17 @@ gevent.os.waitpid(child, 0)
 
 @pytest.mark.real_time
 @pytest.mark.requirement("CMAP-45", "CMAP-169", "CMAP-171")
-def test_a_child_has_connections_of_its_own(server: ScriptedServer) -> None:
-    ran = subprocess.run(
+def test_child_process_opens_own_connection(server: ScriptedServer) -> None:
+    result = subprocess.run(
         [sys.executable, "-c", FORK, server.name], cwd=Path(__file__).parents[2], capture_output=True, timeout=60
     )
-    said = sorted(ran.stdout.decode().splitlines())
-    assert said == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], ran.stderr
+    output = sorted(result.stdout.decode().splitlines())
+    assert output == ["CheckedOut 1 in the parent", "CheckedOut 2 in the child"], result.stderr
     used = {each.command["filter"]["_id"]: each.connection for each in server.received if each.name == "find"}
     assert used["after"] == used["before"] != used["in the child"]
 
 
-def test_a_child_closes_what_it_has_inherited(new_pool: Any) -> None:
+def test_child_process_closes_inherited_connections(new_pool: Any) -> None:
     pool = new_pool()
     idle, in_use = pool.check_out(), pool.check_out()
     pool.check_in(idle)
@@ -117,7 +119,7 @@ def test_a_child_closes_what_it_has_inherited(new_pool: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-45", "BP-72")
-def test_a_child_does_not_rest_for_its_parents_failure(new_pool: Any, server: Any) -> None:
+def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
     server.fail("handshake", cut(0))
     pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
     eventually(lambda: pool.machine.rest() > 0)
@@ -127,7 +129,7 @@ def test_a_child_does_not_rest_for_its_parents_failure(new_pool: Any, server: An
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169")
-def test_a_child_begins_another_generation(new_pool: Any, go: Any) -> None:
+def test_child_process_starts_next_pool_generation(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)

@@ -1,4 +1,4 @@
-"""Checking out and in (CMAP-104 to CMAP-137, CMAP-178, CMAP-179)."""
+"""Check-outs and check-ins (CMAP-104 to CMAP-137, CMAP-178, CMAP-179)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-104", "CMAP-109", "CMAP-120", "CMAP-130", "CMAP-131", "CMAP-136", "CMAP-137")
-def test_the_order_of_a_check_out_and_check_in(new_pool: Any, recorder: Any) -> None:
+def test_check_out_and_check_in_publish_events_in_order(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     recorder.forget()
     pool.check_in(pool.check_out())
@@ -28,7 +28,7 @@ def test_the_order_of_a_check_out_and_check_in(new_pool: Any, recorder: Any) -> 
 
 
 @pytest.mark.requirement("CMAP-108", "CMAP-128")
-def test_perished_connections_are_closed_on_the_way(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     filled(pool, 4)
     pool.clear()
@@ -42,16 +42,15 @@ def test_perished_connections_are_closed_on_the_way(new_pool: Any, server: Any, 
     eventually(lambda: len(server.peers) == 1)
 
 
-@pytest.mark.parametrize("max_idle_time", [None, 60], ids=["at-once", "looked-at"])
-def test_the_one_used_last_is_taken_first(new_pool: Any, max_idle_time: float | None) -> None:
-    """So that those which are not needed grow idle."""
+@pytest.mark.parametrize("max_idle_time", [None, 60], ids=["no limit", "60 s"])
+def test_check_out_takes_last_used_connection(new_pool: Any, max_idle_time: float | None) -> None:
     pool = new_pool(max_idle_time=max_idle_time)
     first, second, third = filled(pool, 3)
     assert [pool.check_out() for _ in range(3)] == [third, second, first]
 
 
 @pytest.mark.requirement("CMAP-22", "CMAP-132", "CMAP-133")
-def test_a_connection_of_another_pool_is_not_checked_in(new_pool: Any, recorder: Any) -> None:
+def test_check_in_of_another_pools_connection_raises_invalid_operation(new_pool: Any, recorder: Any) -> None:
     first, second = new_pool(), new_pool()
     connection = first.check_out()
     recorder.forget()
@@ -63,7 +62,7 @@ def test_a_connection_of_another_pool_is_not_checked_in(new_pool: Any, recorder:
 
 
 @pytest.mark.requirement("CMAP-133")
-def test_a_connection_is_checked_in_once(new_pool: Any, recorder: Any) -> None:
+def test_second_check_in_raises_invalid_operation(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
     pool.check_in(connection)
@@ -75,28 +74,28 @@ def test_a_connection_is_checked_in_once(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-178")
-@pytest.mark.parametrize("end", ["well", "by an exception", "by a kill", "by a time-out"])
-def test_the_scope_checks_in_however_it_ends(new_pool: Any, recorder: Any, go: Any, end: str) -> None:
+@pytest.mark.parametrize("end", ["return", "exception", "kill", "timeout"])
+def test_scope_checks_connection_in_after_each_end(new_pool: Any, recorder: Any, go: Any, end: str) -> None:
     pool = new_pool()
 
     def use() -> None:
-        limit = gevent.Timeout(0.01 if end == "by a time-out" else None)
-        with suppress(gevent.Timeout), checked_out(pool), limit:  # it begins when the connection is there
-            if end == "by an exception":
+        limit = gevent.Timeout(0.01 if end == "timeout" else None)
+        with suppress(gevent.Timeout), checked_out(pool), limit:  # the timeout starts after the check-out
+            if end == "exception":
                 raise ZeroDivisionError
-            gevent.sleep(60 if end != "well" else 0)
+            gevent.sleep(60 if end != "return" else 0)
 
     task = go(use)
     recorder.wait_for("CheckedOut")
-    if end == "by a kill":
+    if end == "kill":
         task.kill()
     task.join(timeout=5)
-    assert recorder.story[-1] == "CheckedIn 1"  # nothing was asked of the server, so it is as good as new
+    assert recorder.story[-1] == "CheckedIn 1"  # no command was sent: the connection is usable
     assert counts(pool) == (1, 0, 1, 0)
 
 
 @pytest.mark.requirement("CMAP-179")
-def test_operations_give_back_what_they_take(new_client: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_operations_check_in_each_connection(new_client: Any, server: Any, recorder: Any, go: Any) -> None:
     client = new_client(retryReads=False)
     server.replies["count"] = {"ok": 0, "code": 2, "errmsg": "no"}
     client.db.c.insert_one({})
@@ -113,8 +112,7 @@ def test_operations_give_back_what_they_take(new_client: Any, server: Any, recor
     assert client.pool_stats()[0]["in_use"] == 0
 
 
-def test_a_fork_while_listeners_hear_of_a_check_in(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
-    """The child's pool begins again in the middle of a check-in of the parent's: the connection is not the child's."""
+def test_fork_during_check_in_event_drops_connection(new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
 

@@ -1,4 +1,4 @@
-"""The holders of connections, when there is none left: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
+"""Reports of checked-out connections: ``pool_stats()`` and ``WaitQueueTimeoutError``."""
 
 from __future__ import annotations
 
@@ -25,18 +25,16 @@ def server() -> Iterator[ScriptedServer]:
         yield server
 
 
-def slow_report(client: MongoClient[Any]) -> Any:
+def find_slowly(client: MongoClient[Any]) -> Any:
     return client.shop.orders.find_one({"secret": "hidden"})
 
 
 @pytest.mark.parametrize("listeners", [[], [Recorder()]], ids=["unobserved", "observed"])
-def test_the_error_names_the_holders_of_connections_and_says_for_how_long(
-    server: ScriptedServer, listeners: list[Recorder]
-) -> None:
+def test_wait_queue_timeout_error_names_holder_and_seconds(server: ScriptedServer, listeners: list[Recorder]) -> None:
     gate = Event()
     server.fail("find", held(gate))
     with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50, event_listeners=listeners) as client:
-        reporter = gevent.spawn(slow_report, client)
+        reporter = gevent.spawn(find_slowly, client)
         reporter.name = "reporter"
         eventually(lambda: server.commands("find"))
         with pytest.raises(WaitQueueTimeoutError) as raised:
@@ -44,16 +42,16 @@ def test_the_error_names_the_holders_of_connections_and_says_for_how_long(
         gate.set()
         reporter.get()
     (holder,) = raised.value.holders
-    assert holder["greenlet"] == "reporter (slow_report)"
+    assert holder["greenlet"] == "reporter (find_slowly)"
     assert (holder["connection"], holder["operation"], holder["purpose"]) == (1, "find", "other operations")
     assert holder["seconds"] >= 0.05
     shown = "".join(traceback.format_exception(raised.value))
     assert "hidden" not in shown
     if sys.version_info >= (3, 11):
-        assert "by reporter (slow_report), for other operations; its last command: find" in shown
+        assert "by reporter (find_slowly), for other operations; its last command: find" in shown
 
 
-def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
+def test_holders_are_sorted_by_descending_time(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
     connections = []
     for _ in range(7):
@@ -71,7 +69,7 @@ def test_the_longest_holders_come_first(new_pool: Any, go: Any) -> None:
     assert pool.stats()["held"] == []
 
 
-def test_a_holder_may_have_ended(new_pool: Any) -> None:
+def test_report_marks_ended_greenlet(new_pool: Any) -> None:
     pool = new_pool()
     culprit = gevent.spawn(pool.check_out)
     culprit.name = "culprit"
@@ -79,15 +77,15 @@ def test_a_holder_may_have_ended(new_pool: Any) -> None:
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["culprit, which has ended"]
 
 
-def test_a_holder_may_be_gone(new_pool: Any) -> None:
+def test_report_marks_collected_greenlet(new_pool: Any) -> None:
     pool = new_pool()
     gevent.spawn(pool.check_out).get()
-    gevent.sleep(0.01)  # the hub remembers the greenlet that it switched to last
+    gevent.sleep(0.01)  # removes the hub's reference to the greenlet
     gc.collect()
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
-def test_a_connection_that_is_given_back_keeps_no_greenlet_alive(new_pool: Any) -> None:
+def test_check_in_clears_holder(new_pool: Any) -> None:
     pool = new_pool()
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()

@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-139")
-def test_a_service_cannot_be_cleared_without_a_load_balancer(new_pool: Any, recorder: Any) -> None:
+def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     with pytest.raises(InvalidOperation):
         pool.clear(service_id=ObjectId())
@@ -27,7 +27,7 @@ def test_a_service_cannot_be_cleared_without_a_load_balancer(new_pool: Any, reco
 
 
 @pytest.mark.requirement("CMAP-51", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
-def test_a_clear_only_counts_on(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     filled(pool, 2)
     used = pool.check_out()
@@ -37,13 +37,13 @@ def test_a_clear_only_counts_on(new_pool: Any, server: Any, recorder: Any) -> No
     pool.clear()
     assert recorder.story == ["PoolCleared"]
     assert seen == [(1, "paused")]
-    assert ping(used)["ok"] == 1  # a greenlet that has one may go on with it
+    assert ping(used)["ok"] == 1  # a checked-out connection remains usable
     pool.check_in(used)
     assert recorder.story[1:] == [f"CheckedIn {used.id}", f"Closed {used.id} stale"]
 
 
 @pytest.mark.requirement("CMAP-144", "CMAP-145")
-def test_a_paused_pool_is_cleared_in_silence(new_pool: Any, recorder: Any) -> None:
+def test_clear_of_paused_pool_publishes_no_event(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     for _ in range(3):
         pool.clear()
@@ -56,7 +56,7 @@ def test_a_paused_pool_is_cleared_in_silence(new_pool: Any, recorder: Any) -> No
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-146", "CMAP-149", "CMAP-150", "CMAP-235")
-def test_waiters_are_evicted_at_once(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_clear_fails_all_waiters_immediately(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=None)
     pool.check_out()
     waiting = [go(pool.check_out) for _ in range(3)]
@@ -78,9 +78,7 @@ def test_waiters_are_evicted_at_once(new_pool: Any, server: Any, recorder: Any, 
 
 @pytest.mark.requirement("CMAP-28", "CMAP-51", "CMAP-146")
 @pytest.mark.parametrize("is_ready_again", [False, True])
-def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
-    is_ready_again: bool, new_pool: Any, recorder: Any, go: Any
-) -> None:
+def test_clear_cancels_hand_over_to_waiter(is_ready_again: bool, new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)
@@ -99,18 +97,18 @@ def test_what_was_handed_over_before_the_clear_is_not_checked_out_after_it(
 
 @pytest.mark.requirement("CMAP-115", "CMAP-116", "CMAP-147", "CMAP-148")
 @pytest.mark.parametrize("operation", ["read", "write"])
-def test_an_operation_that_is_evicted_is_tried_again(
+def test_operation_evicted_from_wait_queue_is_retried(
     new_client: Any, server: Any, recorder: Any, go: Any, operation: str
 ) -> None:
-    """The server stays known, and its pool is not cleared again."""
+    """The server stays known, and the pool is cleared once."""
     changes = Recorder()
     server.hello_extra = {"msg": "isdbgrid"}
     client = new_client(maxPoolSize=1, event_listeners=[recorder, changes])
     client.db.c.find_one()
     pool = client._topology.pools()[0]
     connection = pool.check_out()
-    act = client.db.c.find_one if operation == "read" else lambda: client.db.c.insert_one({"_id": 1})
-    task = go(act)
+    run = client.db.c.find_one if operation == "read" else lambda: client.db.c.insert_one({"_id": 1})
+    task = go(run)
     assert pool.stats()["waiting"] == 1
     recorder.hooks["Failed"] = lambda _event: pool.ready()
     pool.clear(AutoReconnect("gone"))
@@ -126,7 +124,7 @@ def test_an_operation_that_is_evicted_is_tried_again(
 
 
 @pytest.mark.requirement("CMAP-152", "CMAP-153", "CMAP-154", "CMAP-155", "CMAP-159", "CMAP-191", "CMAP-204")
-def test_an_interrupting_clear_ends_what_is_going_on(
+def test_interrupting_clear_fails_running_commands(
     virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool()
@@ -141,7 +139,7 @@ def test_an_interrupting_clear_ends_what_is_going_on(
     recorder.forget()
     started = virtual_time.monotonic()
     pool.clear(interrupt=True)
-    assert recorder.story == ["PoolCleared"]  # clear itself does not wait
+    assert recorder.story == ["PoolCleared"]  # clear does not wait for the commands
     with pytest.raises(PoolClearedError):
         pool.check_out()
     gevent.joinall(tasks, timeout=5)
@@ -150,61 +148,61 @@ def test_an_interrupting_clear_ends_what_is_going_on(
         assert isinstance(task.exception, PoolClearedError)
         assert str(task.exception) == f"Connection to {server.name} interrupted due to server monitor timeout"
         assert task.exception.address == server.address
-    in_order = [words for words in recorder.story if " 1" in words]
-    assert in_order == ["CheckedIn 1", "Closed 1 stale"]
+    events_of_first = [words for words in recorder.story if " 1" in words]
+    assert events_of_first == ["CheckedIn 1", "Closed 1 stale"]
     assert recorder.events[0].interrupt_connections is True
     eventually(lambda: not server.peers)
 
 
 @pytest.mark.requirement("CMAP-153", "CMAP-154")
-def test_establishing_is_interrupted_too(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_interrupting_clear_ends_pending_handshake(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool()
     server.fail("handshake", silent)
-    asking = go(pool.check_out)
+    checking_out = go(pool.check_out)
     server.wait_for("handshake")
     recorder.forget()
     pool.clear(interrupt=True)
-    asking.join(timeout=5)
-    assert isinstance(asking.exception, PoolClearedError)
+    checking_out.join(timeout=5)
+    assert isinstance(checking_out.exception, PoolClearedError)
     assert recorder.story == ["PoolCleared", "Closed 1 stale", "Failed connectionError"]
     assert counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-157")
-def test_only_what_is_as_old_as_the_clear_is_interrupted(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     oldest = pool.check_out()
     pool.clear()
     pool.ready()
     old = pool.check_out()
-    young: list[Any] = []
+    new: list[Any] = []
 
-    def go_on(_event: Any) -> None:  # the clear has counted, but not interrupted yet
+    def check_out_new(_event: Any) -> None:  # the generation is new, but no connection is interrupted yet
         pool.ready()
-        young.append(pool.check_out())
+        new.append(pool.check_out())
 
-    recorder.hooks["PoolCleared"] = go_on
+    recorder.hooks["PoolCleared"] = check_out_new
     pool.clear(interrupt=True)
     recorder.hooks.clear()
-    assert [oldest.usable, old.usable, young[0].usable] == [False, False, True]
-    assert [oldest.generation, old.generation, young[0].generation] == [0, 1, 2]
-    assert ping(young[0])["ok"] == 1
+    assert [oldest.usable, old.usable, new[0].usable] == [False, False, True]
+    assert [oldest.generation, old.generation, new[0].generation] == [0, 1, 2]
+    assert ping(new[0])["ok"] == 1
 
 
 @pytest.mark.requirement("CMAP-156", "CMAP-154")
-def test_interrupting_does_not_wait_for_the_background(new_pool: Any, server: Any, go: Any) -> None:
+def test_interrupting_clear_does_not_wait_for_upkeep(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(upkeep_interval=3600)
     server.fail("ping", silent)
     connection = pool.check_out()
-    asking = go(ping, connection, None)
+    checking_out = go(ping, connection, None)
     server.wait_for("ping")
     pool.clear(interrupt=True)
-    asking.join(timeout=1)
-    assert isinstance(asking.exception, PoolClearedError)
+    checking_out.join(timeout=1)
+    assert isinstance(checking_out.exception, PoolClearedError)
 
 
 @pytest.mark.requirement("CMAP-158", "CMAP-160")
-def test_a_monitor_that_times_out_interrupts_and_the_operation_is_tried_again(
+def test_monitor_timeout_interrupts_command_and_operation_is_retried(
     new_client: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     client = new_client(heartbeatFrequencyMS=500, connectTimeoutMS=150, serverMonitoringMode="poll")
@@ -219,18 +217,18 @@ def test_a_monitor_that_times_out_interrupts_and_the_operation_is_tried_again(
 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146")
-def test_the_clear_is_announced_before_waiters_fail(new_pool: Any, recorder: Any, go: Any) -> None:
-    """Even if a listener takes its time (CMAP-A07)."""
+def test_pool_cleared_event_precedes_failure_of_waiters(new_pool: Any, recorder: Any, go: Any) -> None:
+    """A slow listener does not change the order (CMAP-A07)."""
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     waiting = go(pool.check_out)
     ended: list[bool] = []
 
-    def take_time(_event: Any) -> None:
+    def yield_in_listener(_event: Any) -> None:
         settle()
         ended.append(waiting.ready())
 
-    recorder.hooks["PoolCleared"] = take_time
+    recorder.hooks["PoolCleared"] = yield_in_listener
     pool.clear()
     waiting.join(timeout=5)
     assert (ended, waiting.ready()) == ([False], True)

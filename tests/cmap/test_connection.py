@@ -1,4 +1,4 @@
-"""One connection: its life, its states, its one request at a time (CMAP-20 to CMAP-36)."""
+"""The states of a connection, and its only request (CMAP-20 to CMAP-36)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-20", "CMAP-25", "CMAP-26", "CMAP-31")
-def test_what_a_connection_knows(new_pool: Any, server: Any) -> None:
+def test_connection_has_id_address_and_generation(new_pool: Any, server: Any) -> None:
     pool = new_pool()
     connections = [pool.check_out() for _ in range(3)]
     assert [connection.id for connection in connections] == [1, 2, 3]
@@ -37,8 +37,8 @@ def test_what_a_connection_knows(new_pool: Any, server: Any) -> None:
 
 
 @pytest.mark.parametrize("length", [90_000, 190_000])
-def test_no_reply_is_longer_than_the_servers_hello_allows(new_pool: Any, server: Any, length: int) -> None:
-    """The limit of messages, and 16 KiB more: as much as a command has beside its documents."""
+def test_reply_longer_than_hello_limit_raises_protocol_error(new_pool: Any, server: Any, length: int) -> None:
+    """The limit is ``maxMessageSizeBytes`` and 16 KiB for the fields beside the documents."""
     server.hello_extra = {"maxMessageSizeBytes": 100_000}
     server.replies["ping"] = {"ok": 1.0, "filling": "x" * length}
     with checked_out(new_pool()) as connection:
@@ -50,7 +50,7 @@ def test_no_reply_is_longer_than_the_servers_hello_allows(new_pool: Any, server:
 
 
 @pytest.mark.requirement("CMAP-21", "CMAP-36", "CMAP-204")
-def test_a_closed_connection_is_never_used_again(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_closed_connection_rejects_commands_and_check_in(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
     pool.clear()
@@ -68,7 +68,7 @@ def test_a_closed_connection_is_never_used_again(new_pool: Any, server: Any, rec
 
 
 @pytest.mark.requirement("CMAP-23", "CMAP-24")
-def test_a_second_request_on_a_busy_connection_is_not_sent(new_pool: Any, server: Any, go: Any) -> None:
+def test_second_request_on_busy_connection_raises_invalid_operation(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
     server.fail("ping", held(gate))
     connection = new_pool().check_out()
@@ -83,16 +83,16 @@ def test_a_second_request_on_a_busy_connection_is_not_sent(new_pool: Any, server
 
 
 @pytest.mark.requirement("CMAP-27", "CMAP-33", "CMAP-34", "CMAP-35", "CMAP-36", "CMAP-58", "CMAP-63", "CMAP-65")
-def test_the_states_of_a_connection_in_the_counts(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_pool_counts_follow_connection_states(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool()
-    asking = go(pool.check_out)
+    checking_out = go(pool.check_out)
     server.wait_for("handshake")
     assert counts(pool) == (1, 1, 0, 0)
     assert recorder.story[-1] == "Created 1"
     gate.set()
-    connection = asking.get(timeout=5)
+    connection = checking_out.get(timeout=5)
     assert recorder.story[-2:] == ["Ready 1", "CheckedOut 1"]
     assert counts(pool) == (1, 0, 0, 1)
     pool.check_in(connection)
@@ -102,7 +102,7 @@ def test_the_states_of_a_connection_in_the_counts(new_pool: Any, server: Any, re
 
 
 @pytest.mark.requirement("CMAP-09", "CMAP-29", "CMAP-192")
-def test_idle_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> None:
+def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02)
     filled(pool, 2)
     gevent.sleep(0.03)
@@ -114,14 +114,14 @@ def test_idle_connections_are_never_handed_out(new_pool: Any, recorder: Any) -> 
 @pytest.mark.parametrize(
     ("fault", "timeout", "error"),
     [
-        pytest.param(cut(0), 5, AutoReconnect, id="the endpoint closes"),
-        pytest.param(cut(7), 5, AutoReconnect, id="the endpoint closes in mid-reply"),
-        pytest.param(silent, 0.02, NetworkTimeout, id="network time-out"),
-        pytest.param(forged(length=3), 5, ProtocolError, id="a length that cannot be"),
-        pytest.param(forged(response_to=77), 5, ProtocolError, id="a reply to another request"),
+        pytest.param(cut(0), 5, AutoReconnect, id="closed"),
+        pytest.param(cut(7), 5, AutoReconnect, id="closed in mid-reply"),
+        pytest.param(silent, 0.02, NetworkTimeout, id="network timeout"),
+        pytest.param(forged(length=3), 5, ProtocolError, id="invalid length"),
+        pytest.param(forged(response_to=77), 5, ProtocolError, id="reply to another request"),
     ],
 )
-def test_errored_connections_are_closed(
+def test_network_and_protocol_errors_close_connection(
     new_pool: Any, server: Any, recorder: Any, fault: Any, timeout: float, error: type[Exception]
 ) -> None:
     pool = new_pool()
@@ -134,28 +134,26 @@ def test_errored_connections_are_closed(
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("how", ["kill", "foreign time-out"])
-def test_a_request_without_its_reply_closes_the_connection(
-    new_pool: Any, server: Any, recorder: Any, go: Any, how: str
-) -> None:
+@pytest.mark.parametrize("how", ["kill", "foreign timeout"])
+def test_interrupted_request_closes_connection(new_pool: Any, server: Any, recorder: Any, go: Any, how: str) -> None:
     pool = new_pool()
     server.fail("ping", silent)
 
     limit = gevent.Timeout(None, False)
 
-    def ask() -> None:
+    def run_ping() -> None:
         with limit, checked_out(pool) as connection:
             ping(connection, None)
 
-    asking = go(ask)
+    checking_out = go(run_ping)
     server.wait_for("ping")
-    asking.kill(GreenletExit if how == "kill" else limit, timeout=5)
+    checking_out.kill(GreenletExit if how == "kill" else limit, timeout=5)
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
     assert counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-30")
-def test_a_connection_with_an_error_between_two_messages_is_closed(new_pool: Any, recorder: Any) -> None:
+def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     connection = pool.check_out()
     connection.error = OperationFailure("the credential is not accepted any more", 18)
@@ -164,8 +162,8 @@ def test_a_connection_with_an_error_between_two_messages_is_closed(new_pool: Any
     assert recorder.story[-2:] == ["CheckedIn 1", "Closed 1 error"]
 
 
-def test_a_request_is_no_answer_to_a_stream_but_one_that_allows_it(new_pool: Any, server: Any) -> None:
-    """Of an exhaust cursor, the server sends one reply after the other; until the last nothing else may be sent."""
+def test_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
+    """After a network error, the pool reports the error instead of the exhaust rule."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

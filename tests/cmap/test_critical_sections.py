@@ -1,4 +1,4 @@
-"""The tests of pools and of the executor find a switch in a critical section, wherever it is."""
+"""The checker of critical sections detects each switch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo.cmap.pool_state import StateMachine
 from tests.support.critical_sections import watch
 
 
-def test_they_are_seen_and_without_fault(new_pool: Any, go: Any) -> None:
+def test_critical_sections_of_pool_do_not_switch(new_pool: Any, go: Any) -> None:
     with watch() as sections:
         pool = new_pool(max_pool_size=1)
         connection = pool.check_out()
@@ -24,7 +24,7 @@ def test_they_are_seen_and_without_fault(new_pool: Any, go: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["take_fit", "check_in", "clear", "_drop", "begin"])
-def test_a_sleep_is_caught(new_pool: Any, monkeypatch: Any, method: str) -> None:
+def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, method: str) -> None:
     original = getattr(StateMachine, method)
 
     def sleep(machine: StateMachine, *arguments: Any) -> Any:
@@ -42,7 +42,7 @@ def test_a_sleep_is_caught(new_pool: Any, monkeypatch: Any, method: str) -> None
     assert "in sleep" in sections.faults[0]
 
 
-def test_a_sleep_among_the_events_of_one_step_is_caught(new_pool: Any) -> None:
+def test_sleep_inside_delivery_is_detected(new_pool: Any) -> None:
     pool = new_pool()
     with watch() as sections, pool._delivery:
         pool.clear()
@@ -51,7 +51,7 @@ def test_a_sleep_among_the_events_of_one_step_is_caught(new_pool: Any) -> None:
     assert "a switch in a critical section" in sections.faults[0]
 
 
-def test_events_that_are_not_delivered_before_a_switch_are_caught(new_pool: Any) -> None:
+def test_switch_before_delivery_of_events_is_detected(new_pool: Any) -> None:
     pool = new_pool()
     with watch() as sections:
         pool.machine.clear(None, None, False)

@@ -1,4 +1,4 @@
-"""Creating, establishing and closing connections (CMAP-82 to CMAP-93, CMAP-125, CMAP-126)."""
+"""Creation, establishment and close of connections (CMAP-82 to CMAP-93, CMAP-125, CMAP-126)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-11", "CMAP-82", "CMAP-83", "CMAP-88", "CMAP-89", "CMAP-119", "CMAP-203")
-def test_the_counts_that_listeners_see(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_listeners_see_pool_counts_of_event(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(clears=False)
     seen: list[Any] = []
 
@@ -35,42 +35,46 @@ def test_the_counts_that_listeners_see(new_pool: Any, server: Any, recorder: Any
         ("ConnectionCreatedEvent", (1, 1, 0, 0), 0),
         ("ConnectionReadyEvent", (1, 1, 0, 0), 1),
         ("ConnectionCheckedOutEvent", (1, 0, 0, 1), 1),
-        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # what it does waits for no listener
+        ("ConnectionCheckedInEvent", (1, 0, 1, 0), 1),  # the check-in precedes the event
         ("ConnectionClosedEvent", (0, 0, 0, 0), 1),
     ]
 
 
 @pytest.mark.requirement("CMAP-85", "CMAP-86", "CMAP-117")
-def test_the_handshake_is_the_first_that_a_server_hears(new_client: Any, server: Any) -> None:
+def test_handshake_is_first_message_of_connection(new_client: Any, server: Any) -> None:
     new_client().db.c.find_one()
     number = server.connections_of("find")[0]
     assert [each.name for each in server.received if each.connection == number][:2] == ["handshake", "find"]
 
 
 @pytest.mark.requirement("CMAP-86", "CMAP-187", "CMAP-188", "CMAP-200")
-def test_durations(virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any) -> None:
+def test_ready_and_checked_out_events_have_handshake_duration(
+    virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any
+) -> None:
     server.fail("handshake", lambda peer, message: (gevent.sleep(0.05), peer.send(message)))
     new_pool().check_out()
     assert recorder.of("Ready")[0].duration == recorder.of("CheckedOut")[0].duration == pytest.approx(0.05)
 
 
 @pytest.mark.requirement("CMAP-200", "CMAP-201")
-def test_a_check_out_takes_as_long_as_its_wait(
+def test_checked_out_duration_includes_wait_queue_time(
     virtual_time: VirtualTime, new_pool: Any, recorder: Any, go: Any
 ) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    asking = go(pool.check_out)
+    checking_out = go(pool.check_out)
     gevent.sleep(0.03)
     pool.check_in(connection)
-    asking.get(timeout=5)
+    checking_out.get(timeout=5)
     assert recorder.of("CheckedOut")[-1].duration == pytest.approx(0.03)
 
 
 @pytest.mark.requirement("CMAP-84")
-def test_the_wall_clock_has_no_say(virtual_time: VirtualTime, new_pool: Any, recorder: Any, monkeypatch: Any) -> None:
-    leaps = iter(range(0, 10**9, 10**6))
-    monkeypatch.setattr("gmongo._clock.time", lambda: next(leaps))
+def test_wall_clock_changes_do_not_affect_pool(
+    virtual_time: VirtualTime, new_pool: Any, recorder: Any, monkeypatch: Any
+) -> None:
+    wall_times = iter(range(0, 10**9, 10**6))
+    monkeypatch.setattr("gmongo._clock.time", lambda: next(wall_times))
     pool = new_pool(max_idle_time=60)
     filled(pool, 1)
     pool.check_out()
@@ -79,7 +83,7 @@ def test_the_wall_clock_has_no_say(virtual_time: VirtualTime, new_pool: Any, rec
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-193", "CMAP-199")
-def test_a_server_that_closes_in_the_handshake(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_close_during_handshake_clears_pool_and_fails_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     server.fail("handshake", cut(5))
     recorder.forget()
@@ -92,38 +96,39 @@ def test_a_server_that_closes_in_the_handshake(new_pool: Any, server: Any, recor
 
 
 @pytest.mark.requirement("CMAP-87", "CMAP-125", "CMAP-126", "CMAP-180")
-@pytest.mark.parametrize("how", ["kill", "foreign time-out"])
-def test_an_establishment_that_is_broken_off(new_pool: Any, server: Any, recorder: Any, go: Any, how: str) -> None:
-    """It says nothing of the server, so the pool is not cleared."""
+@pytest.mark.parametrize("how", ["kill", "foreign timeout"])
+def test_interrupted_handshake_does_not_clear_pool(
+    new_pool: Any, server: Any, recorder: Any, go: Any, how: str
+) -> None:
     pool = new_pool(max_connecting=1)
     server.fail("handshake", silent)
 
-    def ask() -> None:
+    def run_check_out() -> None:
         with gevent.Timeout(0.02 if how != "kill" else None, False):
             pool.check_out()
 
     recorder.forget()
-    asking, next_one = go(ask), go(pool.check_out)
+    checking_out, next_one = go(run_check_out), go(pool.check_out)
     server.wait_for("handshake")
     if how == "kill":
-        asking.kill()
-    asking.join(timeout=5)
+        checking_out.kill()
+    checking_out.join(timeout=5)
     assert next_one.get(timeout=5).id == 2
-    broken_off = [words for words in recorder.story if words in ("Closed 1 error", "Failed connectionError")]
-    assert broken_off == ["Closed 1 error", "Failed connectionError"]
+    interruption_events = [words for words in recorder.story if words in ("Closed 1 error", "Failed connectionError")]
+    assert interruption_events == ["Closed 1 error", "Failed connectionError"]
     assert "PoolCleared" not in recorder.story
     assert counts(pool) == (1, 0, 0, 1)
 
 
 @pytest.mark.requirement("CMAP-58", "CMAP-10", "CMAP-11")
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_no_more_handshakes_at_a_time_than_allowed(
+def test_concurrent_handshakes_do_not_exceed_max_connecting(
     new_pool: Any, server: Any, recorder: Any, go: Any, limit: int
 ) -> None:
     gates = [Event() for _ in range(8)]
     server.fail("handshake", *map(held, gates))
     pool = new_pool(max_connecting=limit)
-    asking = [go(pool.check_out) for _ in range(8)]
+    checking_out = [go(pool.check_out) for _ in range(8)]
 
     def arrived(number: int) -> Callable[[], bool]:
         return lambda: len(server.commands("handshake")) >= min(number + limit, 8)
@@ -135,11 +140,11 @@ def test_no_more_handshakes_at_a_time_than_allowed(
         assert len(recorder.of("Created")) - len(recorder.of("Ready")) <= limit
         gate.set()
         recorder.wait_for("Ready", number + 1)
-    assert sorted(each.get(timeout=5).id for each in asking) == list(range(1, 9))
+    assert sorted(each.get(timeout=5).id for each in checking_out) == list(range(1, 9))
 
 
 @pytest.mark.requirement("CMAP-90")
-def test_a_peer_that_reads_nothing_does_not_hold_up_a_close(new_pool: Any, server: Any) -> None:
+def test_close_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
     pool = new_pool()
     filled(pool, 5)
     server.reading.clear()
@@ -149,7 +154,7 @@ def test_a_peer_that_reads_nothing_does_not_hold_up_a_close(new_pool: Any, serve
 
 
 @pytest.mark.requirement("CMAP-93", "CMAP-128", "CMAP-136", "CMAP-107", "CMAP-130")
-def test_what_was_used_last_is_used_again(new_pool: Any, recorder: Any) -> None:
+def test_last_checked_in_connection_is_checked_out_first(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     first, second = pool.check_out(), pool.check_out()
     pool.check_in(first)
@@ -167,9 +172,7 @@ def test_what_was_used_last_is_used_again(new_pool: Any, recorder: Any) -> None:
     "kind",
     ["Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Failed", "Closed"],
 )
-def test_a_listener_that_is_killed_leaves_nothing_behind(
-    new_pool: Any, server: Any, recorder: Any, go: Any, kind: str
-) -> None:
+def test_kill_in_listener_leaves_pool_consistent(new_pool: Any, server: Any, recorder: Any, go: Any, kind: str) -> None:
     pool = new_pool(max_pool_size=1, clears=False)
     if kind == "Failed":
         server.fail("handshake", cut(0))
@@ -193,7 +196,7 @@ def test_a_listener_that_is_killed_leaves_nothing_behind(
     assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed"))
 
 
-def test_establish_is_what_the_pool_calls(monkeypatch: Any) -> None:
+def test_pool_calls_establish_by_module_name(monkeypatch: Any) -> None:
     """The explorer in `every_interleaving.py` replaces this name."""
     from gmongo.cmap import establishing
 

@@ -21,8 +21,8 @@ KINDS = {
 }  # fmt: skip
 
 
-def live(client: Any, server: Any) -> None:
-    """Make everything happen once."""
+def publish_all_events(client: Any, server: Any) -> None:
+    """Cause each pool event at least once."""
     client.db.c.find_one()
     server.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
@@ -36,8 +36,8 @@ def live(client: Any, server: Any) -> None:
     "CMAP-05", "CMAP-48", "CMAP-49", "CMAP-180", "CMAP-181", "CMAP-182", "CMAP-183", "CMAP-184", "CMAP-185",
     "CMAP-186", "CMAP-187", "CMAP-190", "CMAP-195", "CMAP-196", "CMAP-200", "CMAP-202",
 )  # fmt: skip
-def test_a_listener_hears_everything(new_client: Any, server: Any, recorder: Any) -> None:
-    live(new_client(retryReads=False, maxPoolSize=9), server)
+def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorder: Any) -> None:
+    publish_all_events(new_client(retryReads=False, maxPoolSize=9), server)
     assert {pool_word(event) for event in recorder.events} == KINDS
     for event in recorder.events:
         assert event.address == server.address
@@ -51,7 +51,7 @@ def test_a_listener_hears_everything(new_client: Any, server: Any, recorder: Any
 
 
 @pytest.mark.requirement("CMAP-05", "CMAP-49", "CMAP-181")
-def test_listeners_can_be_registered_for_all_clients(new_client: Any, monkeypatch: Any, recorder: Any) -> None:
+def test_registered_listener_receives_events_of_new_client(new_client: Any, monkeypatch: Any, recorder: Any) -> None:
     monkeypatch.setattr(listeners_module, "_registered", [])
     monitoring.register(recorder)
     new_client(event_listeners=[]).db.c.find_one()
@@ -67,8 +67,7 @@ def test_listeners_can_be_registered_for_all_clients(new_client: Any, monkeypatc
 
 
 @pytest.mark.requirement("CMAP-06", "CMAP-180", "CMAP-203", "CMAP-204", "CMAP-26", "CMAP-120")
-def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    """Listeners that yield do not put them out of order, either."""
+def test_concurrent_check_outs_publish_consistent_events(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=4, max_connecting=2, clears=False, wait_queue_timeout=0.2)
     for kind in ("Created", "Ready", "Closed", "CheckedIn", "CheckedOut", "Started"):
         recorder.hooks[kind] = lambda _event: gevent.sleep(0)
@@ -87,19 +86,19 @@ def test_the_events_of_a_crowd_make_sense(new_pool: Any, server: Any, recorder: 
     tasks = [go(use, number) for number in range(200)]
     gevent.joinall(tasks, timeout=20)
     assert all(task.successful() for task in tasks)
-    check_lives(recorder)
+    check_event_order(recorder)
 
 
-def check_lives(recorder: PoolRecorder) -> None:
-    """Each connection has a sensible life, each check-out one end."""
+def check_event_order(recorder: PoolRecorder) -> None:
+    """Check the order of events of each connection, and one end of each check-out."""
     assert [event.connection_id for event in recorder.of("Created")] == list(range(1, len(recorder.of("Created")) + 1))
-    lives: dict[int, list[str]] = {}
+    events_of: dict[int, list[str]] = {}
     for event in recorder.events:
         if getattr(event, "connection_id", 0):
-            lives.setdefault(event.connection_id, []).append(pool_word(event))
-    for life in lives.values():
-        closed = life[-1:] == ["Closed"]
-        middle = life[: len(life) - closed]
+            events_of.setdefault(event.connection_id, []).append(pool_word(event))
+    for events in events_of.values():
+        closed = events[-1:] == ["Closed"]
+        middle = events[: len(events) - closed]
         assert "Closed" not in middle
         assert middle[0] == "Created"
         assert middle[1:] == [] or middle[1] == "Ready"
@@ -109,7 +108,7 @@ def check_lives(recorder: PoolRecorder) -> None:
 
 
 @pytest.mark.requirement("CMAP-40", "CMAP-81", "CMAP-180")
-def test_a_listener_that_fails_changes_nothing(new_pool: Any, recorder: Any, caplog: Any) -> None:
+def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: Any, caplog: Any) -> None:
     def fail(_event: Any) -> None:
         raise ZeroDivisionError("in a listener")
 
@@ -126,8 +125,7 @@ def test_a_listener_that_fails_changes_nothing(new_pool: Any, recorder: Any, cap
 
 
 @pytest.mark.requirement("CMAP-43", "CMAP-96", "CMAP-193", "CMAP-134")
-def test_the_order_of_an_error_in_use(new_client: Any, server: Any, recorder: Any) -> None:
-    """The topology judges before the connection is given back."""
+def test_pool_cleared_event_precedes_check_in_of_failed_connection(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(retryReads=False)
     client.db.c.find_one()
     recorder.forget()

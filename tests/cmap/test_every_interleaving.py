@@ -1,4 +1,4 @@
-"""Every interleaving of a pool's greenlets is tried, and a fault of each kind would be found."""
+"""Exploration of all interleavings of a pool, and of seeded faults."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tests.support.scheduler import scheduled
 
 @pytest.fixture(autouse=True)
 def critical_sections() -> None:
-    """The greenlets here are not gevent's."""
+    """Disable the switch check. The explorer does not use greenlets of gevent."""
 
 
-def explored(play: Play, depth: int, until: str | None = None) -> Exploration:
-    with scheduled(), patch.object(establishing, "establish", lambda *given: World.current.establish(*given)):
+def run_exploration(play: Play, depth: int, until: str | None = None) -> Exploration:
+    with scheduled(), patch.object(establishing, "establish", lambda *args: World.current.establish(*args)):
         return explore(lambda: World(play), depth, until)
 
 
 SMALL = Play(2, 1, 1, 1)
-TALKING = Play(
+SWITCHING_LISTENERS = Play(
     *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
-WAITING = Play(3, 3, 1, 1, frozenset())  # a populated connection goes to a waiter, and a second waiter may connect
-ALONE = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
+TWO_WAITERS = Play(3, 3, 1, 1, frozenset())  # a waiter gets a populated connection
+UPKEEP_ONLY = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
@@ -43,30 +43,30 @@ ALONE = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",))
     [
         (Play(3, 2, 2, 1), 6, 1000),
         (Play(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
-        (TALKING, 8, 1000),
-        (WAITING, 9, 50),
-        (ALONE, 14, 100),
+        (SWITCHING_LISTENERS, 8, 1000),
+        (TWO_WAITERS, 9, 50),
+        (UPKEEP_ONLY, 14, 100),
     ],
 )
-def test_no_interleaving_leads_to_a_fault(
+def test_interleavings_violate_no_invariant(
     play: Play, depth: int, least: int, record_property: Callable[..., None]
 ) -> None:
-    exploration = explored(play, depth)
-    record_property("explored", str(exploration))
+    exploration = run_exploration(play, depth)
+    record_property("run_exploration", str(exploration))
     print(exploration)
     assert not exploration.faults, exploration
     assert exploration.states >= least
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("play", [Play(3, 2, 2, 1), Play(3, 3, 3, 2), TALKING])
-def test_no_longer_interleaving_does(play: Play) -> None:
-    exploration = explored(play, 8)
+@pytest.mark.parametrize("play", [Play(3, 2, 2, 1), Play(3, 3, 3, 2), SWITCHING_LISTENERS])
+def test_longer_interleavings_violate_no_invariant(play: Play) -> None:
+    exploration = run_exploration(play, 8)
     print(exploration)
     assert not exploration.faults, exploration
 
 
-def wakes_nothing_when_a_place_is_free(patch: pytest.MonkeyPatch) -> None:
+def skip_wakeup_of_upkeep(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
         self._serve()
@@ -74,11 +74,11 @@ def wakes_nothing_when_a_place_is_free(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_leave_pending", leave)
 
 
-def keeps_what_is_handed_to_an_interrupted_check_out(patch: pytest.MonkeyPatch) -> None:
+def keep_connection_of_interrupted_check_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "give_up", lambda self, found: self.queue.leave(found))
 
 
-def wakes_a_check_out_that_has_gone_on(patch: pytest.MonkeyPatch) -> None:
+def wake_running_check_out(patch: pytest.MonkeyPatch) -> None:
     def sleep(self: Any) -> None:
         self._asleep = True
         while self.item is None and self.error is None:
@@ -87,15 +87,15 @@ def wakes_a_check_out_that_has_gone_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Waiter, "_sleep", sleep)
 
 
-def leaves_waiters_asleep_when_it_is_closed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(WaitQueue, "evict", lambda *given: None)
+def skip_eviction_at_close(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(WaitQueue, "evict", lambda *arguments: None)
 
 
-def uses_what_was_interrupted_after_the_hand_over(patch: pytest.MonkeyPatch) -> None:
+def skip_check_after_hand_over(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "confirm", lambda self, connection: None)
 
 
-def delivers_out_of_turn(patch: pytest.MonkeyPatch) -> None:
+def deliver_events_out_of_order(patch: pytest.MonkeyPatch) -> None:
     def deliver(self: Any, wait: bool = True) -> None:
         turn = self._turns.get(getcurrent())
         own = [each for each in self._events if each[0] is turn]
@@ -107,19 +107,19 @@ def delivers_out_of_turn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delivery, "deliver", deliver)
 
 
-def leaves_events_of_the_interrupted(patch: pytest.MonkeyPatch) -> None:
+def drop_events_of_interrupted_greenlet(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delivery, "_leave", lambda self, turn: None)
 
 
-def two_establish_at_once(patch: pytest.MonkeyPatch) -> None:
+def exceed_max_connecting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 2 and self.total < 2)
 
 
-def has_room_for_one_more(patch: pytest.MonkeyPatch) -> None:
+def exceed_max_pool_size(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "has_room", lambda self: len(self.pending) < 1 and self.total < 2)
 
 
-def serves_the_last_first(patch: pytest.MonkeyPatch) -> None:
+def serve_last_waiter_first(patch: pytest.MonkeyPatch) -> None:
     def hand(self: Any, item: Any) -> None:
         waiter, _ = self.waiters.popitem(last=True)
         self._hold_hub()
@@ -129,11 +129,11 @@ def serves_the_last_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WaitQueue, "hand", hand)
 
 
-def lets_a_newcomer_pass_the_queue(patch: pytest.MonkeyPatch) -> None:
+def bypass_queue(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "request", lambda self: self._take() or self.queue.join())
 
 
-def serves_nothing_when_a_place_is_free(patch: pytest.MonkeyPatch) -> None:
+def skip_waiters_after_failure(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
         self._wake_upkeep()
@@ -141,7 +141,7 @@ def serves_nothing_when_a_place_is_free(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_leave_pending", leave)
 
 
-def adds_what_it_hands_on_twice(patch: pytest.MonkeyPatch) -> None:
+def add_connection_twice(patch: pytest.MonkeyPatch) -> None:
     release = StateMachine._release
 
     def releasing(self: StateMachine, connection: Any) -> None:
@@ -152,30 +152,32 @@ def adds_what_it_hands_on_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_release", releasing)
 
 
-def finds_every_connection_good(patch: pytest.MonkeyPatch) -> None:
+def skip_broken_check(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StateMachine, "_broken_reason", lambda self, connection: None)
 
 
 @pytest.mark.parametrize(
     ("seed", "play", "fault"),
     [
-        (wakes_nothing_when_a_place_is_free, Play(2, 2, 2, 1), "minPoolSize is not reached"),
-        (keeps_what_is_handed_to_an_interrupted_check_out, SMALL, "nothing will give a connection back"),
-        (wakes_a_check_out_that_has_gone_on, SMALL, "a greenlet that establishes a connection is woken too early"),
-        (leaves_waiters_asleep_when_it_is_closed, SMALL, "a check-out waits for ever"),
-        (uses_what_was_interrupted_after_the_hand_over, SMALL, "a check-out gets a broken connection"),
-        (delivers_out_of_turn, TALKING, "events are out of order"),
-        (leaves_events_of_the_interrupted, TALKING, "events are not delivered"),
-        (two_establish_at_once, Play(2, 2, 0, 1), "more are being established than maxConnecting"),
-        (has_room_for_one_more, Play(2, 1, 0, 1), "there are more connections than maxPoolSize"),
-        (serves_the_last_first, Play(3, 1, 0, 1), "a check-out is overtaken"),
-        (lets_a_newcomer_pass_the_queue, WAITING, "a check-out is overtaken"),
-        (serves_nothing_when_a_place_is_free, Play(2, 2, 0, 1), "a waiter sleeps that could be served"),
-        (adds_what_it_hands_on_twice, Play(2, 2, 1, 1), "a connection is in two sets"),
-        (finds_every_connection_good, SMALL, "a closed pool has available connections"),
-        (finds_every_connection_good, SMALL, "a stale connection is kept"),
+        (skip_wakeup_of_upkeep, Play(2, 2, 2, 1), "minPoolSize is not reached"),
+        (keep_connection_of_interrupted_check_out, SMALL, "nothing will give a connection back"),
+        (wake_running_check_out, SMALL, "a greenlet that establishes a connection is woken too early"),
+        (skip_eviction_at_close, SMALL, "a check-out waits for ever"),
+        (skip_check_after_hand_over, SMALL, "a check-out gets a broken connection"),
+        (deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
+        (drop_events_of_interrupted_greenlet, SWITCHING_LISTENERS, "events are not delivered"),
+        (exceed_max_connecting, Play(2, 2, 0, 1), "more are being established than maxConnecting"),
+        (exceed_max_pool_size, Play(2, 1, 0, 1), "there are more connections than maxPoolSize"),
+        (serve_last_waiter_first, Play(3, 1, 0, 1), "a check-out is overtaken"),
+        (bypass_queue, TWO_WAITERS, "a check-out is overtaken"),
+        (skip_waiters_after_failure, Play(2, 2, 0, 1), "a waiter sleeps that could be served"),
+        (add_connection_twice, Play(2, 2, 1, 1), "a connection is in two sets"),
+        (skip_broken_check, SMALL, "a closed pool has available connections"),
+        (skip_broken_check, SMALL, "a stale connection is kept"),
     ],
 )
-def test_a_fault_is_found(monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], play: Play, fault: str) -> None:
+def test_seeded_fault_is_found(
+    monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], play: Play, fault: str
+) -> None:
     seed(monkeypatch)
-    assert fault in explored(play, 10, fault).faults
+    assert fault in run_exploration(play, 10, fault).faults

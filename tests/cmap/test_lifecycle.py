@@ -19,13 +19,13 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("CMAP-03", "CMAP-04")
-def test_the_pool_is_internal() -> None:
+def test_pool_is_not_public() -> None:
     assert {"check_out", "check_in", "clear", "ready", "close"} <= set(dir(Pool))
     assert {name for name in dir(gmongo) if "pool" in name.lower()} <= {"pool_options"}
 
 
 @pytest.mark.requirement("CMAP-54", "CMAP-60", "CMAP-70", "CMAP-72")
-def test_a_new_pool_is_paused_and_says_so_first(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_new_pool_is_paused_and_opens_no_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(ready=False)
     assert pool.stats()["state"] == "paused"
     assert (pool.generation, counts(pool)) == (0, (0, 0, 0, 0))
@@ -38,7 +38,7 @@ def test_a_new_pool_is_paused_and_says_so_first(new_pool: Any, server: Any, reco
 
 
 @pytest.mark.requirement("CMAP-53", "CMAP-54", "CMAP-55", "CMAP-61", "CMAP-114", "CMAP-122", "CMAP-142", "CMAP-151")
-def test_paused_and_resumed(new_pool: Any, recorder: Any) -> None:
+def test_check_out_fails_while_paused_and_succeeds_after_ready(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(wait_queue_timeout=None)
     assert pool.stats()["state"] == "ready"
     pool.check_in(pool.check_out())
@@ -55,7 +55,7 @@ def test_paused_and_resumed(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-56", "CMAP-71", "CMAP-95", "CMAP-98")
-def test_a_paused_pool_is_not_populated(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=3, upkeep_interval=0.001)
     gevent.sleep(0.02)
     assert recorder.story == ["PoolCreated"]
@@ -70,7 +70,7 @@ def test_a_paused_pool_is_not_populated(new_pool: Any, server: Any, recorder: An
 
 
 @pytest.mark.requirement("CMAP-68", "CMAP-78", "CMAP-79")
-def test_ready_twice_is_ready_once(new_pool: Any, recorder: Any) -> None:
+def test_second_ready_publishes_no_event(new_pool: Any, recorder: Any) -> None:
     pool = new_pool()
     pool.ready()
     assert recorder.story == ["PoolCreated", "PoolReady"]
@@ -78,18 +78,17 @@ def test_ready_twice_is_ready_once(new_pool: Any, recorder: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
-def test_nothing_is_created_in_the_background_before_listeners_have_the_pool(new_pool: Any, recorder: Any) -> None:
-    """Even if a listener is slow, and the background is woken meanwhile."""
+def test_upkeep_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(ready=False, min_pool_size=2, upkeep_interval=0.001)
     during: list[list[str]] = []
 
-    def dawdle(_event: Any) -> None:
+    def delay(_event: Any) -> None:
         gevent.sleep(0.03)
         pool.machine.upkeep_wakeup.set()
         settle()
         during.append(recorder.only("Created"))
 
-    recorder.hooks["PoolReady"] = dawdle
+    recorder.hooks["PoolReady"] = delay
     pool.ready()
     recorder.wait_for("Ready", 2)
     assert during == [[]]
@@ -97,7 +96,7 @@ def test_nothing_is_created_in_the_background_before_listeners_have_the_pool(new
 
 @pytest.mark.requirement("SM-95")
 @pytest.mark.requirement("CMAP-43", "CMAP-48", "CMAP-73", "CMAP-205")
-def test_a_pool_is_ready_after_each_recovery_of_its_server(new_client: Any, server: Any, recorder: Any) -> None:
+def test_pool_is_ready_after_server_recovers(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(heartbeatFrequencyMS=500)
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
     assert recorder.story[:2] == ["PoolCreated", "PoolReady"]
@@ -109,7 +108,7 @@ def test_a_pool_is_ready_after_each_recovery_of_its_server(new_client: Any, serv
 
 
 @pytest.mark.requirement("CMAP-239", "CMAP-43", "CMAP-57")
-def test_monitors_have_connections_of_their_own(new_client: Any, server: Any, recorder: Any) -> None:
+def test_monitors_do_not_use_pool_connections(new_client: Any, server: Any, recorder: Any) -> None:
     client = new_client(maxPoolSize=1)
     recorder.wait_for("PoolReady")
     eventually(lambda: server.connection_count >= 1)
@@ -121,7 +120,7 @@ def test_monitors_have_connections_of_their_own(new_client: Any, server: Any, re
 
 
 @pytest.mark.requirement("CMAP-50", "CMAP-62", "CMAP-69", "CMAP-77", "CMAP-114", "CMAP-121", "CMAP-197", "CMAP-234")
-def test_a_closed_pool_stays_closed(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_closed_pool_ignores_ready_and_rejects_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(min_pool_size=2, upkeep_interval=0.001)
     recorder.wait_for("Ready", 2)
     pool.close()
@@ -140,7 +139,7 @@ def test_a_closed_pool_stays_closed(new_pool: Any, server: Any, recorder: Any) -
 
 
 @pytest.mark.requirement("CMAP-74", "CMAP-75", "CMAP-76", "CMAP-135", "CMAP-194")
-def test_the_order_of_a_close(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_close_closes_available_connections_before_pool_closed_event(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
     states: list[str] = []
     used = pool.check_out()
@@ -158,7 +157,7 @@ def test_the_order_of_a_close(new_pool: Any, server: Any, recorder: Any) -> None
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-69", "CMAP-114", "CMAP-121")
-def test_waiters_hear_of_a_close_at_once(new_pool: Any, recorder: Any, go: Any) -> None:
+def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     pool.check_out()
     waiting = [go(pool.check_out) for _ in range(3)]
@@ -170,54 +169,49 @@ def test_waiters_hear_of_a_close_at_once(new_pool: Any, recorder: Any, go: Any) 
 
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
-def test_what_is_being_established_when_the_pool_is_closed_is_interrupted(
-    new_pool: Any, server: Any, recorder: Any, go: Any
-) -> None:
-    """At once, though its server does not answer: a check-out, and what the background makes."""
+def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+    """A check-out and the upkeep establish connections while the server does not reply."""
     server.fail("handshake", *[held(Event())] * 2)
     pool = new_pool(min_pool_size=1, upkeep_interval=60)
     server.wait_for("handshake")
-    asking = go(pool.check_out)
+    checking_out = go(pool.check_out)
     eventually(lambda: len(server.commands("handshake")) == 2)
     pool.close()
     gevent.sleep(0)
-    assert isinstance(asking.exception, PoolClosedError) and not asking.exception._error_labels
+    assert isinstance(checking_out.exception, PoolClosedError) and not checking_out.exception._error_labels
     assert recorder.only("Closed", "Failed") == ["Closed 1 poolClosed", "Closed 2 poolClosed", "Failed poolClosed"]
     assert not recorder.only("Ready") and counts(pool) == (0, 0, 0, 0)
 
 
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
-def test_what_a_pool_shows(new_pool: Any, server: Any, go: Any) -> None:
+def test_stats_have_state_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     filled(pool, 1)
-    shown = pool.stats()
-    assert (shown["address"], shown["state"], shown["generation"]) == (server.address, "ready", 0)
-    assert (shown["available"], shown["waiting"], shown["oldest_wait"]) == (1, 0, None)
+    stats = pool.stats()
+    assert (stats["address"], stats["state"], stats["generation"]) == (server.address, "ready", 0)
+    assert (stats["available"], stats["waiting"], stats["oldest_wait"]) == (1, 0, None)
     assert services(pool) == {}
     connection = pool.check_out()
     go(pool.check_out)
-    shown = pool.stats()
-    assert (shown["available"], shown["in_use"], shown["waiting"]) == (0, 1, 1)
-    assert shown["oldest_wait"] >= 0
+    stats = pool.stats()
+    assert (stats["available"], stats["in_use"], stats["waiting"]) == (0, 1, 1)
+    assert stats["oldest_wait"] >= 0
     pool.check_in(connection)
 
 
 @pytest.mark.requirement("CMAP-67", "CMAP-140", "CMAP-152")
-def test_the_signature_of_clear() -> None:
+def test_clear_does_not_interrupt_by_default() -> None:
     parameters = inspect.signature(Pool.clear).parameters
     assert parameters["interrupt"].default is False
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-110")
-def test_zero_is_no_maximum(new_pool: Any) -> None:
+def test_max_pool_size_zero_is_unlimited(new_pool: Any) -> None:
     pool = new_pool(max_pool_size=0)
     assert [pool.check_out().id for _ in range(120)] == list(range(1, 121))
 
 
-def test_waiting_connecting_and_using_greenlets_count_as_operations_of_a_server(
-    new_pool: Any, server: Any, go: Any
-) -> None:
-    """Greenlets that use a connection, that make one, and that wait."""
+def test_operation_count_includes_waiting_connecting_and_using_greenlets(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
     pool = new_pool(max_pool_size=2, max_connecting=1)
     assert pool.operation_count == 0

@@ -1,4 +1,4 @@
-"""What listeners of a pool may do: yield, use the client, raise, never return, be killed (CMAP-06, CMAP-A40)."""
+"""Listeners that yield, use the client, raise, never return, or are killed (CMAP-06, CMAP-A40)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.support.wait import eventually
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
 
 
-def listen(pool: Any, *recorders: PoolRecorder) -> None:
-    """Let others hear of the pool, too."""
+def add_listeners(pool: Any, *recorders: PoolRecorder) -> None:
+    """Add listeners to a pool."""
     events: PoolEvents = pool._events
     events._listeners = (*events._listeners, *recorders)
 
@@ -33,11 +33,11 @@ def use(pool: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-06")
-def test_one_event_at_a_time_in_the_same_order_for_all(new_pool: Any, recorder: Any, go: Any) -> None:
-    """The first listener yields for longer in some events than in others, and the second one raises."""
+def test_all_listeners_receive_events_in_same_order(new_pool: Any, recorder: Any, go: Any) -> None:
+    """The first listener yields for different times, and the second listener raises."""
     pool, second, inside = new_pool(max_pool_size=3), PoolRecorder(), []
 
-    def dawdle(event: Any) -> None:
+    def delay(event: Any) -> None:
         inside.append(event)
         assert inside == [event]
         gevent.sleep(0.001 if "Checked" in pool_line(event) else 0)
@@ -46,42 +46,42 @@ def test_one_event_at_a_time_in_the_same_order_for_all(new_pool: Any, recorder: 
     def fail(_event: Any) -> None:
         raise ZeroDivisionError
 
-    listen(pool, second)
+    add_listeners(pool, second)
     recorder.forget()
-    recorder.hooks, second.hooks = dict.fromkeys(USES, dawdle), dict.fromkeys(USES, fail)
+    recorder.hooks, second.hooks = dict.fromkeys(USES, delay), dict.fromkeys(USES, fail)
     gevent.joinall([go(use, pool) for _ in range(20)], timeout=5, raise_error=True)
     assert len(second.of("CheckedIn")) == 20
     assert second.events == recorder.events
 
 
-ASKING: ContextVar[Any] = ContextVar("ASKING")
+EXPECTED: ContextVar[Any] = ContextVar("EXPECTED")
 
 
 @pytest.mark.requirement("CMAP-06")
-def test_events_come_in_the_greenlet_and_context_that_they_happen_in(new_pool: Any, recorder: Any, go: Any) -> None:
-    pool, faults, heard = new_pool(max_pool_size=2), [], []
+def test_listener_runs_in_greenlet_and_context_of_event(new_pool: Any, recorder: Any, go: Any) -> None:
+    pool, faults, contexts = new_pool(max_pool_size=2), [], []
 
-    def hear(event: Any) -> None:
-        heard.append(ASKING.get())
-        if ASKING.get() is not getcurrent():
+    def check_greenlet(event: Any) -> None:
+        contexts.append(EXPECTED.get())
+        if EXPECTED.get() is not getcurrent():
             faults.append(event)
         gevent.sleep(0)
 
-    recorder.hooks = dict.fromkeys(USES, hear)
+    recorder.hooks = dict.fromkeys(USES, check_greenlet)
 
-    def ask() -> None:
-        ASKING.set(getcurrent())
+    def use_in_context() -> None:
+        EXPECTED.set(getcurrent())
         use(pool)
 
-    tasks = [go(ask) for _ in range(10)]
+    tasks = [go(use_in_context) for _ in range(10)]
     gevent.joinall(tasks, timeout=5, raise_error=True)
     assert faults == []
-    assert all(heard.count(task) in (3, 5) for task in tasks)
+    assert all(contexts.count(task) in (3, 5) for task in tasks)
 
 
 @pytest.mark.requirement("CMAP-143", "CMAP-146", "CMAP-149", "CMAP-153", "CMAP-154", "CMAP-155")
-def test_the_effects_of_a_clear_wait_for_no_listener(new_pool: Any, recorder: Any, go: Any) -> None:
-    """And yet all hear of the clear before they hear of its effects."""
+def test_clear_takes_effect_before_listener_returns(new_pool: Any, recorder: Any, go: Any) -> None:
+    """Other events wait until the listener of the clear returns."""
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     waiting = go(pool.check_out)
@@ -91,35 +91,33 @@ def test_the_effects_of_a_clear_wait_for_no_listener(new_pool: Any, recorder: An
     clearing = go(pool.clear, interrupt=True)
     assert not connection.usable
     assert pool.stats()["waiting"] == 0
-    giving_back = go(pool.check_in, connection)
+    checking_in = go(pool.check_in, connection)
     assert counts(pool) == (0, 0, 0, 0)
     assert recorder.story == ["PoolCleared"]
     gate.set()
-    gevent.joinall([clearing, giving_back, waiting], timeout=5)
+    gevent.joinall([clearing, checking_in, waiting], timeout=5)
     assert sorted(recorder.story[1:]) == ["CheckedIn 1", "Closed 1 stale", "Failed connectionError"]
 
 
-def test_a_listener_uses_the_pool(new_pool: Any, recorder: Any) -> None:
-    """It gets what it asks for, and the events come after the one that it hears."""
+def test_nested_check_out_in_listener_publishes_later_events(new_pool: Any, recorder: Any) -> None:
     pool, second = new_pool(), PoolRecorder()
     filled(pool, 1)
-    listen(pool, second)
+    add_listeners(pool, second)
 
-    def ask(_event: Any) -> None:
+    def use_pool(_event: Any) -> None:
         recorder.hooks.clear()
         pool.check_in(pool.check_out())
 
     recorder.forget()
-    recorder.hooks["CheckedIn"] = ask
+    recorder.hooks["CheckedIn"] = use_pool
     pool.check_in(pool.check_out())
     assert recorder.story == second.story == ["Started", "CheckedOut 1", "CheckedIn 1"] * 2
 
 
 @pytest.mark.parametrize("end", ["killed", "returns"])
-def test_a_listener_does_not_return(
+def test_hanging_listener_delays_events_but_not_operations(
     new_pool: Any, recorder: Any, go: Any, monkeypatch: Any, caplog: Any, end: str
 ) -> None:
-    """Others go on, and listeners hear of them later."""
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.02)
     pool, gate = new_pool(), Event()
     filled(pool, 1)
@@ -144,20 +142,19 @@ def test_a_listener_does_not_return(
     assert len(recorder.events) == 66
 
 
-def test_a_time_out_is_in_time_although_listeners_are_slow(new_pool: Any, recorder: Any, go: Any) -> None:
-    """It is the application's, and the line of events is long."""
+def test_application_timeout_is_punctual_despite_slow_listeners(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     filled(pool, 1)
     recorder.forget()
     recorder.hooks = dict.fromkeys(USES, lambda _event: gevent.sleep(0.02))
-    crowd = [go(use, pool) for _ in range(10)]
-    with gevent.Timeout(0.05, False) as mine, gevent.Timeout(0.3):
+    tasks = [go(use, pool) for _ in range(10)]
+    with gevent.Timeout(0.05, False) as timeout, gevent.Timeout(0.3):
         try:
             use(pool)
         finally:
-            assert mine.pending is False
+            assert timeout.pending is False
     recorder.hooks.clear()
-    gevent.joinall(crowd, timeout=5, raise_error=True)
+    gevent.joinall(tasks, timeout=5, raise_error=True)
     settle()
     assert len(recorder.of("Started")) == len(recorder.only("CheckedOut", "Failed")) == 11
     assert len(recorder.of("CheckedOut")) == len(recorder.of("CheckedIn"))
@@ -165,11 +162,11 @@ def test_a_time_out_is_in_time_although_listeners_are_slow(new_pool: Any, record
 
 @pytest.mark.requirement("CMAP-37", "CMAP-180")
 @pytest.mark.parametrize("kind", ["Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed"])
-def test_one_is_killed_in_a_listener_while_others_wait_behind(
+def test_kill_in_listener_does_not_stop_waiting_events(
     new_pool: Any, server: Any, recorder: Any, go: Any, kind: str
 ) -> None:
     pool, second, gate = new_pool(max_pool_size=2, clears=False), PoolRecorder(), Event()
-    listen(pool, second)
+    add_listeners(pool, second)
     if kind == "Closed":
         server.fail("handshake", cut(0))
     recorder.forget()
@@ -187,20 +184,19 @@ def test_one_is_killed_in_a_listener_while_others_wait_behind(
 
 
 @pytest.mark.requirement("CMAP-74", "CMAP-75")
-def test_a_close_returns_after_its_events(new_pool: Any, recorder: Any, go: Any) -> None:
-    """And after those of others that happened before."""
+def test_close_returns_after_delivery_of_all_events(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool()
     connections = [pool.check_out() for _ in range(3)]
     recorder.forget()
     recorder.hooks = dict.fromkeys(("CheckedIn", "Closed", "PoolClosed"), lambda _event: gevent.sleep(0.005))
-    crowd = [go(pool.check_in, connection) for connection in connections]
+    tasks = [go(pool.check_in, connection) for connection in connections]
     pool.close()
     assert recorder.story[-1] == "PoolClosed"
     assert not pool._delivery.pending
-    gevent.joinall(crowd, timeout=5)
+    gevent.joinall(tasks, timeout=5)
 
 
-def test_without_listeners_nothing_is_noted(new_pool: Any, monkeypatch: Any) -> None:
+def test_pool_without_listeners_notes_no_events(new_pool: Any, monkeypatch: Any) -> None:
     pool = new_pool()
     pool._events.wanted = lambda: False
     noted: list[Any] = []

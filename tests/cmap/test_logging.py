@@ -17,8 +17,7 @@ from tests.support.pools import checked_out
 from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
-# Which event each message stands for.
-OF_EVENTS = {
+MESSAGES_OF_EVENTS = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
     "PoolCleared": "Connection pool cleared",
@@ -40,26 +39,26 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def records(log: Any, message: str = "") -> list[Any]:
-    """The records of that message; of all."""
+    """Return the records of a message, by default all records."""
     ours = [record for record in log.records if record.name == LOGGER]
     return [record for record in ours if message in ("", record.structured["message"])]
 
 
 def fields(record: Any) -> dict[str, Any]:
-    """What a record says beyond its message and the address."""
+    """Return the fields of a record without the message and the address."""
     return {
         name: value for name, value in record.structured.items() if name not in ("message", "serverHost", "serverPort")
     }
 
 
 def last(log: Any, message: str) -> tuple[str, dict[str, Any]]:
-    """Text and fields of the last record of that message."""
+    """Return text and fields of the last record of a message."""
     record = records(log, message)[-1]
     return record.getMessage(), fields(record)
 
 
 @pytest.mark.requirement("CMAP-48", "CMAP-49", "CMAP-205", "CMAP-206", "CMAP-207", "CMAP-208", "CMAP-211", "CMAP-212")
-def test_a_message_for_every_event(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
+def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
     pool = new_pool(clears=True)
     filled(pool, 1)
     server.fail("handshake", cut(0))
@@ -72,8 +71,8 @@ def test_a_message_for_every_event(new_pool: Any, server: Any, recorder: Any, lo
         type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
         for event in recorder.events
     ]
-    assert messages == [OF_EVENTS[kind] for kind in kinds]
-    assert set(messages) == set(OF_EVENTS.values())
+    assert messages == [MESSAGES_OF_EVENTS[kind] for kind in kinds]
+    assert set(messages) == set(MESSAGES_OF_EVENTS.values())
     assert {record.levelno for record in records(log)} == {logging.DEBUG}
     for record in records(log):
         assert (record.structured["serverHost"], record.structured["serverPort"]) == server.address
@@ -81,14 +80,14 @@ def test_a_message_for_every_event(new_pool: Any, server: Any, recorder: Any, lo
 
 
 @pytest.mark.requirement("CMAP-206")
-def test_nothing_is_logged_unless_it_is_wanted(new_pool: Any, caplog: Any) -> None:
+def test_pool_logs_nothing_at_level_info(new_pool: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, logger=LOGGER)
     filled(new_pool(), 1)
     assert not records(caplog)
 
 
 @pytest.mark.requirement("CMAP-211", "CMAP-212")
-def test_a_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: Any) -> None:
+def test_log_of_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: Any) -> None:
     path = str(tmp_path / "mongodb.sock")
     pool = make_pool((path, None), recorder)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -103,20 +102,26 @@ def test_a_unix_domain_socket_has_no_port(tmp_path: Path, recorder: Any, log: An
 
 
 @pytest.mark.requirement("CMAP-213")
-def test_the_default_port_is_shown(new_client: Any, log: Any) -> None:
+def test_log_has_default_port(new_client: Any, log: Any) -> None:
     new_client("mongodb://127.0.0.1")
     record = records(log, "Connection pool created")[-1]
     assert (record.structured["serverHost"], record.structured["serverPort"]) == ("127.0.0.1", 27017)
 
 
 @pytest.mark.requirement("CMAP-214", "CMAP-210")
-def test_creation_of_the_pool_shows_the_options_that_were_given(new_client: Any, server: Any, log: Any) -> None:
-    given = {"maxIdleTimeMS": 5000, "minPoolSize": 0, "maxPoolSize": 100, "maxConnecting": 2, "waitQueueTimeoutMS": 500}
-    new_client(**dict(reversed(given.items())))
-    shown = ", ".join(f"{name}={value}" for name, value in given.items())
+def test_pool_created_message_has_specified_options(new_client: Any, server: Any, log: Any) -> None:
+    specified = {
+        "maxIdleTimeMS": 5000,
+        "minPoolSize": 0,
+        "maxPoolSize": 100,
+        "maxConnecting": 2,
+        "waitQueueTimeoutMS": 500,
+    }
+    new_client(**dict(reversed(specified.items())))
+    shown = ", ".join(f"{name}={value}" for name, value in specified.items())
     assert last(log, "Connection pool created") == (
         f"Connection pool created for {server.name} using options {shown}",
-        given,
+        specified,
     )
     new_client()
     assert last(log, "Connection pool created") == (f"Connection pool created for {server.name}", {})
@@ -131,13 +136,13 @@ def _clear_and_close(pool: Pool) -> None:
     pool.close()
 
 
-def _return_after_a_clear(pool: Pool) -> None:
+def _check_in_after_clear(pool: Pool) -> None:
     connection = pool.check_out()
     pool.clear()
     pool.check_in(connection)
 
 
-def _check_out_after_a_rest(pool: Pool) -> None:
+def _check_out_after_idle_time(pool: Pool) -> None:
     (connection,) = filled(pool, 1)
     connection.idle_since -= 1000
     pool.check_out()
@@ -148,37 +153,43 @@ def _use_and_close(pool: Pool) -> None:
     pool.close()
 
 
-def _check_out_in_vain(pool: Pool) -> None:
+def _check_out_from_full_pool(pool: Pool) -> None:
     pool.check_out()
     with pytest.raises(WaitQueueTimeoutError):
         pool.check_out()
 
 
-def _check_out_of_a_closed_pool(pool: Pool) -> None:
+def _check_out_from_closed_pool(pool: Pool) -> None:
     pool.close()
     with pytest.raises(PoolClosedError):
         pool.check_out()
 
 
-ONE = {"driverConnectionId": 1}
-NUMBERED = "address={name}, driver-generated ID=1"
+CONNECTION_FIELDS = {"driverConnectionId": 1}
+CONNECTION = "address={name}, driver-generated ID=1"
 FAILED = "Checkout failed for connection to {name}. Reason: "
-# What happens, a message that follows, its text, and its fields; the duration is that of the event of the name.
+# The action, the message, its text, its fields, and the event with the same duration.
 MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
     (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),
     (_clear_and_close, "pool closed", "Connection pool closed for {name}", {}, ""),
-    (_use, "created", f"Connection created: {NUMBERED}", ONE, ""),
-    (_use, "ready", f"Connection ready: {NUMBERED}, established in={{ms}} ms", ONE, "Ready"),
+    (_use, "created", f"Connection created: {CONNECTION}", CONNECTION_FIELDS, ""),
+    (_use, "ready", f"Connection ready: {CONNECTION}, established in={{ms}} ms", CONNECTION_FIELDS, "Ready"),
     (_use, "checkout started", "Checkout started for connection to {name}", {}, ""),
-    (_use, "checked out", f"Connection checked out: {NUMBERED}, duration={{ms}} ms", ONE, "CheckedOut"),
-    (_use, "checked in", f"Connection checked in: {NUMBERED}", ONE, ""),
+    (_use, "checked out", f"Connection checked out: {CONNECTION}, duration={{ms}} ms", CONNECTION_FIELDS, "CheckedOut"),
+    (_use, "checked in", f"Connection checked in: {CONNECTION}", CONNECTION_FIELDS, ""),
     *(
-        (act, "closed", f"Connection closed: {NUMBERED}. Reason: {reason}", {**ONE, "reason": reason}, "")
+        (
+            act,
+            "closed",
+            f"Connection closed: {CONNECTION}. Reason: {reason}",
+            {**CONNECTION_FIELDS, "reason": reason},
+            "",
+        )
         for act, reason in (
-            (_return_after_a_clear, "Connection became stale because the pool was cleared"),
+            (_check_in_after_clear, "Connection became stale because the pool was cleared"),
             (
-                _check_out_after_a_rest,
+                _check_out_after_idle_time,
                 "Connection has been available but unused for longer than the configured max idle time",
             ),
             (_use_and_close, "Connection pool was closed"),
@@ -187,8 +198,8 @@ MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     *(
         (act, "checkout failed", f"{FAILED}{reason}. Duration: {{ms}} ms", {"reason": reason}, "Failed")
         for act, reason in (
-            (_check_out_in_vain, "Wait queue timeout elapsed without a connection becoming available"),
-            (_check_out_of_a_closed_pool, "Connection pool was closed"),
+            (_check_out_from_full_pool, "Wait queue timeout elapsed without a connection becoming available"),
+            (_check_out_from_closed_pool, "Connection pool was closed"),
         )
     ),
 ]
@@ -197,7 +208,7 @@ MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
 @pytest.mark.requirement("CMAP-215", "CMAP-216", "CMAP-217", "CMAP-218", "CMAP-219", "CMAP-220", "CMAP-221", "CMAP-222")
 @pytest.mark.requirement("CMAP-224", "CMAP-225", "CMAP-226", "CMAP-227", "CMAP-229", "CMAP-230", "CMAP-231")
 @pytest.mark.parametrize(("act", "message", "text", "found", "timed"), MESSAGES)
-def test_each_message_has_the_text_and_the_fields_of_the_specification(
+def test_message_has_specified_text_and_fields(
     new_pool: Any, server: Any, recorder: Any, log: Any, act: Any, message: str, text: str, found: Any, timed: str
 ) -> None:
     act(new_pool(max_pool_size=1, max_idle_time=60, wait_queue_timeout=0.01))
@@ -207,7 +218,7 @@ def test_each_message_has_the_text_and_the_fields_of_the_specification(
 
 
 @pytest.mark.requirement("CMAP-216")
-def test_clear_of_a_service_names_the_service(new_pool: Any, server: Any, log: Any) -> None:
+def test_pool_cleared_message_names_service(new_pool: Any, server: Any, log: Any) -> None:
     service = ObjectId()
     new_pool(load_balanced=True).clear(service_id=service)
     assert last(log, "Connection pool cleared") == (
@@ -217,7 +228,7 @@ def test_clear_of_a_service_names_the_service(new_pool: Any, server: Any, log: A
 
 
 @pytest.mark.requirement("CMAP-220", "CMAP-223")
-def test_an_error_closed_a_connection(new_pool: Any, server: Any, log: Any) -> None:
+def test_connection_closed_message_has_error(new_pool: Any, server: Any, log: Any) -> None:
     pool, error = new_pool(), ConnectionError("lost")
     with checked_out(pool) as connection:
         connection.error = error
@@ -232,7 +243,7 @@ def test_an_error_closed_a_connection(new_pool: Any, server: Any, log: Any) -> N
 
 @pytest.mark.requirement("CMAP-226", "CMAP-228", "CMAP-48")
 @pytest.mark.parametrize("paused", [False, True])
-def test_a_check_out_met_an_error(new_pool: Any, server: Any, recorder: Any, log: Any, paused: bool) -> None:
+def test_check_out_failed_message_has_error(new_pool: Any, server: Any, recorder: Any, log: Any, paused: bool) -> None:
     pool = new_pool(ready=not paused)
     server.fail("handshake", cut(0))
     with pytest.raises(AutoReconnect) as raised:

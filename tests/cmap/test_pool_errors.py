@@ -19,7 +19,7 @@ from gmongo.execution.retry import may_retry_read, may_retry_write
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-233")
-def test_the_errors_fit_into_the_tree() -> None:
+def test_pool_errors_are_connection_failures() -> None:
     for kind in (PoolClosedError, PoolClearedError, WaitQueueTimeoutError):
         assert issubclass(kind, ConnectionFailure)
         assert issubclass(kind, PyMongoError)
@@ -27,7 +27,7 @@ def test_the_errors_fit_into_the_tree() -> None:
 
 
 @pytest.mark.requirement("CMAP-52", "CMAP-55", "CMAP-115", "CMAP-147", "CMAP-235")
-def test_a_cleared_pool_is_worth_another_try() -> None:
+def test_pool_cleared_error_is_retryable() -> None:
     error = PoolClearedError("cleared")
     assert may_retry_read(error)
     assert not error.timeout
@@ -39,7 +39,7 @@ def test_a_cleared_pool_is_worth_another_try() -> None:
 
 @pytest.mark.requirement("CMAP-232", "CMAP-235")
 @pytest.mark.parametrize(("cause", "text"), [(AutoReconnect("10.0.0.1: gone"), "10.0.0.1: gone"), (None, "None")])
-def test_cleared(new_pool: Any, server: Any, cause: Any, text: str) -> None:
+def test_pool_cleared_error_names_cause(new_pool: Any, server: Any, cause: Any, text: str) -> None:
     pool = new_pool()
     pool.clear(cause)
     with pytest.raises(PoolClearedError) as raised:
@@ -65,7 +65,7 @@ def test_check_out_timeout_names_option_and_longest_holder(new_pool: Any, server
 
 
 @pytest.mark.requirement("CMAP-232")
-def test_a_wait_that_the_time_limit_of_the_operation_ends_says_so(new_client: Any) -> None:
+def test_wait_queue_timeout_error_names_operation_time_limit(new_client: Any) -> None:
     client = new_client(maxPoolSize=1)
     client.db.c.find_one()
     client._topology.pools()[0].check_out()

@@ -18,7 +18,13 @@ from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
 
 NAMES = ("maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "waitQueueTimeoutMS")
-GIVEN = {"maxPoolSize": 7, "minPoolSize": 2, "maxIdleTimeMS": 60_000, "maxConnecting": 3, "waitQueueTimeoutMS": 4_000}
+SPECIFIED = {
+    "maxPoolSize": 7,
+    "minPoolSize": 2,
+    "maxIdleTimeMS": 60_000,
+    "maxConnecting": 3,
+    "waitQueueTimeoutMS": 4_000,
+}
 
 
 def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
@@ -26,7 +32,7 @@ def pool_options(host: Any = "h", **keywords: Any) -> PoolSettings:
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-10", "CMAP-13")
-def test_defaults() -> None:
+def test_pool_options_have_specified_defaults() -> None:
     options = pool_options()
     assert (options.max_pool_size, options.min_pool_size, options.max_connecting) == (100, 0, 2)
     assert options.max_idle_time is None
@@ -35,9 +41,9 @@ def test_defaults() -> None:
 
 
 @pytest.mark.requirement("CMAP-02", "CMAP-12", "CMAP-15", "CMAP-17")
-def test_the_uri_and_the_keywords_say_the_same() -> None:
-    query = "&".join(f"{name}={value}" for name, value in GIVEN.items())
-    from_uri, from_keywords = pool_options(f"mongodb://h/?{query}"), pool_options(**GIVEN)
+def test_uri_and_keywords_set_same_options() -> None:
+    query = "&".join(f"{name}={value}" for name, value in SPECIFIED.items())
+    from_uri, from_keywords = pool_options(f"mongodb://h/?{query}"), pool_options(**SPECIFIED)
     assert from_uri == from_keywords
     assert (from_uri.max_pool_size, from_uri.min_pool_size, from_uri.max_connecting) == (7, 2, 3)
     assert (from_uri.max_idle_time, from_uri.wait_queue_timeout) == (60, 4)
@@ -54,14 +60,14 @@ def test_the_uri_and_the_keywords_say_the_same() -> None:
         ("waitQueueTimeoutMS", [-1, "a"]),
     ],
 )
-def test_a_client_refuses_bad_values_by_name(name: str, values: list[Any]) -> None:
+def test_invalid_pool_option_raises_configuration_error_with_name(name: str, values: list[Any]) -> None:
     for value in values:
         with pytest.raises(ConfigurationError, match=name):
             MongoClient("127.0.0.1:1", connect=False, **{name: value})
 
 
 @pytest.mark.requirement("CMAP-07", "CMAP-08", "CMAP-09", "CMAP-13")
-def test_zero_is_no_limit() -> None:
+def test_zero_disables_pool_limits() -> None:
     options = pool_options(maxPoolSize=0, minPoolSize=150, maxIdleTimeMS=0, waitQueueTimeoutMS=0)
     assert (options.max_pool_size, options.min_pool_size) == (0, 150)
     assert (options.max_idle_time, options.wait_queue_timeout) == (None, None)
@@ -69,13 +75,13 @@ def test_zero_is_no_limit() -> None:
 
 @pytest.mark.requirement("CMAP-14")
 @pytest.mark.parametrize("method", [MongoClient.get_database, Database.get_collection, Collection.find])
-def test_no_option_of_the_pool_below_the_client(method: Any) -> None:
+def test_databases_collections_and_cursors_have_no_pool_options(method: Any) -> None:
     parameters = {name.lower().replace("_", "") for name in inspect.signature(method).parameters}
     assert not parameters & {name.lower() for name in NAMES}
 
 
 @pytest.mark.requirement("CMAP-01", "CMAP-16", "CMAP-46", "CMAP-47", "CMAP-182", "CMAP-237")
-def test_all_pools_of_a_client_have_its_options(new_client: Any, recorder: Any) -> None:
+def test_each_pool_of_client_has_its_options(new_client: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(3) as members:
         client = new_client(members.members[0].name, replicaSet="scripted", minPoolSize=1, maxPoolSize=5)
         eventually(lambda: len({event.address for event in recorder.of("Ready")}) == 3)
@@ -91,6 +97,6 @@ def test_all_pools_of_a_client_have_its_options(new_client: Any, recorder: Any) 
 
 @pytest.mark.requirement("CMAP-182", "CMAP-214")
 @pytest.mark.parametrize("value", [0, 1, 999, 1001, 1009, 60_000])
-def test_times_are_shown_as_they_were_given(value: int) -> None:
+def test_specified_times_keep_milliseconds(value: int) -> None:
     specified = pool_options(maxIdleTimeMS=value, waitQueueTimeoutMS=value).specified
     assert specified == {"maxIdleTimeMS": value, "waitQueueTimeoutMS": value}

@@ -1,4 +1,4 @@
-"""Populating to minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
+"""Population to minPoolSize (CMAP-94 to CMAP-103, CMAP-237, CMAP-238)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOON = {"upkeep_interval": 0.005}
 
 
 @pytest.mark.requirement("CMAP-08", "CMAP-61", "CMAP-97", "CMAP-99", "CMAP-101", "CMAP-103")
-def test_a_ready_pool_is_populated_by_itself(new_pool: Any, recorder: Any) -> None:
+def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(min_pool_size=3, upkeep_interval=60)
     recorder.wait_for("Ready", 3)
     gevent.sleep(0.01)
@@ -27,15 +27,15 @@ def test_a_ready_pool_is_populated_by_itself(new_pool: Any, recorder: Any) -> No
 
 
 @pytest.mark.requirement("CMAP-91", "CMAP-94", "CMAP-238")
-def test_populating_holds_no_operation_up(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_hanging_population_does_not_delay_check_out(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=5, max_connecting=2, **SOON)
     server.wait_for("handshake")
-    asked = go(pool.check_out)
-    assert asked.get(timeout=5).id == 2  # beside the one that hangs
-    pool.check_in(asked.value)
-    assert pool.check_out() is asked.value
+    checked_out = go(pool.check_out)
+    assert checked_out.get(timeout=5).id == 2  # the first connection hangs
+    pool.check_in(checked_out.value)
+    assert pool.check_out() is checked_out.value
     assert counts(pool)[1:] == (1, 0, 1)
     assert recorder.only("Ready") == ["Ready 2"]
     gate.set()
@@ -43,8 +43,8 @@ def test_populating_holds_no_operation_up(new_pool: Any, server: Any, recorder: 
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31")
-def test_a_failure_while_populating_makes_the_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
-    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])  # the monitor's handshake goes well
+def test_population_error_clears_pool_and_marks_server_unknown(new_client: Any, server: Any, recorder: Any) -> None:
+    replies = iter([{}, {"ok": 0, "code": 91, "errmsg": "shutting down"}])  # the handshake of the monitor succeeds
     server.hello_edit = lambda _command, reply: {**reply, **next(replies, {})}
     client = new_client(minPoolSize=1)
     recorder.wait_for("PoolCleared")
@@ -54,10 +54,8 @@ def test_a_failure_while_populating_makes_the_server_unknown(new_client: Any, se
 
 
 @pytest.mark.requirement("CMAP-96", "CMAP-175", "BP-05")
-def test_a_connection_that_is_shed_while_populating_changes_nothing(
-    new_client: Any, server: Any, recorder: Any
-) -> None:
-    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the monitor's goes well
+def test_network_error_of_population_handshake_does_not_clear_pool(new_client: Any, server: Any, recorder: Any) -> None:
+    server.fail("handshake", lambda peer, message: peer.send(message), cut(0))  # the handshake of the monitor succeeds
     client = new_client(minPoolSize=1)
     recorder.wait_for("Ready 2")
     assert recorder.only("PoolReady", "PoolCleared", "Created", "Closed") == [
@@ -70,7 +68,7 @@ def test_a_connection_that_is_shed_while_populating_changes_nothing(
 
 
 @pytest.mark.requirement("CMAP-95", "CMAP-98")
-def test_what_is_established_after_a_clear_is_not_kept(new_pool: Any, server: Any, recorder: Any) -> None:
+def test_clear_during_population_closes_connection_as_stale(new_pool: Any, server: Any, recorder: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=1, **SOON)
@@ -85,64 +83,62 @@ def test_what_is_established_after_a_clear_is_not_kept(new_pool: Any, server: An
 
 
 @pytest.mark.requirement("CMAP-101", "CMAP-102", "CMAP-110")
-def test_a_waiter_that_is_to_connect_gets_the_populated_connection(
+def test_waiter_for_max_connecting_gets_populated_connection(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(min_pool_size=1, max_connecting=1, **SOON)
     server.wait_for("handshake")
-    asking = go(pool.check_out)
+    checking_out = go(pool.check_out)
     assert pool.stats()["waiting"] == 1
     gate.set()
-    assert asking.get(timeout=5).id == 1
+    assert checking_out.get(timeout=5).id == 1
     assert recorder.only("Created", "Ready", "CheckedOut") == ["Created 1", "Ready 1", "CheckedOut 1"]
 
 
 @pytest.mark.requirement("CMAP-175", "BP-72")
-def test_the_background_rests_after_a_failure_and_for_longer_each_time(
+def test_population_failures_cause_exponential_backoff(
     new_pool: Any, server: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gmongo.cmap.pool_state._FIRST_BACKOFF", 0.02)
     server.fail("handshake", *[cut(0)] * 5)
     pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
-    began = [_clock.monotonic()]
-    rests: list[float] = []
+    times = [_clock.monotonic()]
+    backoffs: list[float] = []
 
     def watch() -> None:
         while True:
-            rests.append(pool.machine.rest())
+            backoffs.append(pool.machine.rest())
             gevent.sleep(0.005)
 
     watching = gevent.spawn(watch)
-    recorder.hooks["Created"] = lambda event: began.append(_clock.monotonic())
+    recorder.hooks["Created"] = lambda event: times.append(_clock.monotonic())
     recorder.wait_for("Ready", 2)
-    failed = [later - earlier for earlier, later in pairwise(began[1:7])]
-    assert failed == pytest.approx([0.02, 0.04, 0.08, 0.1, 0.1])
+    intervals = [later - earlier for earlier, later in pairwise(times[1:7])]
+    assert intervals == pytest.approx([0.02, 0.04, 0.08, 0.1, 0.1])
     watching.kill()
-    assert max(rests) <= 0.1
-    assert pool.machine.rest() == 0, "a success ends the rest"
+    assert max(backoffs) <= 0.1
+    assert pool.machine.rest() == 0
     eventually(lambda: counts(pool) == (2, 0, 2, 0))
 
 
 @pytest.mark.requirement("CMAP-97")
-@pytest.mark.parametrize("end", ["established", "killed", "failed"])
-def test_operations_that_hold_all_places_at_first_do_not_stop_it(
+@pytest.mark.parametrize("end", ["established", "killed", "intervals"])
+def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, end: str
 ) -> None:
-    """Two check-outs take all of ``maxConnecting`` before the background runs. It is woken when they leave it:
-    its next run by itself is an hour away.
-    """
+    """Two check-outs use ``maxConnecting`` first. The next periodic upkeep run is an hour later."""
     gate = Event()
-    answer = cut(0) if end == "failed" else held(gate)
+    answer = cut(0) if end == "intervals" else held(gate)
     server.fail("handshake", answer, answer)
     pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, upkeep_interval=3600)
-    asking = [gevent.spawn(pool.check_out) for _ in range(2)]
+    checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]
     pool.ready()
     server.wait_for("handshake")
     if end == "killed":
-        gevent.killall(asking)
+        gevent.killall(checking_out)
     gate.set()
     recorder.wait_for("Ready", 5)
     eventually(lambda: counts(pool)[0] == 5)
-    gevent.killall(asking)
+    gevent.killall(checking_out)

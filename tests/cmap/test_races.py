@@ -1,4 +1,4 @@
-"""Names with several addresses: races of TCP connections, and the errors that name each address and stage."""
+"""Parallel TCP connections to all addresses of a name, and errors with address and stage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ START = ("a0", "a1", "a2", "a3", "a4")
 
 
 class Behaviour(NamedTuple):
-    """The behaviour of an address: a SYN is accepted, refused or dropped after some seconds."""
+    """Response of an address: a SYN is accepted, refused or dropped after `delay` seconds."""
 
     kind: str
     delay: float
@@ -70,15 +70,15 @@ class ScriptedTransport:
 
 
 def expected_end(behaviours: list[Behaviour]) -> tuple[float, bool]:
-    """The time at which a race ends, and whether it has a winner."""
+    """Return the time at which a race ends, and whether a connection succeeds."""
     start, ends, wins = 0.0, [], []
     for kind, delay in behaviours:
         if wins and min(wins) <= start:
             break
-        ended = delay < LIMIT and kind != "drop"
-        end = start + (delay if ended else LIMIT)
+        has_reply = delay < LIMIT and kind != "drop"
+        end = start + (delay if has_reply else LIMIT)
         ends.append(end)
-        if ended and kind == "accept":
+        if has_reply and kind == "accept":
             wins.append(end)
             start += 0.25
         else:
@@ -92,7 +92,7 @@ BEHAVIOUR = st.builds(
 
 
 @given(st.lists(BEHAVIOUR, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
-def test_first_connection_wins_and_no_other_stays_open(behaviours: list[Behaviour], cut: float | None) -> None:
+def test_race_keeps_first_connection_and_closes_others(behaviours: list[Behaviour], cut: float | None) -> None:
     by_address = dict(zip(START, behaviours, strict=False))
     opened: list[ScriptedTransport] = []
 
@@ -130,7 +130,7 @@ def test_first_connection_wins_and_no_other_stays_open(behaviours: list[Behaviou
         assert first == address or START.index(first[0]) >= len(opened) or first not in order._failed
 
 
-def test_families_alternate_and_failed_addresses_come_last() -> None:
+def test_address_order_alternates_families_and_puts_failed_last() -> None:
     endpoints: Any = [(V6, ("6a", 1)), (V6, ("6b", 1)), (V4, ("4a", 1)), (V4, ("4b", 1)), (V4, ("4c", 1))]
     order = AddressOrder()
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
@@ -146,7 +146,7 @@ def test_families_alternate_and_failed_addresses_come_last() -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost", "LocalHost."])
-def test_localhost_is_ipv4_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(V6, 1, 6, "", ("::1", 5, 0, 0)), (V4, 1, 6, "", ("127.0.0.1", 5)), (V4, 1, 6, "", ("127.0.0.1", 5))]
     monkeypatch.setattr(wire, "_look_up", lambda *_: found)
     assert wire.resolve((name, 5), True) == [(V4, ("127.0.0.1", 5)), (V6, ("::1", 5, 0, 0))]
@@ -157,8 +157,8 @@ def test_localhost_is_ipv4_first(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def dropping(server: ScriptedServer) -> Any:
-    """127.0.0.2, which drops each SYN on the port of the server: its backlog is full."""
+def syn_dropping_address(server: ScriptedServer) -> Any:
+    """Fill the backlog of 127.0.0.2, which then drops each SYN on the server port."""
     listener = socket.socket()
     listener.bind(("127.0.0.2", server.port))
     listener.listen(0)
@@ -173,7 +173,7 @@ def dropping(server: ScriptedServer) -> Any:
 
 @pytest.fixture
 def addresses(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The addresses of the name db.example, which a test may change."""
+    """Return the addresses of the name db.example. A test may change the list."""
     chosen = ["127.0.0.2", "127.0.0.1"]
     resolve = wire.resolve
 
@@ -191,26 +191,26 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def started(connect: Any, server: ScriptedServer, **options: Any) -> Any:
+def new_client(connect: Any, server: ScriptedServer, **options: Any) -> Any:
     uri = f"mongodb://db.example:{server.port}/?directConnection=true"
     return connect(uri, **options)
 
 
-@pytest.mark.usefixtures("dropping", "addresses")
-def test_name_whose_first_address_drops_packets_is_reached(
+@pytest.mark.usefixtures("syn_dropping_address", "addresses")
+def test_connect_succeeds_if_first_address_drops_packets(
     connect: Any, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
     before = virtual_time.monotonic()
-    client = started(connect, server, connectTimeoutMS=1000)
+    client = new_client(connect, server, connectTimeoutMS=1000)
     assert client.admin.command("ping")["ok"] == 1
-    assert 0.25 <= virtual_time.monotonic() - before < 1  # the monitor waited once; the connection of the pool did not
+    assert 0.25 <= virtual_time.monotonic() - before < 1  # only the monitor waited
     assert list(client._topology.settings.connection.order._failed) == [("127.0.0.2", server.port)]
 
 
-@pytest.mark.usefixtures("dropping")
-def test_error_names_each_address(connect: Any, server: ScriptedServer, addresses: list[str]) -> None:
+@pytest.mark.usefixtures("syn_dropping_address")
+def test_selection_error_names_each_address(connect: Any, server: ScriptedServer, addresses: list[str]) -> None:
     addresses[:] = ["127.0.0.2", "127.0.0.3"]
-    client = started(connect, server, connectTimeoutMS=1000, serverSelectionTimeoutMS=500)
+    client = new_client(connect, server, connectTimeoutMS=1000, serverSelectionTimeoutMS=500)
     with pytest.raises(ServerSelectionTimeoutError, match=r"TCP connection to 127.0.0.2 for 5\d\d ms\), Timeout"):
         client.admin.command("ping")
     gevent.sleep(1)
@@ -221,14 +221,14 @@ def test_error_names_each_address(connect: Any, server: ScriptedServer, addresse
     assert "127.0.0.2: timed out after 100" in text and text.endswith(" ms)")
 
 
-@pytest.mark.usefixtures("dropping")
+@pytest.mark.usefixtures("syn_dropping_address")
 @pytest.mark.parametrize("end", ["close", "kill"])
-def test_race_that_is_interrupted_leaves_no_descriptor(
+def test_interrupted_race_closes_all_descriptors(
     connect: Any, server: ScriptedServer, addresses: list[str], end: str
 ) -> None:
     addresses[:] = ["127.0.0.2", "127.0.0.2"]
     before = descriptors()
-    client = started(connect, server)
+    client = new_client(connect, server)
     gevent.sleep(0.3)
     assert descriptors() == before + 2
     if end == "kill":
@@ -240,20 +240,20 @@ def test_race_that_is_interrupted_leaves_no_descriptor(
     assert descriptors() == before
 
 
-def test_address_that_closes_before_the_hello_is_tried_last(
+def test_connect_succeeds_if_first_address_closes_before_hello(
     connect: Any, server: ScriptedServer, addresses: list[str]
 ) -> None:
     closing = gevent.server.StreamServer(("127.0.0.2", server.port), lambda sock, _address: sock.close())
     closing.start()
     try:
-        client = started(connect, server)
+        client = new_client(connect, server)
         assert client.admin.command("ping")["ok"] == 1
     finally:
         closing.stop()
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_error_of_the_hello_names_its_stage(connect: Any, closes: bool) -> None:
+def test_hello_error_names_stage(connect: Any, closes: bool) -> None:
     peer = gevent.server.StreamServer(
         ("127.0.0.1", 0), lambda sock, _address: sock.close() if closes else gevent.sleep(60)
     )
@@ -272,7 +272,7 @@ def test_error_of_the_hello_names_its_stage(connect: Any, closes: bool) -> None:
         assert "timed out (hello for 20000 ms; limit 20000 ms: connectTimeoutMS)" in text
 
 
-def test_ages_make_no_difference_between_descriptions() -> None:
+def test_descriptions_with_different_error_ages_are_equal() -> None:
     from gmongo.cmap.connection import Connection
     from gmongo.cmap.pool_settings import ConnectionSettings
     from gmongo.cmap.progress import Progress

@@ -1,4 +1,4 @@
-"""A reply that comes in one piece takes a short way. It must say what the long way says, which one in pieces takes."""
+"""Comparison of the two readers of replies: one piece, and several pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.tls import server_context
 
 REQUEST_ID = 7
 LONGEST = 4_000
-SECONDS = 5  # that an exchange may take
+SECONDS = 5  # time limit of an exchange
 BODY = bson.encode({"ok": 1, "text": "x" * 100})
 
 
@@ -38,10 +38,11 @@ def reply(
     length: int = 0,
     tail: bytes = b"",
 ) -> bytes:
-    """A reply, true or false.
+    """Return a reply, which may be malformed.
 
-    :param length: what the header says beyond the true length.
-    :param tail: what comes after the message.
+    :param length: the difference between the header's length and the true length.
+    :param tail: bytes after the message.
+
     """
     payload = struct.pack("<IB", flags, kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
@@ -51,40 +52,40 @@ CHECKED = checksum.with_checksum(reply(flags=CHECKSUM_PRESENT, length=4))
 SEQUENCE = b"documents\0" + BODY
 REPLIES = {
     "plain": reply(),
-    "of another request": reply(response_to=8),
+    "response to another request": reply(response_to=8),
     "longer than allowed": reply(bson.encode({"text": "x" * LONGEST})),
-    "with bytes behind": reply(tail=b"\0"),
-    "with another behind": reply(tail=reply()),
+    "with extra bytes": reply(tail=b"\0"),
+    "with extra reply": reply(tail=reply()),
     "with more to come": reply(flags=MORE_TO_COME, tail=reply()),
     "with a checksum": CHECKED,
-    "with a false checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
+    "with a wrong checksum": CHECKED[:-1] + bytes([CHECKED[-1] ^ 1]),
     "with an unknown flag": reply(flags=1 << 5),
     "with an optional flag": reply(flags=1 << 20),
     "a sequence before the body": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE + b"\0" + BODY, kind=1),
     "a sequence alone": reply(struct.pack("<i", 4 + len(SEQUENCE)) + SEQUENCE, kind=1),
     "an unknown section": reply(kind=2),
-    "a document that is too long": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
-    "a document that is too short": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
+    "document length too large": reply(struct.pack("<i", len(BODY) + 1) + BODY[4:]),
+    "document length too small": reply(struct.pack("<i", len(BODY) - 1) + BODY[4:]),
     "no document": reply(b""),
-    "a length beyond the end": reply(length=1),
-    "a length before the end": reply(length=-1),
-    "a length below a header": reply(length=-len(reply())),
+    "message length too large": reply(length=1),
+    "message length too small": reply(length=-1),
+    "message length below header": reply(length=-len(reply())),
     "compressed": reply(opcode=OP_COMPRESSED),
-    "of the old kind": reply(opcode=OP_REPLY),
-    "of no kind": reply(opcode=1000),
-    "nothing": b"",
+    "OP_REPLY": reply(opcode=OP_REPLY),
+    "unknown opcode": reply(opcode=1000),
+    "empty": b"",
     "half a header": reply()[:9],
     "half a body": reply()[:50],
 }
 
 
 class Forger(StreamServer):
-    """Replies to a request with the bytes that it is given, in pieces, and closes the connection."""
+    """Reply with given bytes in pieces, and close the connection."""
 
     def __init__(self, **tls: Any) -> None:
         super().__init__(("127.0.0.1", 0), self.serve, **tls)
         self.pieces: list[bytes] = []
-        self.goes_on = False  # at once, and with the next request
+        self.keep_open = False  # send without pauses, and serve the next request
 
     def serve(self, sock: Any, address: Any) -> None:
         sock.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
@@ -92,9 +93,9 @@ class Forger(StreamServer):
             while sock.recv(65536):
                 for piece in self.pieces:
                     sock.sendall(piece)
-                    if not self.goes_on:
-                        gevent.sleep(0.002)  # the client takes it before the next one comes
-                if not self.goes_on:
+                    if not self.keep_open:
+                        gevent.sleep(0.002)  # the client reads each piece separately
+                if not self.keep_open:
                     break
         except OSError:
             pass
@@ -124,7 +125,7 @@ def exchange(connection: Connection) -> bytes:
 
 
 def outcome(forger: Forger, *pieces: bytes) -> Any:
-    """What comes out of an exchange, and how it leaves the connection."""
+    """Return the result of an exchange, and the state of the connection."""
     forger.pieces = [piece for piece in pieces if piece]
     connection = connected(forger)
     try:
@@ -136,7 +137,7 @@ def outcome(forger: Forger, *pieces: bytes) -> Any:
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_in_one_piece_as_in_several(forger: Forger, name: str) -> None:
+def test_reply_in_pieces_has_same_outcome_as_in_one_piece(forger: Forger, name: str) -> None:
     whole = REPLIES[name]
     found = outcome(forger, whole)
     for cut in (1, 16, 24, 100):  # within the first message
@@ -144,7 +145,7 @@ def test_in_one_piece_as_in_several(forger: Forger, name: str) -> None:
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert found[0] == BODY
         assert found[2] == "None"
-    elif name.startswith("with") and name.endswith("behind"):
+    elif name.startswith("with extra"):
         assert found[0] == BODY
         assert "more than the reply" in found[2]
     else:
@@ -152,7 +153,7 @@ def test_in_one_piece_as_in_several(forger: Forger, name: str) -> None:
         assert found[1] and found[2] != "None"
 
 
-FALSE = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
+DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -161,19 +162,19 @@ FALSE = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     opcode=st.sampled_from([OP_MSG, OP_MSG, OP_MSG, OP_REPLY, OP_COMPRESSED, 0]),
     flags=st.sampled_from([0, 0, 0, CHECKSUM_PRESENT, MORE_TO_COME, 1 << 4, 1 << 16, 1 << 31]),
     kind=st.sampled_from([0, 0, 0, 1, 2, 255]),
-    length=FALSE,
-    size=FALSE,
+    length=DEVIATION,
+    size=DEVIATION,
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
     cut=st.integers(1, 100),
 )
-def test_whatever_is_false_in_a_reply(forger: Forger, cut: int, size: int, **false: Any) -> None:
+def test_malformed_reply_has_same_outcome_in_pieces(forger: Forger, cut: int, size: int, **fields: Any) -> None:
     body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + size))) + BODY[4:]
-    whole = reply(body, **false)
+    whole = reply(body, **fields)
     assert outcome(forger, whole[:cut], whole[cut:]) == outcome(forger, whole)
 
 
-def test_what_is_there_already_is_not_waited_for(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forger, "goes_on", True)
+def test_exchange_uses_received_bytes_without_wait(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forger, "keep_open", True)
     forger.pieces = [reply(), reply()]  # with TLS, two records that are received at once
     connection = connected(forger)
     assert exchange(connection) == BODY

@@ -1,4 +1,4 @@
-"""What most check-outs need is done, and nothing else; and what a greenlet has left behind does not reach it."""
+"""Fast paths of a check-out, a wait queue and a new connection."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.support.server import ScriptedServer, cut
 
 
 @pytest.mark.parametrize("listens", [False, True])
-def test_a_connection_that_fits_is_taken_at_once(
+def test_check_out_of_available_connection_takes_fast_path(
     server: ScriptedServer, recorder: PoolRecorder, monkeypatch: pytest.MonkeyPatch, listens: bool
 ) -> None:
     pool = make_pool(server.address, recorder if listens else None)
     with checked_out(pool) as connection:
         pass
-    monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("the long way"))
+    monkeypatch.setattr(Pool, "_obtain", lambda *_: pytest.fail("slow path"))
     with checked_out(pool) as again:
         assert again is connection
     pool.close()
@@ -38,17 +38,17 @@ class TooLate(Exception):
     pass
 
 
-def test_a_greenlet_that_does_not_sleep_any_more_is_not_woken() -> None:
+def test_hand_over_after_timeout_does_not_wake_waiter() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
     with pytest.raises(TooLate):
         waiter.sleep(0, TooLate)
     queue.hand("item")
-    gevent.sleep(0)  # a switch that is meant for the wait would end this one
+    gevent.sleep(0)  # a late wakeup of the waiter would end this sleep
     assert queue.leave(waiter) == "item"
 
 
-def test_a_greenlet_that_was_killed_as_it_was_woken_is_left_alone() -> None:
+def test_waiter_killed_during_hand_over_is_not_woken_later() -> None:
     queue: WaitQueue[str] = WaitQueue()
     ended = []
 
@@ -69,7 +69,7 @@ def test_a_greenlet_that_was_killed_as_it_was_woken_is_left_alone() -> None:
     assert ended == ["item", "slept"]
 
 
-def test_what_is_handed_over_before_the_sleep_is_there_at_once() -> None:
+def test_item_handed_over_before_sleep_is_returned_immediately() -> None:
     queue: WaitQueue[str] = WaitQueue()
     for limit in (None, 0, -1, 10):
         waiter = queue.join()
@@ -83,30 +83,30 @@ def test_what_is_handed_over_before_the_sleep_is_there_at_once() -> None:
     assert waiter.error is None and not queue.waiters
 
 
-def test_a_queue_holds_the_hub_while_it_has_waiters() -> None:
+def test_queue_keeps_event_loop_alive_while_it_has_waiters() -> None:
     loop = gevent.get_hub().loop
     before, queue = loop.activecnt, WaitQueue[str]()
 
-    def held() -> int:
+    def active_watchers() -> int:
         return loop.activecnt - before
 
     first, second = queue.join(), queue.join("find")
-    assert held() == 1 and [waiter.purpose for waiter in queue.waiters] == [None, "find"]
+    assert active_watchers() == 1 and [waiter.purpose for waiter in queue.waiters] == [None, "find"]
     queue.leave(first)
-    assert held() == 1
+    assert active_watchers() == 1
     queue.leave(second)
     queue.leave(second)
-    assert held() == 0
+    assert active_watchers() == 0
     queue.join()
-    assert held() == 1
+    assert active_watchers() == 1
     queue.hand("item")
-    assert held() == 0
+    assert active_watchers() == 0
     queue.join()
     queue.detach()
-    assert held() == 0 and queue.oldest() is None
+    assert active_watchers() == 0 and queue.oldest() is None
 
 
-def test_a_new_connection_has_done_nothing() -> None:
+def test_new_connection_has_initial_values() -> None:
     connection = Connection(("h", 1))
     slots = {*ServerConnection.__slots__, *Connection.__slots__} - {"__weakref__"}
     unset = {name for name in slots if not hasattr(connection, name)}
@@ -121,7 +121,7 @@ def test_a_new_connection_has_done_nothing() -> None:
     assert repr(connection) == "<Connection 0 to h:1 generation=0>"
 
 
-def test_a_pool_says_how_it_is(new_pool: Any) -> None:
+def test_repr_of_pool_has_stats(new_pool: Any) -> None:
     pool: Pool = new_pool()
     shown = repr(pool)
     host, port = pool.address
@@ -148,7 +148,7 @@ STEPS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_what_a_step_drops_is_closed_with_it(
+def test_connection_dropped_by_step_is_closed_after_step(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     pool = make_pool(server.address, None)

@@ -1,4 +1,4 @@
-"""The options of sockets: small messages go at once, and dead peers are noticed."""
+"""Socket options: no delay of small messages, and keepalive."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def option(transport: Transport, name: str) -> int:
 
 
 def connected(server: ScriptedServer) -> Transport:
-    found: list[Transport] = []
-    connect.connect(server.address, found.append)
-    return found[-1]
+    transports: list[Transport] = []
+    connect.connect(server.address, transports.append)
+    return transports[-1]
 
 
-def test_a_socket_sends_at_once_and_probes_dead_peers() -> None:
+def test_socket_has_no_delay_and_keepalive() -> None:
     with ScriptedServer() as server:
         transport = connected(server)
         assert option(transport, "TCP_NODELAY") == 1
@@ -34,19 +34,17 @@ def test_a_socket_sends_at_once_and_probes_dead_peers() -> None:
 
 
 @pytest.mark.parametrize("missing", PROBES)
-def test_what_a_system_sets_lower_stays_and_what_it_does_not_know_is_left_out(
-    missing: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Impatient(connect._socket.socket):
+def test_lower_or_unknown_keepalive_options_stay_unchanged(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class ShortKeepalive(connect._socket.socket):
         def getsockopt(self, level: int, name: int, *more: Any) -> Any:
             return 5 if level == socket.IPPROTO_TCP else super().getsockopt(level, name, *more)
 
     with ScriptedServer() as server:
         monkeypatch.delattr(connect._socket, missing)
-        monkeypatch.setattr(connect._socket, "socket", Impatient)
+        monkeypatch.setattr(connect._socket, "socket", ShortKeepalive)
         transport = connected(server)
         monkeypatch.undo()
         for name in PROBES:
-            plainly = super(Impatient, transport._socket).getsockopt
-            assert (plainly(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing)
+            plain_option = super(ShortKeepalive, transport._socket).getsockopt
+            assert (plain_option(socket.IPPROTO_TCP, getattr(socket, name)) == 5) == (name != missing)
         transport.close()

@@ -1,4 +1,4 @@
-"""What an error says of the limit of time that was reached: how long it was, and what sets it."""
+"""Messages of timeout errors: length and source of the time limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ OPERATION = "the limit of the operation"
 @pytest.mark.parametrize("monitors", [False, True])
 @pytest.mark.parametrize("seconds", [0, -1, 2.5, 0.0125, 12345.678])
 @pytest.mark.parametrize("option", [None, "connectTimeoutMS"])
-def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds: float, option: str | None) -> None:
+def test_timeout_error_names_time_limit(
+    socket_timeout: float | None, monitors: bool, seconds: float, option: str | None
+) -> None:
     connection = Connection(("db.example.org", 27018), socket_timeout)
     connection.monitors = monitors
     error = connection.timeout_error(seconds, option)
@@ -29,14 +31,14 @@ def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds:
     if seconds <= 0:
         assert str(error) == f"db.example.org:27018: timed out ({OPERATION} ended before)"
         return
-    usual = "connectTimeoutMS" if monitors else "socketTimeoutMS" if seconds == socket_timeout else None
-    named = option or usual or f"left of {OPERATION}"
-    shown = {2.5: "2500", 0.0125: "12.5", 12345.678: "12345678"}[seconds]
-    assert str(error) == f"db.example.org:27018: timed out (no complete reply within {shown} ms: {named})"
+    default = "connectTimeoutMS" if monitors else "socketTimeoutMS" if seconds == socket_timeout else None
+    source = option or default or f"left of {OPERATION}"
+    milliseconds = {2.5: "2500", 0.0125: "12.5", 12345.678: "12345678"}[seconds]
+    assert str(error) == f"db.example.org:27018: timed out (no complete reply within {milliseconds} ms: {source})"
 
 
 @pytest.mark.parametrize(
-    ("options", "scope", "named"),
+    ("options", "scope", "source"),
     [
         ({"socketTimeoutMS": 50}, None, "50 ms: socketTimeoutMS"),
         ({"timeoutMS": 50}, None, "left of the limit of 50 ms (timeoutMS)"),
@@ -45,8 +47,8 @@ def test_a_limit_is_named(socket_timeout: float | None, monitors: bool, seconds:
     ],
 )
 @pytest.mark.parametrize("call", ["command", "find_one", "next_batch"])
-def test_an_operation_names_what_has_ended_it(
-    options: dict[str, Any], scope: float | None, named: str, call: str
+def test_timeout_of_operation_names_option(
+    options: dict[str, Any], scope: float | None, source: str, call: str
 ) -> None:
     many = {"cursor": {"id": 5, "ns": "db.c", "firstBatch": [{}]}, "ok": 1}
     with ScriptedServer({"find": many}) as server, MongoClient(server.name, retryReads=False, **options) as client:
@@ -67,5 +69,5 @@ def test_an_operation_names_what_has_ended_it(
                 with gmongo.timeout(scope):
                     calls[call]()
         text = str(caught.value)
-        assert text.startswith(f"{server.name}: timed out (no complete reply within ") and named in text
+        assert text.startswith(f"{server.name}: timed out (no complete reply within ") and source in text
         assert caught.value.timeout

@@ -1,4 +1,4 @@
-"""The WaitQueue (CMAP-37 to CMAP-42, CMAP-105, CMAP-106, CMAP-110 to CMAP-113)."""
+"""The wait queue (CMAP-37 to CMAP-42, CMAP-105, CMAP-106, CMAP-110 to CMAP-113)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.server import held
 
 
 class Crowd:
-    """Greenlets that ask a pool for a connection, use it for an instant, and note when they got it."""
+    """Greenlets that check out a connection, and record the order."""
 
     def __init__(self, pool: Pool, go: Any) -> None:
         self.served: list[Any] = []
@@ -25,16 +25,16 @@ class Crowd:
         self._go = go
 
     def add(self, name: Any) -> gevent.Greenlet[..., Any]:
-        return self._go(self._ask, name)
+        return self._go(self._use, name)
 
-    def _ask(self, name: Any) -> None:
+    def _use(self, name: Any) -> None:
         with checked_out(self._pool):
             self.served.append(name)
             gevent.sleep(0)
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-39", "CMAP-40", "CMAP-105", "CMAP-112")
-def test_first_come_first_served(new_pool: Any, go: Any) -> None:
+def test_waiters_are_served_in_order(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     crowd = Crowd(pool, go)
@@ -46,16 +46,16 @@ def test_first_come_first_served(new_pool: Any, go: Any) -> None:
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-44", "CMAP-57", "CMAP-58", "CMAP-63")
-def test_a_crowd_is_served_to_the_last(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=5, max_connecting=2)
     excesses: list[Any] = []
 
-    def look(_event: Any) -> None:
+    def check_counts(_event: Any) -> None:
         total, pending, available, in_use = counts(pool)
         if total > 5 or pending > 2 or total != pending + available + in_use or len(server.peers) > 5:
             excesses.append(counts(pool))
 
-    recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], look)
+    recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
     crowd = Crowd(pool, go)
     tasks = [crowd.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
@@ -66,7 +66,9 @@ def test_a_crowd_is_served_to_the_last(new_pool: Any, server: Any, recorder: Any
 
 
 @pytest.mark.requirement("CMAP-12", "CMAP-41", "CMAP-42", "CMAP-123", "CMAP-127", "CMAP-198", "CMAP-236")
-def test_a_wait_ends_after_its_time(virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any) -> None:
+def test_check_out_times_out_after_wait_queue_timeout(
+    virtual_time: VirtualTime, new_pool: Any, server: Any, recorder: Any
+) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=0.05)
     pool.check_out()
     started = virtual_time.monotonic()
@@ -81,7 +83,7 @@ def test_a_wait_ends_after_its_time(virtual_time: VirtualTime, new_pool: Any, se
 
 
 @pytest.mark.requirement("CMAP-13", "CMAP-110", "CMAP-113")
-def test_the_wait_for_a_place_to_connect_is_limited(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
+def test_wait_for_max_connecting_times_out(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool(max_connecting=1, wait_queue_timeout=0.03)
@@ -92,31 +94,33 @@ def test_the_wait_for_a_place_to_connect_is_limited(new_pool: Any, server: Any, 
     gevent.sleep(0.03)
     assert recorder.only("Failed") == ["Failed timeout"]
     gate.set()
-    assert establishing.get(timeout=5).id == 1  # establishing is not waiting
+    assert establishing.get(timeout=5).id == 1  # the timeout does not apply to a handshake
 
 
 @pytest.mark.requirement("CMAP-106")
-@pytest.mark.parametrize(("own", "operation"), [(0.03, 60), (60, 0.03), (None, 0.03), (0.03, None)])
-def test_the_smaller_limit_counts(
-    virtual_time: VirtualTime, new_pool: Any, own: float | None, operation: float | None
+@pytest.mark.parametrize(("pool_limit", "operation_limit"), [(0.03, 60), (60, 0.03), (None, 0.03), (0.03, None)])
+def test_check_out_times_out_after_smaller_limit(
+    virtual_time: VirtualTime, new_pool: Any, pool_limit: float | None, operation_limit: float | None
 ) -> None:
-    pool = new_pool(max_pool_size=1, wait_queue_timeout=own)
+    pool = new_pool(max_pool_size=1, wait_queue_timeout=pool_limit)
     pool.check_out()
     started = virtual_time.monotonic()
     with pytest.raises(WaitQueueTimeoutError):
-        pool.check_out(None if operation is None else started + operation)
+        pool.check_out(None if operation_limit is None else started + operation_limit)
     assert virtual_time.monotonic() - started == pytest.approx(0.03)
 
 
 @pytest.mark.requirement("CMAP-37", "CMAP-38", "CMAP-180")
 @pytest.mark.parametrize("also_handed", [False, True])
-def test_a_killed_waiter_leaves_nothing_behind(new_pool: Any, recorder: Any, go: Any, also_handed: bool) -> None:
+def test_killed_waiter_passes_connection_to_next_waiter(
+    new_pool: Any, recorder: Any, go: Any, also_handed: bool
+) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
     victim, next_one = go(pool.check_out), go(pool.check_out)
     victim.kill(block=False)
     if also_handed:
-        pool.check_in(connection)  # handed to the victim, whose death is already on its way
+        pool.check_in(connection)  # the hand-over reaches the killed waiter first
     victim.join(timeout=5)
     assert recorder.only("Failed") == ["Failed connectionError"]
     if not also_handed:
@@ -126,7 +130,7 @@ def test_a_killed_waiter_leaves_nothing_behind(new_pool: Any, recorder: Any, go:
 
 
 @pytest.mark.requirement("CMAP-111", "CMAP-118")
-def test_waiting_and_establishing_hold_no_other_up(new_pool: Any, server: Any, go: Any) -> None:
+def test_pending_handshake_does_not_delay_other_check_outs(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=3, max_connecting=1)
     connection = pool.check_out()
     gate = Event()
@@ -143,7 +147,7 @@ def test_waiting_and_establishing_hold_no_other_up(new_pool: Any, server: Any, g
 
 
 @pytest.mark.requirement("CMAP-124")
-def test_a_greenlet_that_establishes_is_no_longer_in_the_queue(new_pool: Any, server: Any, go: Any) -> None:
+def test_greenlet_in_handshake_is_not_in_wait_queue(new_pool: Any, server: Any, go: Any) -> None:
     gate = Event()
     server.fail("handshake", held(gate))
     pool = new_pool()
