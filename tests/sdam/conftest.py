@@ -1,4 +1,4 @@
-"""Scripted servers of each kind."""
+"""Fixtures of scripted servers."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ patience = limited(15)
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A monitor that pauses at all pauses for longer than the test may take."""
+    """Set the minimum pause of monitors to 60 s, longer than a test."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 60)
 
 
 @pytest.fixture
 def polled() -> Iterator[ScriptedServer]:
-    """A standalone server that cannot stream."""
+    """Start a standalone server without streaming."""
     with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
 def streaming() -> Iterator[ScriptedServer]:
-    """A standalone server that streams."""
+    """Start a standalone server with streaming."""
     with ScriptedServer(streams=True) as server:
         yield server
 
 
 @pytest.fixture(params=[True, False], ids=["streaming", "polled"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
-    """A standalone server of each kind."""
+    """Start a standalone server, with and without streaming."""
     with ScriptedServer(streams=request.param) as server:
         yield server
 
 
 @pytest.fixture
 def replica_set() -> Iterator[ScriptedReplicaSet]:
-    """A replica set whose members stream."""
+    """Start a replica set with streaming."""
     with ScriptedReplicaSet() as replica_set:
         yield replica_set

@@ -1,4 +1,4 @@
-"""What these tests look at: descriptions and pools of clients, hellos that arrived at scripted servers."""
+"""Functions that read descriptions, pools and the hellos of scripted servers."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def pool_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
 
 
 def awaitable(server: ScriptedServer) -> list[dict[str, Any]]:
-    """The awaitable hellos that have arrived."""
+    """Return the received awaitable hellos."""
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 
 
 def plain(server: ScriptedServer) -> list[dict[str, Any]]:
-    """The hellos that have arrived and want an answer at once; not those that open connections."""
+    """Return the received hellos without ``topologyVersion`` and without handshakes."""
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
 
 def connection_that_streams(server: ScriptedServer) -> int:
-    """The number of the newest connection on which the server is to stream."""
+    """Return the number of the newest streaming connection."""
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
 def newer(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
-    """A topologyVersion after `version`."""
+    """Return a topologyVersion after `version`."""
     return {**version, "counter": Int64(version["counter"] + by)}
 
 
 def settle(seconds: float = 0.03) -> None:
-    """Leave time for what must not happen."""
+    """Wait, before a test checks that an event is absent."""
     gevent.sleep(seconds)

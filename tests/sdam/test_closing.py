@@ -1,4 +1,4 @@
-"""Closing and dropping clients: nothing is left of them, and nothing of the driver polls a flag."""
+"""Close and garbage collection of clients: no resource remains, and no greenlet polls."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from tests.support.wait import eventually
 MANY = 30
 
 
-def test_a_client_of_another_native_thread_is_refused_wherever_it_is_opened(
-    polled: ScriptedServer, connect: Any
-) -> None:
-    """The hub is that of the thread; another one stands for it here."""
+def test_use_in_another_native_thread_raises_invalid_operation(polled: ScriptedServer, connect: Any) -> None:
+    """Another hub replaces the thread."""
     client = connect(polled)
     client.db.command("ping")
     topology = client._topology
@@ -43,12 +41,12 @@ def test_a_client_of_another_native_thread_is_refused_wherever_it_is_opened(
 
 
 def greenlets() -> int:
-    """How many greenlets of the driver are alive."""
+    """Return the number of living driver greenlets."""
     return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living())
 
 
 def watchers() -> int:
-    """How many watchers of the loop are active, those included that do not hold it."""
+    """Return the number of active watchers, including watchers with ``ref=False``."""
     loop = gevent.get_hub().loop
     samples = [loop.timer(1), loop.io(0, 1), loop.async_()]
     kinds = {type(sample) for sample in samples}
@@ -57,30 +55,29 @@ def watchers() -> int:
     return sum(type(each) in kinds and each.active for each in gc.get_objects())
 
 
-def left() -> tuple[int, int, int, int]:
-    """Greenlets, descriptors, watchers, and what holds the hub."""
+def resources() -> tuple[int, int, int, int]:
+    """Return the numbers of greenlets, descriptors, watchers and watchers with ``ref=True``."""
     gc.collect()
     return greenlets(), len(os.listdir("/proc/self/fd")), watchers(), gevent.get_hub().loop.activecnt
 
 
-def settled() -> tuple[int, int, int, int]:
-    """The same, once what earlier tests left behind has ended."""
-    before, now = None, eventually(left)  # for the timer of eventually() is there later, too
+def stable_resources() -> tuple[int, int, int, int]:
+    """Return the resources after the resources of earlier tests are released."""
+    before, now = None, eventually(resources)  # both values include the timer of eventually()
     while now != before:
         gevent.sleep(0.2)
-        before, now = now, eventually(left)
+        before, now = now, eventually(resources)
     return now
 
 
-def test_the_counts_count() -> None:
-    """What the test below counts is there while a client is."""
+def test_client_increases_resource_counts() -> None:
     with ScriptedReplicaSet() as replica_set:
-        before = settled()
+        before = stable_resources()
         with MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1) as client:
             eventually(lambda: len(client.nodes) == 3)
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
-            after = eventually(left)
+            after = eventually(resources)
         assert after[0] - before[0] >= 9  # a monitor, a measurement and a pool's upkeep for each member
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
@@ -89,8 +86,8 @@ def test_the_counts_count() -> None:
 @pytest.mark.requirement("SM-89", "SM-90", "SM-123")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
 @pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
-def test_many_clients_leave_nothing_behind(streams: bool, closes: bool) -> None:
-    """Half of them have used the replica set, and the others have not found all of it."""
+def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes: bool) -> None:
+    """Half of the clients use the replica set. The others end during discovery."""
 
     def use_one(number: int) -> None:
         client: Any = MongoClient(replica_set.members[0].name, replicaSet="scripted", minPoolSize=1)
@@ -104,20 +101,19 @@ def test_many_clients_leave_nothing_behind(streams: bool, closes: bool) -> None:
     with gevent.Timeout(60), ScriptedReplicaSet(streams=streams) as replica_set:
         use_one(1)
         eventually(lambda: not any(member.peers for member in replica_set.members))
-        before = eventually(left)
+        before = eventually(resources)
         for number in range(MANY):
             use_one(number)
         eventually(lambda: not any(member.peers for member in replica_set.members), 10)
-        eventually(lambda: all(now <= then for now, then in zip(left(), before, strict=True)), 10)
+        eventually(lambda: all(now <= then for now, then in zip(resources(), before, strict=True)), 10)
 
 
 @pytest.mark.requirement("SM-89", "SM-90", "SM-112", "SM-121")
 @pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_clients_of_a_server_that_does_not_answer(stage: str, closes: bool) -> None:
-    """The greenlets end at once, and do not wait for their time to be up."""
+def test_clients_of_silent_server_release_resources_immediately(stage: str, closes: bool) -> None:
     with ScriptedServer(streams=True) as server:
-        before = eventually(left)
+        before = eventually(resources)
         server.fail(stage, *[silent] * 50)
         clients: Any = [MongoClient(server.name, connectTimeoutMS=0) for _ in range(10)]
         server.wait_for(stage, 10)
@@ -126,11 +122,10 @@ def test_clients_of_a_server_that_does_not_answer(stage: str, closes: bool) -> N
                 client.close()
         clients = client = None
         eventually(lambda: not server.peers)
-        eventually(lambda: all(now <= then for now, then in zip(left(), before, strict=True)))
+        eventually(lambda: all(now <= then for now, then in zip(resources(), before, strict=True)))
 
 
-def test_a_close_does_not_switch_away_for_monitors(connect: Any, streaming: ScriptedServer) -> None:
-    """When it returns, all is told; there is no wait for greenlets that are still ending."""
+def test_close_publishes_all_events_without_switch(connect: Any, streaming: ScriptedServer) -> None:
     recorder = Recorder()
     client = make_client(streaming.name, recorder)
     eventually(lambda: awaitable(streaming))
@@ -138,17 +133,19 @@ def test_a_close_does_not_switch_away_for_monitors(connect: Any, streaming: Scri
     client._topology.close()
     assert not other.ready()
     assert recorder.only("TopologyClosed") == ["TopologyClosed"]
-    told = len(recorder.events)
+    count = len(recorder.events)
     settle()
     assert other.ready()
     client.close()
-    assert len(recorder.events) == told
+    assert len(recorder.events) == count
 
 
 @pytest.mark.requirement("SM-83", "SM-89", "SM-91")
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
-def test_the_order_of_the_last_events(connect: Any, streaming: ScriptedServer, recorder: Any, stage: str) -> None:
-    """A check that is cancelled ends before its server does, and that before the topology."""
+def test_close_publishes_last_events_in_order(
+    connect: Any, streaming: ScriptedServer, recorder: Any, stage: str
+) -> None:
+    """The cancelled check ends before the server, and the server before the topology."""
     streaming.fail("handshake", *[silent] * (stage == "handshake"))
     client = connect(streaming, heartbeatFrequencyMS=60_000)
     if stage == "hello":
@@ -170,10 +167,8 @@ def test_the_order_of_the_last_events(connect: Any, streaming: ScriptedServer, r
 
 
 @pytest.mark.requirement("SM-91")
-def test_a_close_waits_for_no_server_where_none_is_known(
-    connect: Any, polled: ScriptedServer, virtual_time: Any
-) -> None:
-    """The session that it could end belongs to a server that is gone."""
+def test_close_without_known_server_does_not_wait(connect: Any, polled: ScriptedServer, virtual_time: Any) -> None:
+    """The server of the sessions is stopped."""
     client = connect(polled, retryReads=False)
     with client.start_session() as one, client.start_session() as other:
         client.db.command("ping", session=one)
@@ -186,8 +181,6 @@ def test_a_close_waits_for_no_server_where_none_is_known(
     client.close()
     assert virtual_time.monotonic() == began
 
-
-# The hub
 
 JOIN = """
 import sys, gevent
@@ -202,20 +195,15 @@ print("joined", gevent.get_hub().join(timeout=60))
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
-def test_monitors_do_not_hold_the_hub(streams: bool) -> None:
-    """Neither while they sleep, nor while servers stream to them."""
+def test_monitors_do_not_keep_event_loop_alive(streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
         assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
-        asked = [bool(awaitable(member)) for member in replica_set.members]
-        assert asked == [streams] * 3
-
-
-# Nothing polls
+        streamed = [bool(awaitable(member)) for member in replica_set.members]
+        assert streamed == [streams] * 3
 
 
 @pytest.mark.usefixtures("quick")
-def test_idle_greenlets_are_never_resumed(connect: Any, server: ScriptedServer, monkeypatch: Any) -> None:
-    """A greenlet that looks at a flag now and then has a timer that goes off; these have only their own long ones."""
+def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedServer, monkeypatch: Any) -> None:
     client = connect(server, heartbeatFrequencyMS=60_000)
     client.db.c.find_one()
     eventually(lambda: len(server.peers) == (3 if server.streams else 2))
@@ -234,19 +222,17 @@ def test_idle_greenlets_are_never_resumed(connect: Any, server: ScriptedServer, 
         idle = [each for each in resumed if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
-        eventually(lambda: [each for each in resumed if "Monitor" in each])  # it would have been noticed
+        eventually(lambda: [each for each in resumed if "Monitor" in each])  # the trace works
     finally:
         greenlet.settrace(before)
     assert idle == []
 
 
-# A listener that takes its time
-
-
 @pytest.mark.requirement("SM-83", "SM-89", "SM-90")
 @pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
-def test_a_close_while_a_listener_is_busy(connect: Any, streaming: ScriptedServer, recorder: Any, kind: str) -> None:
-    """The monitor, which is in the listener, does not talk to the server any more afterwards."""
+def test_close_during_listener_stops_monitor_commands(
+    connect: Any, streaming: ScriptedServer, recorder: Any, kind: str
+) -> None:
     gate = Event()
     recorder.hooks[kind] = lambda _event: gate.wait()
     client = connect(streaming)
@@ -264,11 +250,11 @@ def test_a_close_while_a_listener_is_busy(connect: Any, streaming: ScriptedServe
 @pytest.mark.requirement("SM-83")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "HeartbeatFailed"])
-@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "time-out"])
-def test_a_monitor_that_is_interrupted_in_a_listener(
+@pytest.mark.parametrize("thrown", [gevent.GreenletExit, gevent.Timeout], ids=["kill", "timeout"])
+def test_interrupted_listener_does_not_stop_monitor(
     connect: Any, server: ScriptedServer, recorder: Any, kind: str, thrown: type[BaseException]
 ) -> None:
-    """The check that began has one end all the same, and the server is watched on."""
+    """The interrupted check has one end event."""
     interrupted: list[Any] = []
 
     def interrupt(_event: Any) -> None:
@@ -292,12 +278,8 @@ def test_a_monitor_that_is_interrupted_in_a_listener(
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_check_that_is_interrupted_gives_its_connection_up(
-    connect: Any, server: ScriptedServer, recorder: Any
-) -> None:
-    """The reply to a hello that was broken off must not be taken for that to the next. The next check is on a new
-    connection, so it is not awaited, though the server is known.
-    """
+def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    """The next check must not read the late reply. The next hello is not awaited, because the connection is new."""
     client = connect(server, heartbeat=0.05)
     server.fail("hello", *[silent] * 2)
     server.changed()
@@ -315,7 +297,7 @@ def test_a_check_that_is_interrupted_gives_its_connection_up(
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 
-def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
+def test_close_ends_server_selection_with_invalid_operation(connect: Any) -> None:
     with ScriptedServer() as dead:
         dead.stop()
         client = connect(dead, serverSelectionTimeoutMS=60_000)
@@ -326,7 +308,7 @@ def test_a_wait_for_a_server_ends_with_the_client(connect: Any) -> None:
     assert [type(each.exception) for each in waiting] == [InvalidOperation] * 3
 
 
-def test_operation_in_progress_ends_ten_seconds_after_close(connect: Any, virtual_time: Any) -> None:
+def test_operation_in_progress_fails_10_seconds_after_close(connect: Any, virtual_time: Any) -> None:
     with ScriptedServer() as server:
         client = connect(server, retryReads=False)
         client.db.command("ping")
@@ -340,7 +322,7 @@ def test_operation_in_progress_ends_ten_seconds_after_close(connect: Any, virtua
     assert isinstance(reading.exception, AutoReconnect) and "close()" in str(reading.exception)
 
 
-def test_two_greenlets_close_a_client_once(recorder: Recorder) -> None:
+def test_concurrent_close_publishes_each_closed_event_once(recorder: Recorder) -> None:
     gate = Event()
     with ScriptedServer() as server:
         client = MongoClient(server.name, event_listeners=[recorder])

@@ -1,4 +1,4 @@
-"""What descriptions of servers and topologies show: every field, its default, and what makes two of them equal."""
+"""Fields of server and topology descriptions: values, defaults and equality."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WRITABLE_KINDS = {"Standalone", "Mongos", "RSPrimary", "LoadBalancer"}
 
 
 @pytest.mark.parametrize(("hello", "kind"), KINDS)
-def test_the_kind_of_a_server(hello: dict[str, Any], kind: str) -> None:
+def test_hello_determines_server_type(hello: dict[str, Any], kind: str) -> None:
     server = ServerDescription(A, hello)
     assert server.server_type_name == kind
     assert server.is_server_type_known == (kind != "Unknown")
@@ -56,7 +56,7 @@ def test_the_kind_of_a_server(hello: dict[str, Any], kind: str) -> None:
     assert with_sessions.retryable_writes_supported == (kind in {"Mongos", "RSPrimary"})
 
 
-# The field of a hello and of the description, a value, how it is shown, and what is shown without it.
+# The field of the hello, the attribute, the value, the expected attribute, and its default.
 FIELDS: list[tuple[str, str, Any, Any, Any]] = [
     ("tags", "tags", {"dc": "x"}, {"dc": "x"}, {}),
     ("setName", "replica_set_name", "rs", "rs", None),
@@ -78,14 +78,16 @@ FIELDS: list[tuple[str, str, Any, Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("field", "name", "value", "shown", "default"), FIELDS)
-def test_what_a_hello_says_is_shown(field: str, name: str, value: Any, shown: Any, default: Any) -> None:
-    assert getattr(ServerDescription(A, {"ok": 1, field: value}), name) == shown
+@pytest.mark.parametrize(("field", "name", "value", "expected", "default"), FIELDS)
+def test_description_has_field_of_hello_or_default(
+    field: str, name: str, value: Any, expected: Any, default: Any
+) -> None:
+    assert getattr(ServerDescription(A, {"ok": 1, field: value}), name) == expected
     assert getattr(ServerDescription(A, {"ok": 1}), name) == default
     assert getattr(ServerDescription(A), name) == default
 
 
-def test_what_is_measured_is_shown() -> None:
+def test_description_has_round_trip_times_and_error() -> None:
     error = OSError("gone")
     server = ServerDescription(A, MEMBER, 0.5, error, 0.25, topology_version=VERSION, last_update_time=7.0)
     assert (server.address, server.round_trip_time, server.min_round_trip_time) == (A, 0.5, 0.25)
@@ -95,8 +97,8 @@ def test_what_is_measured_is_shown() -> None:
     assert "rtt: 0.5, error=OSError('gone')" in repr(server) and "error" not in repr(ServerDescription(A))
 
 
-# What makes a difference between two hellos.
-SAID: list[dict[str, Any]] = [
+# The fields that are part of the equality.
+DIFFERENT_FIELDS: list[dict[str, Any]] = [
     {},
     {"minWireVersion": 1},
     {"maxWireVersion": 26},
@@ -115,8 +117,8 @@ SAID: list[dict[str, Any]] = [
 ]
 
 
-def test_descriptions_are_equal_if_they_say_the_same() -> None:
-    servers = [ServerDescription(A, {**MEMBER, **more}) for more in SAID]
+def test_descriptions_are_equal_if_fields_and_error_are_equal() -> None:
+    servers = [ServerDescription(A, {**MEMBER, **more}) for more in DIFFERENT_FIELDS]
     servers += [
         ServerDescription(("b", 27017), MEMBER),
         ServerDescription(A, MEMBER, error=OSError("x")),
@@ -130,9 +132,6 @@ def test_descriptions_are_equal_if_they_say_the_same() -> None:
     assert ServerDescription(A, MEMBER, error=OSError("x")) == servers[-3]
     assert servers[0] != MEMBER
     assert len(set(servers)) == len(servers)
-
-
-# Topologies
 
 
 def topology_of(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs&localThresholdMS=15") -> Any:
@@ -164,7 +163,7 @@ PRIMARY, SECONDARY = member("a", isWritablePrimary=True), member("b", secondary=
         ("mongodb://a/?loadBalanced=true", "LoadBalanced", None),
     ],
 )
-def test_what_a_client_begins_with(uri: str, kind: str, name: str | None) -> None:
+def test_uri_determines_initial_topology(uri: str, kind: str, name: str | None) -> None:
     topology = topology_of(uri=uri)
     assert (topology.topology_type_name, topology.replica_set_name) == (kind, name)
     assert [server.server_type_name for server in topology.server_descriptions().values()] == ["Unknown"] * (
@@ -175,7 +174,7 @@ def test_what_a_client_begins_with(uri: str, kind: str, name: str | None) -> Non
     assert topology.compatibility_error is None
 
 
-def test_what_a_topology_shows() -> None:
+def test_topology_has_known_servers_and_common_wire_version() -> None:
     topology = topology_of(PRIMARY, member("b", secondary=True, maxWireVersion=21))
     assert (topology.has_server(A), topology.has_server(("c", 1))) == (True, False)
     assert topology.get(A) == PRIMARY and topology.get(("c", 1)) is None
@@ -184,20 +183,20 @@ def test_what_a_topology_shows() -> None:
     assert topology.common_wire_version == 21
     assert (topology.heartbeat_frequency, topology.srv_max_hosts) == (10.0, 0)
     assert topology.has_known_servers and topology.has_readable_server() and topology.has_writable_server()
-    without = topology.reset_server(A)
-    assert (without.topology_type_name, hosts(without.known_servers)) == ("ReplicaSetNoPrimary", ["b"])
-    assert not without.has_writable_server() and not without.has_readable_server()
-    assert without.has_readable_server(Secondary()) and without.has_known_servers
-    for again in (topology.reset(), without.reset()):
-        assert again.topology_type_name == "ReplicaSetNoPrimary"
-        assert not again.known_servers and not again.has_known_servers
-        assert again.server_descriptions().keys() == topology.server_descriptions().keys()
-        assert again.replica_set_name == "rs"
+    without_primary = topology.reset_server(A)
+    assert (without_primary.topology_type_name, hosts(without_primary.known_servers)) == ("ReplicaSetNoPrimary", ["b"])
+    assert not without_primary.has_writable_server() and not without_primary.has_readable_server()
+    assert without_primary.has_readable_server(Secondary()) and without_primary.has_known_servers
+    for reset in (topology.reset(), without_primary.reset()):
+        assert reset.topology_type_name == "ReplicaSetNoPrimary"
+        assert not reset.known_servers and not reset.has_known_servers
+        assert reset.server_descriptions().keys() == topology.server_descriptions().keys()
+        assert reset.replica_set_name == "rs"
     mongos = ServerDescription(A, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 25}, 0.001)
     assert topology_of(mongos, uri="mongodb://a/").reset().topology_type_name == "Sharded"
 
 
-def test_a_selector_is_applied() -> None:
+def test_apply_selector_filters_servers() -> None:
     topology = topology_of(PRIMARY, SECONDARY)
     assert hosts(topology.apply_selector(WRITABLE)) == ["a"]
     assert hosts(topology.apply_selector(Nearest())) == ["a", "b"]
@@ -206,8 +205,8 @@ def test_a_selector_is_applied() -> None:
     assert topology_of(PRIMARY).apply_selector(WRITABLE, SECONDARY.address) == []
     assert hosts(topology.apply_selector(Nearest(), None, lambda servers: servers[1:])) == ["b"]
     assert hosts(topology.apply_selector(Nearest(), None, lambda servers: iter(servers))) == ["a", "b"]
-    asked: list[Any] = []
-    assert topology_of().apply_selector(WRITABLE, None, asked.append) == [] and not asked
+    calls: list[Any] = []
+    assert topology_of().apply_selector(WRITABLE, None, calls.append) == [] and not calls
     assert hosts(topology.apply_selector(Nearest(), None, None, [A])) == ["b"]
     assert hosts(topology.apply_selector(Nearest(), None, None, [A, SECONDARY.address])) == ["a", "b"]
 
@@ -216,7 +215,7 @@ def test_a_selector_is_applied() -> None:
     ("minutes", "shortest"),
     [((30, 20), 20), ((20, 30), 20), ((None, 30), None), ((30, None), None), ((None, None), None)],
 )
-def test_how_long_sessions_are_kept(minutes: Any, shortest: int | None) -> None:
+def test_session_timeout_is_minimum_of_data_bearing_servers(minutes: Any, shortest: int | None) -> None:
     servers = [
         member(host, **kind, **({} if time is None else {"logicalSessionTimeoutMinutes": time}))
         for host, kind, time in zip("ab", ({"isWritablePrimary": True}, {"secondary": True}), minutes, strict=True)
@@ -229,7 +228,7 @@ def test_how_long_sessions_are_kept(minutes: Any, shortest: int | None) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
-def test_the_date_of_the_last_write_is_that_of_no_time_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_write_date_does_not_depend_on_time_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:

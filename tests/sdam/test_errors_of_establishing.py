@@ -1,8 +1,9 @@
-"""What a failure while a connection is established says of its server, step by step.
+"""Effects of errors during connection establishment on the server, step by step.
 
-By the rules of Server Discovery and Monitoring: what goes wrong in the network before the hello has completed is taken
-for overload, and leaves the server and its pool alone; everything else of the server's makes it Unknown and clears the
-pool. A limit of the application's says nothing at any step.
+The SDAM specification defines two groups. Network errors before the end of the hello are overload errors, and change
+neither server nor pool. Other errors of the server mark it Unknown and clear the pool. Timeouts of the application have
+no effect on the server.
+
 """
 
 from __future__ import annotations
@@ -41,71 +42,70 @@ def refuse_hello(server: ScriptedServer) -> None:
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
 
 
-def shed_hello(server: ScriptedServer) -> None:
+def overload_hello(server: ScriptedServer) -> None:
     labels = sorted(BOTH)
     server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
 
 
-# Step and fault -> how to bring it about, the error, whether it is labelled, whether the server is Unknown after it.
+# Step and fault -> the cause, the error, True if the error has labels, True if the server becomes Unknown.
 FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
     "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
     "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
     "hello: half": (lambda server: server.fail("handshake", cut(20)), AutoReconnect, True, False),
     "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
-    "hello: shed": (shed_hello, OperationFailure, True, False),
+    "hello: overload": (overload_hello, OperationFailure, True, False),
     "hello: refused": (refuse_hello, OperationFailure, False, True),
     "hello: garbage": (lambda server: server.fail("handshake", garbled), BSONError, False, True),
     "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
     "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
     "authentication: silent": (lambda server: server.fail("saslStart", silent), NetworkTimeout, False, True),
-    "authentication: refused": (
-        lambda server: server.replies.update(saslStart=REFUSED),
-        OperationFailure,
-        False,
-        True,
-    ),
+    "authentication: refused": (lambda server: server.replies.update(saslStart=REFUSED), OperationFailure, False, True),
 }
 
 
 def known_client(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
-    """A client that knows its server, and has no connection to it but its monitor's."""
+    """Return a client with a known server and an empty pool."""
     options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
     client: Client = connect(server, **options)
     recorder.wait_for("PoolReady")
     return client
 
 
-def verdicts(recorder: Recorder) -> list[str]:
+def server_events(recorder: Recorder) -> list[str]:
     return recorder.only("ServerDescriptionChanged Unknown", "PoolCleared", "HeartbeatFailed")
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("step", FAILURES)
-def test_what_a_failure_of_an_operation_says(connect: Any, server: Any, recorder: Recorder, step: str) -> None:
-    bring_about, kind, labelled, says_much = FAILURES[step]
+def test_handshake_error_of_operation_has_specified_effects(
+    connect: Any, server: Any, recorder: Recorder, step: str
+) -> None:
+    cause, kind, has_labels, clears = FAILURES[step]
     client = known_client(connect, server, recorder, connectTimeoutMS=150)
-    bring_about(server)
+    cause(server)
     with pytest.raises(kind) as raised:
         client.db.c.find_one()
-    assert (getattr(raised.value, "_error_labels", set()) >= BOTH) is labelled
-    assert verdicts(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if says_much else [])
+    assert (getattr(raised.value, "_error_labels", set()) >= BOTH) is has_labels
+    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
     assert recorder.only("ConnectionClosed", "ConnectionCheckOutFailed") == [
         "ConnectionClosed",
         "ConnectionCheckOutFailed",
     ]
     stats = pool_of(client, server)
-    assert (stats["state"], stats["total"]) == ("paused" if says_much else "ready", 0)
+    assert (stats["state"], stats["total"]) == ("paused" if clears else "ready", 0)
 
 
 @pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("step", [step for step in FAILURES if step != "connect: refused"])
-def test_what_a_failure_of_the_background_says(connect: Any, server: Any, recorder: Recorder, step: str) -> None:
-    """And that the background rests after it."""
-    bring_about, _kind, _labelled, says_much = FAILURES[step]
+def test_handshake_error_of_upkeep_has_specified_effects(
+    connect: Any, server: Any, recorder: Recorder, step: str
+) -> None:
+    """The upkeep waits after the error."""
+    cause, _kind, _has_labels, clears = FAILURES[step]
     gate = Event()
-    recorder.hooks["PoolReady"] = lambda _event: (bring_about(server), gate.wait())
+    recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
     connect(
         server, heartbeatFrequencyMS=60_000, minPoolSize=1, connectTimeoutMS=150, serverMonitoringMode="poll", **LOGIN
     )
@@ -113,18 +113,18 @@ def test_what_a_failure_of_the_background_says(connect: Any, server: Any, record
     gate.set()
     recorder.wait_for("ConnectionClosed")
     gevent.sleep(0.1)
-    assert verdicts(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if says_much else [])
+    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
     assert len(recorder.of("ConnectionCreated")) == 1
 
 
 class Stop(Exception):
-    """A time-out of the application's own class."""
+    """A timeout class of the application."""
 
 
 LIMITS: dict[str, tuple[Callable[[Client], Any], type[BaseException]]] = {
     "gmongo.timeout": (lambda client: within(gmongo.timeout(0.05), client), NetworkTimeout),
     "gevent.Timeout": (lambda client: within(gevent.Timeout(0.05), client), gevent.Timeout),
-    "a class of its own": (lambda client: within(gevent.Timeout(0.05, Stop), client), Stop),
+    "application class": (lambda client: within(gevent.Timeout(0.05, Stop), client), Stop),
 }
 
 
@@ -137,7 +137,7 @@ def within(limit: Any, client: Client) -> None:
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_limit_of_the_application_says_nothing(
+def test_application_timeout_while_connecting_keeps_server_known(
     connect: Any, server: Any, recorder: Recorder, stage: str, limit: str
 ) -> None:
     run, kind = LIMITS[limit]
@@ -146,7 +146,7 @@ def test_a_limit_of_the_application_says_nothing(
     with pytest.raises(kind) as raised:
         run(client)
     assert not getattr(raised.value, "_error_labels", set()) & BOTH
-    assert verdicts(recorder) == []
+    assert server_events(recorder) == []
     assert pool_of(client, server)["state"] == "ready"
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -154,34 +154,32 @@ def test_a_limit_of_the_application_says_nothing(
 @pytest.mark.requirement("CMAP-96", "SM-31")
 @pytest.mark.usefixtures("no_pauses")
 @pytest.mark.parametrize("stage", ["handshake", "saslStart"])
-def test_a_kill_while_connecting_leaves_the_server_known(
-    connect: Any, server: Any, recorder: Recorder, stage: str
-) -> None:
+def test_kill_while_connecting_keeps_server_known(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
     client = known_client(connect, server, recorder)
     before = len(server.commands(stage))
     server.fail(stage, silent)
-    asking = gevent.spawn(client.db.c.find_one)
+    finding = gevent.spawn(client.db.c.find_one)
     eventually(lambda: len(server.commands(stage)) > before)
-    asking.kill()
-    assert verdicts(recorder) == []
+    finding.kill()
+    assert server_events(recorder) == []
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @pytest.mark.requirement("BP-05")
 @pytest.mark.usefixtures("no_pauses")
-def test_a_proxy_that_refuses_is_no_sign_of_overload(connect: Any, server: Any, recorder: Recorder) -> None:
+def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
     with Socks5() as proxy:
         client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
         proxy.refuse_with = 5
         with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
             client.db.c.find_one()
     assert not raised.value._error_labels & BOTH
-    assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+    assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
 
 
 @pytest.mark.requirement("CMAP-85")
-def test_connect_timeout_is_for_all_steps_together(connect: Any, server: Any, recorder: Recorder) -> None:
-    """Timers of one loop go off in their order, however late."""
+def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
+    """The test compares the order of timers, because timers may be late."""
     client = known_client(connect, server, recorder, connectTimeoutMS=400)
 
     def late(peer: Any, message: bytes) -> None:
@@ -190,26 +188,25 @@ def test_connect_timeout_is_for_all_steps_together(connect: Any, server: Any, re
 
     server.fail("handshake", late)
     server.fail("saslStart", silent)
-    asking = gevent.spawn(client.db.c.find_one)
+    finding = gevent.spawn(client.db.c.find_one)
     ended: list[bool] = []
-    gevent.spawn_later(0.38, lambda: ended.append(asking.ready()))
-    gevent.spawn_later(0.6, lambda: ended.append(asking.ready()))
+    gevent.spawn_later(0.38, lambda: ended.append(finding.ready()))
+    gevent.spawn_later(0.6, lambda: ended.append(finding.ready()))
     eventually(lambda: len(ended) == 2)
     assert ended == [False, True]
-    assert isinstance(asking.exception, NetworkTimeout)
+    assert isinstance(finding.exception, NetworkTimeout)
 
 
 @pytest.mark.requirement("BP-05")
 @pytest.mark.usefixtures("no_pauses")
-@pytest.mark.parametrize("how", ["unknown", "no answer"])
-def test_a_name_that_does_not_resolve_is_no_sign_of_overload(
+@pytest.mark.parametrize("how", ["unknown", "timeout"])
+def test_dns_failure_or_timeout_adds_no_overload_labels(
     connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """Nor is one whose resolver does not answer in time. The server is not reached, so it is Unknown."""
     client = known_client(connect, server, recorder, connectTimeoutMS=100)
 
     def resolve(*_arguments: Any) -> Any:
-        if how == "no answer":
+        if how == "timeout":
             gevent.sleep(10)
         raise TransportError("Name or service not known")
 
@@ -217,4 +214,4 @@ def test_a_name_that_does_not_resolve_is_no_sign_of_overload(
     with pytest.raises(AutoReconnect) as raised:
         client.db.c.find_one()
     assert not raised.value._error_labels & BOTH
-    assert verdicts(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+    assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]

@@ -1,4 +1,4 @@
-"""What an error on an established connection says of its server: the tables of the specification, row by row."""
+"""Effects of errors on established connections: the tables of the SDAM specification."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ NOT_PRIMARY, RECOVERING, SHUTTING_DOWN = (10107, 13435, 10058), (11602, 13436, 1
 WIRE_4_0, WIRE_4_2, WIRE_8_0 = 7, 8, 25
 
 
-class Watch:
-    """Stands for a monitor, and notes what it is asked."""
+class RecordingMonitor:
+    """Replace a monitor, and record its requests."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def request_check(self) -> None:
-        self.asked.append("check")
+        self.requests.append("check")
 
     def cancel_check(self) -> None:
-        self.asked.append("cancel")
+        self.requests.append("cancel")
 
     def close(self) -> None:
         pass
@@ -57,10 +57,10 @@ class Watch:
 
 
 class QuietTopology(Topology):
-    """A topology whose servers are not checked."""
+    """Create servers without real monitors."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
-        return Server(address, pool, Watch())  # type: ignore[arg-type]
+        return Server(address, pool, RecordingMonitor())  # type: ignore[arg-type]
 
 
 def version(counter: int, process: ObjectId = PROCESS) -> dict[str, Any]:
@@ -100,45 +100,45 @@ def connection_of(topology: Topology, wire_version: int = WIRE_8_0, behind: int 
     return connection
 
 
-def reply_error(code: int | None, message: str = "said no", **more: Any) -> PyMongoError:
+def reply_error(code: int | None, message: str = "error", **more: Any) -> PyMongoError:
     reply = {"ok": 0, "errmsg": message, **({} if code is None else {"code": code}), **more}
     error = error_of(reply, WIRE_8_0)
     assert error is not None
     return error
 
 
-def consequences(topology: Topology, error: BaseException, **connection: Any) -> tuple[bool, bool, list[str]]:
-    """Whether the server is Unknown, its pool cleared, and what its monitor was asked."""
+def effects_of(topology: Topology, error: BaseException, **connection: Any) -> tuple[bool, bool, list[str]]:
+    """Return True if the server is Unknown, True if the pool is cleared, and the monitor requests."""
     server = topology.servers[ADDRESS]
     used = connection_of(topology, **connection)
     before = server.pool.generation
     topology.handle_error(used, error)
     unknown = not topology.description.server_descriptions()[ADDRESS].is_server_type_known
-    return unknown, server.pool.generation != before, server.monitor.asked  # type: ignore[union-attr]
+    return unknown, server.pool.generation != before, server.monitor.requests  # type: ignore[union-attr]
 
 
-NOTHING = (False, False, [])
+NO_EFFECT = (False, False, [])
 ROWS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
     ("network error", AutoReconnect("closed"), WIRE_8_0, (True, True, ["cancel"])),
-    ("time-out", NetworkTimeout("too long"), WIRE_8_0, NOTHING),
-    ("paused pool", PoolClearedError("paused"), WIRE_8_0, NOTHING),
-    ("plain error", reply_error(2), WIRE_8_0, NOTHING),
-    ("a message does not count beside a code", reply_error(2, "not master"), WIRE_8_0, NOTHING),
-    ("the old message", reply_error(None, "not master"), WIRE_8_0, (True, False, ["check"])),
+    ("timeout", NetworkTimeout("too long"), WIRE_8_0, NO_EFFECT),
+    ("paused pool", PoolClearedError("paused"), WIRE_8_0, NO_EFFECT),
+    ("plain error", reply_error(2), WIRE_8_0, NO_EFFECT),
+    ("legacy message with a code", reply_error(2, "not master"), WIRE_8_0, NO_EFFECT),
+    ("legacy message: not master", reply_error(None, "not master"), WIRE_8_0, (True, False, ["check"])),
     (
-        "the old message of secondaries",
+        "legacy message: not master or secondary",
         reply_error(None, "not master or secondary"),
         WIRE_8_0,
         (True, False, ["check"]),
     ),
-    ("the other old message", reply_error(None, "node is recovering"), WIRE_8_0, (True, False, ["check"])),
-    ("another message", reply_error(None, "said no"), WIRE_8_0, NOTHING),
+    ("legacy message: node is recovering", reply_error(None, "node is recovering"), WIRE_8_0, (True, False, ["check"])),
+    ("another message", reply_error(None, "error"), WIRE_8_0, NO_EFFECT),
     *[(f"code {code}", reply_error(code), WIRE_8_0, (True, False, ["check"])) for code in (*NOT_PRIMARY, *RECOVERING)],
     *[(f"code {code}", reply_error(code), WIRE_8_0, (True, True, ["check"])) for code in SHUTTING_DOWN],
     *[(f"code {code} of 4.0", reply_error(code), WIRE_4_0, (True, True, ["check"])) for code in (10107, 189, 91)],
     ("code 189 of 4.2", reply_error(189), WIRE_4_2, (True, False, ["check"])),
     (
-        "overload labels of a reply do not hide it",
+        "code 91 with overload labels",
         reply_error(91, errorLabels=["SystemOverloadedError", "RetryableError"]),
         WIRE_8_0,
         (True, True, ["check"]),
@@ -148,45 +148,39 @@ ROWS: list[tuple[str, PyMongoError, int, tuple[bool, bool, list[str]]]] = [
 
 @pytest.mark.requirement("SM-91", "SM-93", "SM-109")
 @pytest.mark.parametrize(("error", "wire_version", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_what_an_error_says(topology: Topology, error: PyMongoError, wire_version: int, expected: Any) -> None:
-    assert consequences(topology, error, wire_version=wire_version) == expected
+def test_error_has_specified_effects(topology: Topology, error: PyMongoError, wire_version: int, expected: Any) -> None:
+    assert effects_of(topology, error, wire_version=wire_version) == expected
 
 
 @pytest.mark.parametrize("code", [*NOT_PRIMARY, *RECOVERING, *SHUTTING_DOWN])
-def test_a_write_concern_error_says_the_same(topology: Topology, code: int) -> None:
+def test_write_concern_error_has_effects_of_its_code(topology: Topology, code: int) -> None:
     error = error_of({"ok": 1, "writeConcernError": {"code": code, "errmsg": "no"}}, WIRE_8_0)
     assert error is not None
-    assert consequences(topology, error)[:2] == (True, code in SHUTTING_DOWN)
+    assert effects_of(topology, error)[:2] == (True, code in SHUTTING_DOWN)
 
 
 @pytest.mark.requirement("SM-129")
 @pytest.mark.parametrize("error", [AutoReconnect("closed"), reply_error(91), reply_error(10107)])
-def test_an_error_of_an_older_generation_says_nothing(topology: Topology, error: PyMongoError) -> None:
+def test_error_of_older_generation_has_no_effect(topology: Topology, error: PyMongoError) -> None:
     topology.servers[ADDRESS].pool.clear()
-    assert consequences(topology, error, behind=1) == NOTHING
+    assert effects_of(topology, error, behind=1) == NO_EFFECT
 
 
 @pytest.mark.parametrize(
-    ("newer", "believed"),
-    [
-        (None, True),
-        (version(0), False),
-        (version(1), False),
-        (version(2), True),
-        (version(0, OTHER_PROCESS), True),
-    ],
-    ids=["none", "older", "the same", "newer", "another process"],
+    ("newer", "accepted"),
+    [(None, True), (version(0), False), (version(1), False), (version(2), True), (version(0, OTHER_PROCESS), True)],
+    ids=["none", "older", "equal", "newer", "other process"],
 )
-def test_an_error_may_be_older_than_what_is_known(topology: Topology, newer: Any, believed: bool) -> None:
+def test_error_with_old_topology_version_is_ignored(topology: Topology, newer: Any, accepted: bool) -> None:
     more = {} if newer is None else {"topologyVersion": newer}
-    assert consequences(topology, reply_error(10107, **more))[0] is believed
-    if believed and newer is not None:
+    assert effects_of(topology, reply_error(10107, **more))[0] is accepted
+    if accepted and newer is not None:
         assert topology.description.server_descriptions()[ADDRESS].topology_version == newer
 
 
 @pytest.mark.requirement("SM-30")
 @pytest.mark.parametrize("behind", [0, 1])
-def test_a_handshake_of_before_the_clear_does_not_revive_the_server(topology: Topology, behind: int) -> None:
+def test_handshake_of_older_generation_keeps_server_unknown(topology: Topology, behind: int) -> None:
     connection = connection_of(topology)
     topology.handle_error(connection_of(topology), AutoReconnect("closed"))
     connection.generation = topology.servers[ADDRESS].pool.generation - behind
@@ -195,7 +189,7 @@ def test_a_handshake_of_before_the_clear_does_not_revive_the_server(topology: To
     assert topology.description.server_descriptions()[ADDRESS].is_server_type_known is (behind == 0)
 
 
-def test_choices_are_forgotten_when_dns_names_other_hosts() -> None:
+def test_new_srv_hosts_reset_selection_cache() -> None:
     topology = QuietTopology(ClientOptions("mongodb://a,b/", None, {}).topology())
     topology.open()
     for host in ("a", "b"):
@@ -207,7 +201,7 @@ def test_choices_are_forgotten_when_dns_names_other_hosts() -> None:
     topology.close()
 
 
-def test_a_pool_is_not_ready_before_its_server_has_answered() -> None:
+def test_pool_stays_paused_until_server_replies() -> None:
     topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
     pool = topology.servers[ADDRESS].pool
@@ -234,7 +228,7 @@ def write_concern_error(code: int) -> PyMongoError:
 
 
 @pytest.mark.parametrize(
-    ("error", "establishing", "afterwards"),
+    ("error", "establishing", "established"),
     [
         (AutoReconnect("lost"), CANCEL, CANCEL),
         (NetworkTimeout("slow"), CANCEL, IGNORED),
@@ -256,11 +250,13 @@ def write_concern_error(code: int) -> PyMongoError:
     ],
     ids=repr,
 )
-def test_what_each_kind_of_error_does(error: BaseException, establishing: ErrorAction, afterwards: ErrorAction) -> None:
+def test_error_action_of_handshake_and_established_connection(
+    error: BaseException, establishing: ErrorAction, established: ErrorAction
+) -> None:
     assert error_action(error, True, 0) is establishing
-    assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is afterwards
-    of_old = CLEAR if afterwards is MARKED else afterwards  # which closes its connections when it steps down
-    assert error_action(error, False, WIRE_4_0) is of_old
+    assert error_action(error, False, WIRE_8_0) is error_action(error, False, WIRE_4_2) is established
+    expected = CLEAR if established is MARKED else established  # MongoDB 4.0 closes its connections at a stepdown
+    assert error_action(error, False, WIRE_4_0) is expected
 
 
 @pytest.mark.parametrize(
@@ -276,12 +272,12 @@ def test_what_each_kind_of_error_does(error: BaseException, establishing: ErrorA
     ],
     ids=repr,
 )
-def test_what_the_monitor_is_asked(
+def test_error_requests_or_cancels_check(
     topology: QuietTopology, error: BaseException, during_handshake: bool, expected: tuple[bool, bool, list[str]]
 ) -> None:
-    watch: Any = topology.servers[ADDRESS].monitor
+    monitor: Any = topology.servers[ADDRESS].monitor
     generation = topology.servers[ADDRESS].pool.generation
     handle_error(topology, connection_of(topology), error, during_handshake)
     server = topology.description.server_descriptions()[ADDRESS]
     cleared = topology.servers[ADDRESS].pool.generation > generation
-    assert (not server.is_server_type_known, cleared, watch.asked) == expected
+    assert (not server.is_server_type_known, cleared, monitor.requests) == expected

@@ -1,4 +1,4 @@
-"""What is noted of servers for people: how a server has changed, in words."""
+"""The log of server changes for readers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gmongo import _clock
 from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.server_description import ServerDescription
 
-ONE, TWO = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
+ELECTION_1, ELECTION_2 = ObjectId("0" * 23 + "1"), ObjectId("0" * 23 + "2")
 MEMBER = {"ok": 1, "setName": "rs", "hosts": ["h:1"], "maxWireVersion": 21}
 UNKNOWN: dict[str, Any] = {}
-PRIMARY = {**MEMBER, "isWritablePrimary": True, "electionId": ONE, "setVersion": 1}
-AGAIN = {**PRIMARY, "electionId": TWO}
+PRIMARY = {**MEMBER, "isWritablePrimary": True, "electionId": ELECTION_1, "setVersion": 1}
+REELECTED = {**PRIMARY, "electionId": ELECTION_2}
 SECONDARY = {**MEMBER, "secondary": True}
 ARBITER = {**MEMBER, "arbiterOnly": True}
 
 
 def described(*hellos: dict[str, Any] | None) -> Any:
-    """A topology of servers with these hellos; None is no server."""
+    """Return a topology with a server for each hello. None omits a server."""
     servers = {
         (f"h{number}", 1): ServerDescription((f"h{number}", 1), hello or None)
         for number, hello in enumerate(hellos)
@@ -39,11 +39,11 @@ def described(*hellos: dict[str, Any] | None) -> Any:
         (UNKNOWN, SECONDARY, ["found: RSSecondary"]),
         (SECONDARY, PRIMARY, ["elected primary"]),
         (PRIMARY, PRIMARY, []),
-        (PRIMARY, AGAIN, ["elected again"]),
+        (PRIMARY, REELECTED, ["elected again"]),
         (PRIMARY, SECONDARY, ["primary lost"]),
         (PRIMARY, UNKNOWN, ["primary became unknown"]),
         (SECONDARY, SECONDARY, []),
-        (SECONDARY, {**SECONDARY, "electionId": ONE}, []),
+        (SECONDARY, {**SECONDARY, "electionId": ELECTION_1}, []),
         (SECONDARY, ARBITER, ["became RSArbiter"]),
         (SECONDARY, UNKNOWN, ["became Unknown"]),
         (None, UNKNOWN, ["joined"]),
@@ -51,7 +51,7 @@ def described(*hellos: dict[str, Any] | None) -> Any:
         (PRIMARY, None, ["left"]),
     ],
 )
-def test_how_a_server_has_changed(before: Any, after: Any, expected: list[str]) -> None:
+def test_change_of_server_has_event_kind(before: Any, after: Any, expected: list[str]) -> None:
     history = EventLog()
     history.changed(described(before).server_descriptions(), described(after).server_descriptions())
     assert [(each.kind, each.address, each.times) for each in history.happenings] == [
@@ -59,7 +59,7 @@ def test_how_a_server_has_changed(before: Any, after: Any, expected: list[str]) 
     ]
 
 
-def test_what_repeats_is_counted_until_something_else_happens_to_the_server() -> None:
+def test_repeated_failure_increments_count_of_last_event() -> None:
     history = EventLog()
     failures = [ServerDescription(("h0", 1), error=error) for error in (OSError(), OSError(), ValueError(), OSError())]
     other = ServerDescription(("h1", 1), error=OSError())
@@ -73,7 +73,7 @@ def test_what_repeats_is_counted_until_something_else_happens_to_the_server() ->
     ]
 
 
-def test_what_repeats_has_the_moment_of_its_first_and_of_its_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_failure_has_first_and_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
     history = EventLog()
     for moment in (3.0, 5.0, 9.0):
         monkeypatch.setattr(_clock, "monotonic", lambda moment=moment: moment)
@@ -82,14 +82,14 @@ def test_what_repeats_has_the_moment_of_its_first_and_of_its_last_time(monkeypat
     assert (failed.first, failed.moment) == (3.0, 9.0)
 
 
-def test_a_change_has_its_error() -> None:
+def test_change_to_unknown_has_error() -> None:
     history, error = EventLog(), OSError("x")
     before = {("h0", 1): ServerDescription(("h0", 1), PRIMARY)}
     history.changed(before, {("h0", 1): ServerDescription(("h0", 1), error=error)})
     assert [(each.kind, each.error) for each in history.happenings] == [("primary became unknown", error)]
 
 
-def test_the_last_hundred_happenings_are_kept() -> None:
+def test_event_log_keeps_last_100_events() -> None:
     history = EventLog()
     for number in range(150):
         history.check_failed(ServerDescription((f"h{number}", 1), error=OSError()))

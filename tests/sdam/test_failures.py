@@ -1,4 +1,4 @@
-"""Checks that fail, and what an application's errors do to the monitoring of a server."""
+"""Failed checks, and the effects of operation errors on monitors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support.wait import eventually
 SHUTTING_DOWN = {"ok": 0, "code": 91, "errmsg": "The server is in quiesce mode", "codeName": "ShutdownInProgress"}
 
 
-DISASTERS = {
+FAILURES = {
     "network error": (lambda server: server.fail("hello", cut(0)), AutoReconnect),
-    "time-out": (lambda server: server.fail("hello", silent), NetworkTimeout),
+    "timeout": (lambda server: server.fail("hello", silent), NetworkTimeout),
     "command error": (
         lambda server: setattr(server, "hello_edit", lambda command, reply: SHUTTING_DOWN),
         OperationFailure,
@@ -25,32 +25,29 @@ DISASTERS = {
 }
 
 
-# A check fails
-
-
 @pytest.mark.requirement("SM-97", "SM-98", "SM-99", "SM-100", "SM-101", "SM-110", "SM-130")
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("kind", DISASTERS)
-def test_the_order_of_what_follows(connect: Any, polled: ScriptedServer, recorder: Any, kind: str) -> None:
-    provoke, error = DISASTERS[kind]
+@pytest.mark.parametrize("kind", FAILURES)
+def test_failed_check_publishes_events_in_order(connect: Any, polled: ScriptedServer, recorder: Any, kind: str) -> None:
+    cause_failure, error = FAILURES[kind]
     client = connect(polled, heartbeat=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
     (monitoring,) = polled.peers
     states: list[str] = []
     recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(pool_of(client, polled)["state"])
     recorder.forget()
-    provoke(polled)
+    cause_failure(polled)
     recorder.wait_for("PoolCleared")
     failed = recorder.story.index("HeartbeatFailed")
     assert recorder.story[failed : failed + 4] == [
         "HeartbeatFailed",
         "ServerDescriptionChanged Unknown",
         "TopologyDescriptionChanged Single",
-        "PoolCleared interrupting" if kind == "time-out" else "PoolCleared",
+        "PoolCleared interrupting" if kind == "timeout" else "PoolCleared",
     ]
     assert isinstance(recorder.of("HeartbeatFailed")[0].reply, error)
     assert isinstance(recorder.of("ServerDescriptionChanged")[0].new_description.error, error)
-    assert states[0] == "paused", "it is never Unknown with a pool that hands out connections"
+    assert states[0] == "paused"
     eventually(lambda: monitoring not in polled.peers)
     polled.hello_edit = None
     recorder.wait_for("PoolReady")
@@ -59,7 +56,7 @@ def test_the_order_of_what_follows(connect: Any, polled: ScriptedServer, recorde
 
 @pytest.mark.requirement("SM-101")
 @pytest.mark.usefixtures("quick")
-def test_a_time_out_ends_operations_in_progress(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_check_timeout_interrupts_operations_in_progress(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     polled.fail("find", silent)
     client = connect(polled, heartbeat=0.05, connectTimeoutMS=100, retryReads=False)
     reader = gevent.spawn(client.db.c.find_one)
@@ -72,9 +69,7 @@ def test_a_time_out_ends_operations_in_progress(connect: Any, polled: ScriptedSe
 
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
 @pytest.mark.usefixtures("no_pauses")
-def test_a_known_server_that_is_lost_is_tried_again_at_once(
-    connect: Any, streaming: ScriptedServer, recorder: Any
-) -> None:
+def test_lost_known_server_is_checked_immediately(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     client = connect(streaming, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable(streaming))
     recorder.forget()
@@ -92,7 +87,7 @@ def test_a_known_server_that_is_lost_is_tried_again_at_once(
 
 @pytest.mark.requirement("SM-104", "SM-105", "SM-111")
 @pytest.mark.usefixtures("quick")
-def test_after_a_command_error_it_waits(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_monitor_waits_after_command_error(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     connect(streaming, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable(streaming))
     streaming.hello_edit = lambda command, reply: SHUTTING_DOWN if "topologyVersion" in command else reply
@@ -104,8 +99,7 @@ def test_after_a_command_error_it_waits(connect: Any, streaming: ScriptedServer,
 
 @pytest.mark.requirement("SM-95", "SM-96", "SM-100")
 @pytest.mark.usefixtures("quick")
-def test_a_greenlet_that_sees_the_server_can_use_it(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Even a listener that hears of the server before anybody else."""
+def test_listener_of_server_description_can_use_server(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     found: list[Any] = []
     states: list[tuple[str, str]] = []
     client = connect(server, heartbeat=0.1, retryReads=False)
@@ -126,13 +120,11 @@ def test_a_greenlet_that_sees_the_server_can_use_it(connect: Any, server: Script
     assert {*states} == {("Unknown", "paused"), ("Standalone", "ready")}
 
 
-# Handshakes of the application's connections
-
-
 @pytest.mark.requirement("SM-31", "SM-106")
 @pytest.mark.usefixtures("no_pauses")
-def test_a_refused_handshake_of_an_operation(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    """The server is Unknown; but its monitor, which has no error, does not retry at once."""
+def test_handshake_command_error_marks_server_unknown_without_check(
+    connect: Any, polled: ScriptedServer, recorder: Any
+) -> None:
     client = connect(polled, heartbeatFrequencyMS=60_000, retryReads=False)
     recorder.wait_for("PoolReady")
     polled.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
@@ -144,14 +136,9 @@ def test_a_refused_handshake_of_an_operation(connect: Any, polled: ScriptedServe
     assert len(recorder.of("HeartbeatStarted")) == 1
 
 
-# Errors of operations
-
-
 @pytest.mark.requirement("SM-91", "SM-92", "SM-109", "SM-121")
 @pytest.mark.usefixtures("no_pauses")
-def test_an_operation_that_loses_its_connection_cancels_the_check(
-    connect: Any, streaming: ScriptedServer, recorder: Any
-) -> None:
+def test_network_error_of_operation_cancels_check(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable(streaming))
     old = connection_that_streams(streaming)
@@ -162,13 +149,13 @@ def test_an_operation_that_loses_its_connection_cancels_the_check(
     recorder.wait_for("HeartbeatFailed awaited")
     eventually(lambda: old not in streaming.peers)
     settle()
-    assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"], "no new check before its time"
+    assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"]
     assert recorder.only("ServerDescription", "PoolCleared") == ["ServerDescriptionChanged Unknown", "PoolCleared"]
 
 
 @pytest.mark.requirement("SM-129")
 @pytest.mark.usefixtures("no_pauses")
-def test_many_errors_of_one_outage_are_one(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_concurrent_network_errors_clear_pool_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable(streaming) and len(streaming.peers) == 2)
     monitoring = set(streaming.peers)
@@ -191,10 +178,10 @@ def test_many_errors_of_one_outage_are_one(connect: Any, streaming: ScriptedServ
 
 @pytest.mark.requirement("SM-59")
 @pytest.mark.usefixtures("quick")
-def test_a_server_that_closes_the_connections_of_applications(
+def test_reads_are_retried_after_server_closes_their_connections(
     connect: Any, streaming: ScriptedServer, recorder: Any
 ) -> None:
-    """As it does when the names of its members change: operations in progress get second tries."""
+    """A server closes the connections after a change of member names."""
     client = connect(streaming, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable(streaming) and len(streaming.peers) == 2)
     monitoring = set(streaming.peers)
@@ -207,14 +194,13 @@ def test_a_server_that_closes_the_connections_of_applications(
 
 
 @pytest.mark.requirement("SM-111", "SM-119")
-def test_a_server_that_closes_the_connections_of_monitors_is_checked_at_intervals(
+def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
     connect: Any, streaming: ScriptedServer, recorder: Any
 ) -> None:
-    """Each time a known server is lost, so a check follows at once; but once in the minimum between checks."""
+    """Each loss of the known server requests an immediate check."""
     streaming.exhausts = False
     streaming.fail("hello", *[cut(0)] * 1000)
-
-    # It answers what is awaited at once.
+    # The server replies to each awaitable hello after 5 ms.
     recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
     connect(streaming, heartbeatFrequencyMS=60_000)
     gevent.sleep(0.4)

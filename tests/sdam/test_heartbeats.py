@@ -1,4 +1,4 @@
-"""Checks of servers: which servers, by which command, on which connection, and what listeners hear of it."""
+"""Server checks: commands, connections, monitored servers and events."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ def names(commands: list[dict[str, Any]]) -> list[str]:
     return [next(iter(command)) for command in commands]
 
 
-# One check
-
-
 @pytest.mark.requirement("SM-01", "SM-83", "SM-84")
 @pytest.mark.usefixtures("quick")
-def test_a_pair_of_events_for_each_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_each_check_publishes_two_events(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     connect(polled, heartbeat=0.02)
     recorder.wait_for("HeartbeatSucceeded", 3)
     polled.fail("hello", cut(0))
@@ -45,13 +42,13 @@ def test_a_pair_of_events_for_each_check(connect: Any, polled: ScriptedServer, r
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
 @pytest.mark.usefixtures("quick")
-def test_the_command_of_a_poll(connect: Any, polled: ScriptedServer) -> None:
+def test_poll_sends_hello_with_hello_ok(connect: Any, polled: ScriptedServer) -> None:
     connect(polled, heartbeat=0.02)
     assert polled.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
 
 
 @pytest.mark.requirement("SM-29", "SM-113")
-def test_the_handshake_is_the_first_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_handshake_is_first_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     client = connect(polled)
     event = recorder.wait_for("HeartbeatSucceeded")
     settle()
@@ -61,7 +58,7 @@ def test_the_handshake_is_the_first_check(connect: Any, polled: ScriptedServer, 
 
 
 @pytest.mark.requirement("SM-21", "SM-95", "SM-110")
-def test_the_order_of_what_follows_a_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_first_check_publishes_events_in_order(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     connect(polled)
     recorder.wait_for("PoolReady")
     assert recorder.story == [
@@ -81,7 +78,7 @@ def test_the_order_of_what_follows_a_check(connect: Any, polled: ScriptedServer,
 
 
 @pytest.mark.requirement("SM-07")
-def test_the_first_hello_is_a_legacy_one_that_offers_the_new_one(connect: Any, server: ScriptedServer) -> None:
+def test_first_hello_is_legacy_hello_with_hello_ok(connect: Any, server: ScriptedServer) -> None:
     connect(server)
     command = server.wait_for("handshake")
     assert next(iter(command)) == "ismaster"
@@ -90,7 +87,7 @@ def test_the_first_hello_is_a_legacy_one_that_offers_the_new_one(connect: Any, s
 
 @pytest.mark.requirement("SM-08", "SM-117")
 @pytest.mark.usefixtures("quick")
-def test_hello_is_used_where_the_server_knows_it(connect: Any, server: ScriptedServer) -> None:
+def test_hello_is_sent_if_server_supports_it(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 3)
     assert {*names(server.commands("hello"))} == {"hello"}
@@ -99,7 +96,7 @@ def test_hello_is_used_where_the_server_knows_it(connect: Any, server: ScriptedS
 @pytest.mark.requirement("SM-09", "SM-117")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("hello_ok", [None, False])
-def test_the_legacy_hello_is_used_elsewhere(connect: Any, polled: ScriptedServer, hello_ok: Any) -> None:
+def test_legacy_hello_is_sent_without_hello_ok(connect: Any, polled: ScriptedServer, hello_ok: Any) -> None:
     polled.hello_extra = {"helloOk": hello_ok}
     connect(polled, heartbeat=0.02)
     polled.wait_for("hello", 3)
@@ -109,7 +106,7 @@ def test_the_legacy_hello_is_used_elsewhere(connect: Any, polled: ScriptedServer
 
 @pytest.mark.requirement("SM-06", "SM-107")
 @pytest.mark.usefixtures("quick")
-def test_a_server_api_rules_the_legacy_hello_out(connect: Any, server: ScriptedServer) -> None:
+def test_server_api_excludes_legacy_hello(connect: Any, server: ScriptedServer) -> None:
     server.hello_extra = {"helloOk": None}
     connect(server, heartbeat=0.02, server_api=ServerApi("1"))
     server.wait_for("hello", 4)
@@ -120,12 +117,9 @@ def test_a_server_api_rules_the_legacy_hello_out(connect: Any, server: ScriptedS
     assert all(command["apiVersion"] == "1" for command in commands)
 
 
-# Connections
-
-
 @pytest.mark.requirement("SM-17", "SM-18", "SM-61", "SM-71")
 @pytest.mark.usefixtures("quick")
-def test_monitors_do_not_use_the_pool(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_checks_do_not_use_pool_connections(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat=0.02, maxPoolSize=1)
     recorder.wait_for("HeartbeatSucceeded", 2)
     eventually(lambda: len(server.peers) == (2 if server.streams else 1))
@@ -139,8 +133,8 @@ def test_monitors_do_not_use_the_pool(connect: Any, server: ScriptedServer, reco
 
 @pytest.mark.requirement("SM-19", "SM-20")
 @pytest.mark.usefixtures("quick")
-def test_monitors_do_not_authenticate(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """Nor do they negotiate a mechanism for it; this is left to the connections of operations."""
+def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+    """Monitors omit mechanism negotiation, too. The connection of the operation authenticates."""
     client = connect(server, heartbeat=0.02, username="user", password="password", serverSelectionTimeoutMS=500)
     recorder.wait_for("HeartbeatSucceeded", 4)
     eventually(lambda: len(server.commands("handshake")) == (2 if server.streams else 1))
@@ -148,34 +142,31 @@ def test_monitors_do_not_authenticate(connect: Any, server: ScriptedServer, reco
     assert not AUTHENTICATING & {field for each in server.received for field in each.command}
     monitoring = {each.connection for each in server.received}
     with pytest.raises(PyMongoError):
-        client.db.c.find_one()  # this server knows nothing of users
+        client.db.c.find_one()  # the scripted server has no users
     others = [each for each in server.received if each.connection not in monitoring]
-    assert AUTHENTICATING & {field for each in others for field in each.command}, "the operation would have"
-
-
-# Which servers are checked
+    assert AUTHENTICATING & {field for each in others for field in each.command}
 
 
 def monitors() -> int:
-    """How many greenlets watch servers now."""
+    """Return the number of monitor greenlets."""
     gc.collect()
     return len(living("monitor.Monitor "))
 
 
 @pytest.mark.requirement("SM-13", "SM-16")
-def test_every_seed_is_watched_from_the_start(connect: Any, recorder: Any) -> None:
+def test_each_seed_has_a_monitor(connect: Any, recorder: Any) -> None:
     before = monitors()
-    with ScriptedServer() as one, ScriptedServer() as two, ScriptedServer() as three:
-        connect(one, two, three)
+    with ScriptedServer() as first, ScriptedServer() as second, ScriptedServer() as third:
+        connect(first, second, third)
         assert monitors() == before + 3
-        for server in (one, two, three):
+        for server in (first, second, third):
             server.wait_for("handshake")
 
 
 @pytest.mark.requirement("SM-14", "SM-16")
-def test_members_are_watched_while_they_are_members(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+def test_monitors_follow_replica_set_members(connect: Any, replica_set: ScriptedReplicaSet) -> None:
     before = -1
-    while monitors() != before:  # those of earlier tests may be about to end
+    while monitors() != before:  # monitors of earlier tests may still end
         before = monitors()
         gevent.sleep(0.2)
     client = connect(replica_set.members[1], replicaSet="scripted")
@@ -184,17 +175,17 @@ def test_members_are_watched_while_they_are_members(connect: Any, replica_set: S
     new = replica_set.add()
     eventually(lambda: new.address in client.nodes)
     assert monitors() == before + 4
-    gone = replica_set.members[2]
-    replica_set.reconfigure([member for member in replica_set.hosts if member is not gone])
-    eventually(lambda: not gone.peers)
+    removed = replica_set.members[2]
+    replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
+    eventually(lambda: not removed.peers)
     eventually(lambda: monitors() == before + 3)
 
 
 @pytest.mark.requirement("SM-15")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
-def test_a_frozen_member_does_not_delay_the_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
-    """The frozen one does not even finish a single check, while the others go on and on."""
+def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
+    """No check of the frozen member ends."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
         frozen, *others = replica_set.members[::-1]
         client = connect(replica_set.members[0], heartbeat=0.02, replicaSet="scripted", connectTimeoutMS=60_000)
@@ -212,24 +203,21 @@ def test_a_frozen_member_does_not_delay_the_checks_of_others(connect: Any, recor
         assert frozen.address not in [event.connection_id for event in recorder.of("HeartbeatFailed")]
 
 
-# Which protocol
-
-
 @pytest.mark.requirement("SM-04", "SM-32", "SM-47", "SM-60")
 @pytest.mark.usefixtures("quick")
-def test_a_server_streams_if_it_can(connect: Any, server: ScriptedServer) -> None:
+def test_monitor_streams_if_server_supports_streaming(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 4)
     assert bool(awaitable(server)) == server.streams
-    assert bool(plain(server)), "either polls, or measurements of the round trip time"
+    assert bool(plain(server))
 
 
 @pytest.mark.requirement("SM-83")
 @pytest.mark.usefixtures("quick")
-def test_the_log_tells_the_connection_of_every_heartbeat(
+def test_heartbeat_log_has_connection_ids(
     connect: Any, polled: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of the first one too. A new connection has the next number."""
+    """The driver connection ID increases after an error."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
     polled.hello_extra = {"connectionId": 77}
     connect(polled, heartbeat=0.02)
@@ -249,16 +237,16 @@ def test_the_log_tells_the_connection_of_every_heartbeat(
 
 @pytest.mark.requirement("SM-84")
 @pytest.mark.usefixtures("quick")
-def test_the_duration_of_a_heartbeat_is_that_of_the_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    def late(then: Any) -> Any:
+def test_heartbeat_duration_includes_whole_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    def delayed(then: Any) -> Any:
         def fault(peer: Any, message: bytes) -> None:
             gevent.sleep(0.05)
             then(peer, message)
 
         return fault
 
-    polled.fail("handshake", late(lambda peer, message: peer.send(message)))
-    polled.fail("hello", late(lambda peer, message: peer.send(message)), late(cut(0)))
+    polled.fail("handshake", delayed(lambda peer, message: peer.send(message)))
+    polled.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut(0)))
     connect(polled, heartbeat=0.02)
     recorder.wait_for("HeartbeatFailed")
     slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]

@@ -1,4 +1,4 @@
-"""The prose tests of the Server Discovery and Monitoring specification; those of RTT are in test_round_trip_times."""
+"""Prose tests of the SDAM specification, except the RTT tests in ``test_round_trip_times.py``."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from tests.support.wait import eventually
 
 NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not writable primary"}
 RECOVERING = {"ok": 0, "code": 13436, "errmsg": "node is recovering"}
-# A minute between heartbeats: what is checked sooner is checked because of what happened.
-RARELY = {"replicaSet": "scripted", "heartbeatFrequencyMS": 60_000, "retryReads": False, "retryWrites": False}
+# The heartbeat interval is 60 s: an earlier check has been requested by the driver.
+OPTIONS = {"replicaSet": "scripted", "heartbeatFrequencyMS": 60_000, "retryReads": False, "retryWrites": False}
 
 
-def known(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Client:
-    """A client that knows all members and has an awaitable hello under way with each that streams."""
-    client: Client = connect(replica_set.members[0], **{**RARELY, **options})
+def client_of(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> Client:
+    """Return a client that knows all members and awaits hellos of streaming members."""
+    client: Client = connect(replica_set.members[0], **{**OPTIONS, **options})
     eventually(lambda: len(client.nodes) == 3)
     for member in replica_set.members:
         eventually(lambda member=member: awaitable(member) or not member.streams)
     return client
 
 
-def test_all_servers_unavailable(connect: Any) -> None:
-    with ScriptedServer() as one, ScriptedServer() as two:
-        one.stop()
-        two.stop()
-        client = connect(one, two, serverSelectionTimeoutMS=50)
+def test_selection_fails_if_all_servers_are_unavailable(connect: Any) -> None:
+    with ScriptedServer() as first, ScriptedServer() as second:
+        first.stop()
+        second.stop()
+        client = connect(first, second, serverSelectionTimeoutMS=50)
         with pytest.raises(ServerSelectionTimeoutError):
             client.db.c.find_one()
 
 
-def test_network_error_writing_to_the_primary(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
-    client = known(connect, replica_set)
+def test_network_error_of_write_marks_primary_unknown(
+    connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
+) -> None:
+    client = client_of(connect, replica_set)
     primary = replica_set.members[0]
     handshakes = len(primary.commands("handshake"))
     primary.fail("insert", cut(0))
@@ -48,14 +50,14 @@ def test_network_error_writing_to_the_primary(connect: Any, replica_set: Scripte
     assert description_of(client, primary).server_type_name == "Unknown"
     assert client.topology_description.topology_type_name == "ReplicaSetNoPrimary"
     settle()
-    assert len(primary.commands("handshake")) == handshakes + 1, "the operation's own connection, no check"
+    assert len(primary.commands("handshake")) == handshakes + 1
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
 @pytest.mark.usefixtures("quick")
-def test_not_writable_primary(connect: Any, recorder: Any, streams: bool) -> None:
+def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder: Any, streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
-        client = known(connect, replica_set)
+        client = client_of(connect, replica_set)
         primary = replica_set.members[0]
         primary.replies["find"] = NOT_PRIMARY
         kinds: list[str] = []
@@ -71,10 +73,9 @@ def test_not_writable_primary(connect: Any, recorder: Any, streams: bool) -> Non
 
 
 @pytest.mark.usefixtures("quick")
-def test_node_is_recovering(connect: Any, recorder: Any) -> None:
-    """The former secondary is Unknown, the topology keeps its primary, and the secondary is checked at once."""
+def test_node_is_recovering_error_marks_secondary_unknown_and_requests_check(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
-        client = known(connect, replica_set)
+        client = client_of(connect, replica_set)
         for member in replica_set.members:
             member.replies["find"] = RECOVERING
         recorder.forget()
@@ -88,9 +89,9 @@ def test_node_is_recovering(connect: Any, recorder: Any) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_node_is_recovering_in_a_write_concern_error(connect: Any, recorder: Any) -> None:
+def test_write_concern_error_of_shutdown_marks_primary_unknown(connect: Any, recorder: Any) -> None:
     with ScriptedReplicaSet(streams=False) as replica_set:
-        client = known(connect, replica_set)
+        client = client_of(connect, replica_set)
         primary = replica_set.members[0]
         error = {"code": 91, "errmsg": "Replication is being shut down"}
         primary.replies["insert"] = {"ok": 1, "n": 1, "writeConcernError": error}
@@ -113,8 +114,10 @@ def test_node_is_recovering_in_a_write_concern_error(connect: Any, recorder: Any
         {"errmsg": "node is recovering", "ok": 0},
     ],
 )
-def test_errors_that_say_so(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any, reply: Any) -> None:
-    client = known(connect, replica_set)
+def test_state_change_error_marks_server_unknown_with_message(
+    connect: Any, replica_set: ScriptedReplicaSet, recorder: Any, reply: Any
+) -> None:
+    client = client_of(connect, replica_set)
     replica_set.members[0].replies["insert"] = reply
     with pytest.raises(PyMongoError):
         client.db.c.insert_one({})
@@ -123,17 +126,16 @@ def test_errors_that_say_so(connect: Any, replica_set: ScriptedReplicaSet, recor
     assert reply["errmsg"] in str(lost.error)
 
 
-# Topology discovery and direct connection
-
-
 @pytest.mark.parametrize("options", [{"directConnection": False}, {"replicaSet": "scripted"}], ids=str)
-def test_topology_discovery(connect: Any, replica_set: ScriptedReplicaSet, options: dict[str, Any]) -> None:
+def test_client_discovers_primary_with_replica_set_options(
+    connect: Any, replica_set: ScriptedReplicaSet, options: dict[str, Any]
+) -> None:
     client = connect(replica_set.members[1], **options)
     assert client.db.c.insert_one({"_id": 1}).inserted_id == 1
     assert len(replica_set.members[0].commands("insert")) == 1
 
 
-def test_direct_connection(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+def test_direct_connection_to_secondary_raises_not_primary_error(connect: Any, replica_set: ScriptedReplicaSet) -> None:
     secondary = replica_set.members[1]
     secondary.replies["insert"] = NOT_PRIMARY
     client = connect(secondary, directConnection=True, retryWrites=False)
@@ -142,17 +144,14 @@ def test_direct_connection(connect: Any, replica_set: ScriptedReplicaSet) -> Non
     assert client.topology_description.topology_type_name == "Single"
 
 
-def test_one_seed_without_options_is_discovery(connect: Any, replica_set: ScriptedReplicaSet) -> None:
+def test_client_with_one_seed_discovers_replica_set(connect: Any, replica_set: ScriptedReplicaSet) -> None:
     client = connect(replica_set.members[1])
     assert client.db.c.insert_one({"_id": 1}).inserted_id == 1
     assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
 
 
-# Pauses and pools
-
-
-def fails(times: int) -> Any:
-    """An edit of hellos in which the next ones fail."""
+def failing_hellos(times: int) -> Any:
+    """Return an edit that replaces the next hello replies by errors."""
     left = [times]
 
     def edit(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -163,26 +162,26 @@ def fails(times: int) -> Any:
 
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-104")
-def test_monitors_sleep_between_checks(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    """With two failures instead of five; the least pause is the real one."""
-    polled.hello_edit = fails(2)
+def test_monitor_waits_half_a_second_after_failed_checks(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    """The specification uses five failures, this test uses two."""
+    polled.hello_edit = failing_hellos(2)
     client = connect(polled, directConnection=True)
     started = gevent.get_hub().loop.now()
     assert client.admin.command("ping")["ok"] == 1
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.of("HeartbeatFailed")) == 2
-    assert polled.connection_count == 4, "three of the monitor, one of the operation"
+    assert polled.connection_count == 4  # three of the monitor, one of the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")
 @pytest.mark.usefixtures("quick")
-def test_connection_pool_management(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_failed_checks_clear_pool_until_next_success(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     connect(server, directConnection=True, heartbeat=0.05)
     recorder.wait_for("PoolReady")
     assert recorder.only("HeartbeatSucceeded", "PoolReady")[:2] == ["HeartbeatSucceeded", "PoolReady"]
     recorder.forget()
-    server.hello_edit = fails(2)
+    server.hello_edit = failing_hellos(2)
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("PoolCleared")
     recorder.wait_for("PoolReady")
@@ -191,19 +190,18 @@ def test_connection_pool_management(connect: Any, server: ScriptedServer, record
     )
 
 
-# Heartbeats
-
-
 @pytest.mark.usefixtures("quick")
-def test_an_option_sets_how_often_replies_come(connect: Any, server: ScriptedServer, recorder: Any) -> None:
-    """The streaming protocol's test 1, in a tenth of the time."""
+def test_heartbeat_frequency_sets_interval_of_streamed_replies(
+    connect: Any, server: ScriptedServer, recorder: Any
+) -> None:
+    """Streaming protocol test 1 with a tenth of the interval."""
     connect(server, heartbeat=0.05)
     recorder.wait_for("HeartbeatSucceeded", 6)
 
 
 @pytest.mark.requirement("SM-81")
-def test_a_check_is_announced_before_its_socket_is_made(connect: Any, recorder: Any) -> None:
-    """The heartbeat test 1."""
+def test_heartbeat_started_event_precedes_connection(connect: Any, recorder: Any) -> None:
+    """Heartbeat test 1."""
     from gevent.server import StreamServer
 
     story: list[str] = []

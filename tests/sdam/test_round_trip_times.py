@@ -1,4 +1,4 @@
-"""Round trip times: what is measured, on which connection, and what it does not do."""
+"""Round trip times: samples, connections and effects."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ from tests.support.wait import eventually
 pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.real_time]
 
 
-def measuring(server: ScriptedServer) -> list[str]:
-    """What has arrived on the connection for measurements, by the names on the wire."""
+def rtt_commands(server: ScriptedServer) -> list[str]:
+    """Return the commands on the connection of the round trip time monitor."""
     (number, *_) = [each.connection for each in server.received if each.command in plain(server)]
     return [next(iter(each.command)) for each in server.received if each.connection == number]
 
 
-# Samples
-
-
-def test_the_average_is_weighted_and_no_sample_is_below_zero() -> None:
+def test_average_is_weighted_and_negative_samples_are_zero() -> None:
     times = RoundTripTime()
     assert (times.average, times.minimum) == (None, 0.0)
     times.add_sample(1.0)
@@ -47,7 +44,7 @@ def test_the_average_is_weighted_and_no_sample_is_below_zero() -> None:
 
 
 @pytest.mark.requirement("SM-77", "SM-78", "SM-122")
-def test_the_minimum_is_that_of_the_last_ten() -> None:
+def test_minimum_is_smallest_of_last_10_samples() -> None:
     samples = RoundTripTime()
     assert (samples.average, samples.minimum) == (None, 0)
     samples.add_sample(0.001)
@@ -61,16 +58,13 @@ def test_the_minimum_is_that_of_the_last_ten() -> None:
     assert (samples.average, samples.minimum) == (None, 0)
 
 
-# Servers that are polled
-
-
 @pytest.mark.requirement("SM-03", "SM-73", "SM-78", "SM-113")
-def test_the_handshake_is_the_first_sample(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    def slowly(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+def test_handshake_is_first_round_trip_sample(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    def delay_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.05)
         return reply
 
-    polled.hello_edit = slowly
+    polled.hello_edit = delay_reply
     connect(polled)
     new = recorder.wait_for("ServerDescriptionChanged").new_description
     assert new.round_trip_time >= 0.045
@@ -78,14 +72,14 @@ def test_the_handshake_is_the_first_sample(connect: Any, polled: ScriptedServer,
 
 
 @pytest.mark.requirement("SM-72")
-def test_servers_that_are_polled_need_no_second_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_polled_server_has_one_monitor_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     connect(polled, heartbeat=0.01)
     recorder.wait_for("HeartbeatSucceeded", 4)
     assert polled.connection_count == 1
 
 
 @pytest.mark.requirement("SM-118")
-def test_a_failed_check_forgets_all_samples(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
     streams_on = connection_that_streams(server) if server.streams else None
@@ -97,43 +91,40 @@ def test_a_failed_check_forgets_all_samples(connect: Any, server: ScriptedServer
     lost = recorder.wait_for("ServerDescriptionChanged Unknown").new_description
     assert lost.round_trip_time is None
     assert lost.min_round_trip_time == 0
-    found = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
-    assert found.round_trip_time > 0
-    if not streams_on:  # else the connection for measurements may have added a sample meanwhile
-        assert found.min_round_trip_time == 0
-
-
-# Servers that stream
+    round_trip_times = recorder.wait_for("ServerDescriptionChanged Standalone").new_description
+    assert round_trip_times.round_trip_time > 0
+    if not streams_on:  # the RTT monitor of a streaming server adds samples
+        assert round_trip_times.min_round_trip_time == 0
 
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
-def test_the_connection_for_measurements(connect: Any, streaming: ScriptedServer) -> None:
+def test_rtt_monitor_uses_second_connection(connect: Any, streaming: ScriptedServer) -> None:
     connect(streaming, heartbeat=0.02)
     eventually(lambda: len(plain(streaming)) >= 5)
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain(streaming))
-    assert measuring(streaming)[:4] == ["ismaster", "hello", "hello", "hello"]
+    assert rtt_commands(streaming)[:4] == ["ismaster", "hello", "hello", "hello"]
     assert streaming.connection_count == len(streaming.commands("handshake")) == 2
     assert connection_that_streams(streaming) not in streaming.connections_of("handshake")[1:]
 
 
 @pytest.mark.requirement("SM-70", "SM-123")
-def test_one_measurement_in_each_interval(connect: Any, streaming: ScriptedServer) -> None:
+def test_rtt_monitor_measures_once_per_interval(connect: Any, streaming: ScriptedServer) -> None:
     times: list[float] = []
 
-    def note(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def record(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command and "client" not in command:
             times.append(_clock.monotonic())
         return reply
 
-    streaming.hello_edit = note
+    streaming.hello_edit = record
     connect(streaming, heartbeat=0.05)
     eventually(lambda: len(times) >= 4)
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.045
 
 
 @pytest.mark.requirement("SM-03", "SM-79", "SM-128")
-def test_the_measured_time_is_the_one_of_the_server(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """The prose test "RTT is continuously updated", in less time."""
+def test_round_trip_time_is_continuously_updated(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """Prose test "RTT is continuously updated" with a shorter interval."""
     client = connect(streaming, heartbeat=0.02)
     eventually(lambda: description_of(client, streaming).round_trip_time)
     assert all(event.new_description.round_trip_time for event in recorder.of("ServerDescriptionChanged"))
@@ -148,23 +139,23 @@ def test_the_measured_time_is_the_one_of_the_server(connect: Any, streaming: Scr
 
 
 @pytest.mark.requirement("SM-74")
-def test_streamed_replies_are_no_samples(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """With an interval of a minute there are two handshakes, which are samples, and any number of streamed replies."""
+def test_streamed_replies_add_no_samples(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """The interval is 60 s, so the two handshakes are the only samples."""
     client = connect(streaming, heartbeatFrequencyMS=60_000)
     (server,) = client._topology.servers.values()
-    eventually(lambda: awaitable(streaming) and server.monitor._rtt.minimum)  # there is one with two samples
-    found = set()
+    eventually(lambda: awaitable(streaming) and server.monitor._rtt.minimum)  # the minimum needs two samples
+    round_trip_times = set()
     for number in range(1, 6):
         gevent.sleep(0.01)
         streaming.changed()
         recorder.wait_for("HeartbeatSucceeded awaited", number)
         recorder.wait_for("HeartbeatStarted awaited", number + 1)
-        found.add(description_of(client, streaming).round_trip_time)
-    assert len(found) == 1
+        round_trip_times.add(description_of(client, streaming).round_trip_time)
+    assert len(round_trip_times) == 1
 
 
 @pytest.mark.requirement("SM-75")
-def test_the_reply_to_a_measurement_is_ignored(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_rtt_reply_does_not_change_description(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     client = connect(streaming, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: len(plain(streaming)) >= 1)
@@ -179,7 +170,7 @@ def test_the_reply_to_a_measurement_is_ignored(connect: Any, streaming: Scripted
 
 
 @pytest.mark.requirement("SM-82")
-def test_no_listener_hears_of_measurements(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_rtt_monitor_publishes_no_events(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     connect(streaming, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     recorder.wait_for("HeartbeatStarted awaited")
@@ -191,7 +182,9 @@ def test_no_listener_hears_of_measurements(connect: Any, streaming: ScriptedServ
 
 @pytest.mark.requirement("SM-76", "SM-124")
 @pytest.mark.parametrize("error", [True, False], ids=["network error", "command error"])
-def test_errors_of_measurements_say_nothing(connect: Any, streaming: ScriptedServer, recorder: Any, error: Any) -> None:
+def test_rtt_errors_keep_description_and_samples(
+    connect: Any, streaming: ScriptedServer, recorder: Any, error: Any
+) -> None:
     client = connect(streaming, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     eventually(lambda: description_of(client, streaming).min_round_trip_time > 0)
@@ -205,10 +198,10 @@ def test_errors_of_measurements_say_nothing(connect: Any, streaming: ScriptedSer
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
     streaming.hello_edit = fail
-    eventually(lambda: len(streaming.commands("handshake")) >= 4)  # it tries again and again
+    eventually(lambda: len(streaming.commands("handshake")) >= 4)  # the RTT monitor reconnects
     assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
     known = description_of(client, streaming)
-    assert known.round_trip_time > 0, "the samples survive"
+    assert known.round_trip_time > 0
     assert known.min_round_trip_time > 0
     streaming.hello_edit = None
     seen = len(plain(streaming))

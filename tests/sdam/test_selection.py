@@ -1,4 +1,4 @@
-"""Choosing servers for operations: waiting, waking, and the choice."""
+"""Server selection: wait, wakeup and choice."""
 
 from __future__ import annotations
 
@@ -19,77 +19,69 @@ from tests.support.wait import eventually
 
 
 class Selector:
-    """A selector of the application's. It accepts what the test says, and counts how often it was asked."""
+    """A selector of the application with a fixed result, and a count of its calls."""
 
     def __init__(self, accepts: bool) -> None:
         self.accepts = accepts
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self, servers: list[Any]) -> list[Any]:
-        self.asked += 1
+        self.calls += 1
         return servers if self.accepts else []
 
 
-# Waiting
-
-
 @pytest.mark.requirement("SM-27")
-def test_waiters_look_again_after_each_check_and_never_else(
-    connect: Any, streaming: ScriptedServer, recorder: Any
-) -> None:
+def test_waiters_run_selector_after_each_check_only(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     selector = Selector(accepts=False)
     client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
     eventually(lambda: awaitable(streaming))
     waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
     eventually(lambda: client._topology.selector.waiting == 5)
     for _ in range(3):
-        asked = selector.asked
+        calls = selector.calls
         settle(0.05)
-        assert selector.asked == asked, "no selector runs while nothing has changed"
+        assert selector.calls == calls
         streaming.changed()
-        eventually(lambda asked=asked: selector.asked == asked + 5)
+        eventually(lambda calls=calls: selector.calls == calls + 5)
     selector.accepts = True
     streaming.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
 
 
-class Interrupted(Selector):
-    """A selector during whose second answer, once it is armed, a change comes that brings a server."""
+class ChangingSelector(Selector):
+    """A selector with a topology change during its second call."""
 
     change: Any = None
 
     def __call__(self, servers: list[Any]) -> list[Any]:
         accepts = super().__call__(servers)
-        if self.change is not None and self.asked == 2:
+        if self.change is not None and self.calls == 2:
             self.accepts = True
             self.change()
         return accepts
 
 
 @pytest.mark.requirement("SM-27")
-def test_the_first_waiter_goes_on_first_also_if_it_has_just_looked_in_vain(
-    connect: Any, streaming: ScriptedServer
-) -> None:
-    selector = Interrupted(accepts=False)
+def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, streaming: ScriptedServer) -> None:
+    selector = ChangingSelector(accepts=False)
     client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
     eventually(lambda: awaitable(streaming))
     served: list[int] = []
 
-    def ask(number: int) -> None:
+    def find(number: int) -> None:
         client.db.c.find_one()
         served.append(number)
 
-    waiters = [gevent.spawn(ask, number) for number in range(5)]
+    waiters = [gevent.spawn(find, number) for number in range(5)]
     eventually(lambda: client._topology.selector.waiting == 5)
-    selector.asked = 0
+    selector.calls = 0
     selector.change = lambda: client._topology.selector.wake(client._topology.description)
     streaming.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
-    assert served == [1, 0, 2, 3, 4]  # the second one was awake when the server came
+    assert served == [1, 0, 2, 3, 4]  # the second waiter was running at the change
 
 
-def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -> None:
-    """Waiting is one timer, which a waiter that leaves takes along."""
+def test_killed_waiters_stop_their_timers(connect: Any, streaming: ScriptedServer) -> None:
     client = connect(streaming, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
     eventually(lambda: awaitable(streaming))
     before = gevent.get_hub().loop.activecnt
@@ -97,15 +89,14 @@ def test_no_timer_of_a_waiter_is_left(connect: Any, streaming: ScriptedServer) -
     settle()
     gevent.killall(waiters)
     gc.collect()
-    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # one is of eventually() itself
+    eventually(lambda: gevent.get_hub().loop.activecnt <= before + 1)  # eventually() has one timer
     assert client._topology.selector.waiting == 0
 
 
-# The server selector of the application
-
-
-def test_the_selector_with_the_highest_port(connect: Any, replica_set: ScriptedReplicaSet, recorder: Any) -> None:
-    """The prose test "Application-Provided Server Selector"."""
+def test_application_selector_chooses_server_with_highest_port(
+    connect: Any, replica_set: ScriptedReplicaSet, recorder: Any
+) -> None:
+    """Prose test "Application-Provided Server Selector"."""
     client = connect(
         replica_set.members[0],
         replicaSet="scripted",
@@ -120,19 +111,16 @@ def test_the_selector_with_the_highest_port(connect: Any, replica_set: ScriptedR
     assert [event.connection_id for event in recorder.of("CommandStarted")] == [highest.address] * 10
 
 
-# Behind several mongos
-
-
 def mongos() -> ScriptedServer:
     return ScriptedServer(member=lambda _server: {"msg": "isdbgrid"})
 
 
-def test_a_slow_server_has_less_to_do() -> None:
-    """The prose test "operationCount-based Selection Within Latency Window", with 20 instead of 500 ms."""
+def test_slow_server_gets_fewer_operations() -> None:
+    """Prose test "operationCount-based Selection Within Latency Window" with 20 ms instead of 500 ms."""
     recorder = Recorder()
 
     def run(greenlets: int, each: int) -> Counter[Any]:
-        """How many operations went where."""
+        """Return the number of operations of each server."""
 
         def find() -> None:
             for _ in range(each):
@@ -147,13 +135,13 @@ def test_a_slow_server_has_less_to_do() -> None:
         with MongoClient([slow.name, other.name], event_listeners=[recorder], **options) as client:
             eventually(lambda: [pool["available"] for pool in client.pool_stats()] == [10, 10])
 
-            def late(_command: Any) -> Any:
+            def reply_late(_command: Any) -> Any:
                 gevent.sleep(0.02)
                 return cursor_reply([])
 
-            slow.replies["find"] = late
+            slow.replies["find"] = reply_late
             assert run(10, 10)[slow.address] < 25
-            # Both take their time now, or all operations would be done before the next one begins.
+            # Both servers delay replies, so that operations overlap.
             slow.replies["find"] = other.replies["find"] = lambda command: gevent.sleep(0.0005) or cursor_reply([])
             assert 400 <= run(10, 100)[slow.address] <= 600
 
@@ -169,49 +157,47 @@ def test_a_slow_server_has_less_to_do() -> None:
     ],
     ids=str,
 )
-def test_read_preferences_are_passed_to_mongos(connect: Any, preference: Any, sent: Any) -> None:
+def test_read_preference_is_sent_to_mongos(connect: Any, preference: Any, sent: Any) -> None:
     with mongos() as server:
         client = connect(server)
         client.db.get_collection("c", read_preference=preference).find_one()
         assert server.commands("find")[0].get("$readPreference") == sent
 
 
-def test_the_primary_has_no_tags() -> None:
-    """The section ReadPreference Document Validation."""
+def test_primary_read_preference_with_tags_raises() -> None:
+    """Section "ReadPreference Document Validation"."""
     with pytest.raises(Exception, match="tags"):
         MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
 
 
-def test_the_applications_selector_is_asked_for_each_operation(streaming: Any, connect: Any) -> None:
-    """What it says may change from one operation to the next, so its answer is not remembered."""
-    asked: list[int] = []
+def test_application_selector_runs_for_each_operation(streaming: Any, connect: Any) -> None:
+    calls: list[int] = []
 
     def selector(servers: list[Any]) -> list[Any]:
-        asked.append(len(servers))
+        calls.append(len(servers))
         return servers
 
     client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
     client.db.c.find_one()
-    before = len(asked)
+    before = len(calls)
     for _ in range(5):
         client.db.c.find_one()
-    assert len(asked) - before == 5
+    assert len(calls) - before == 5
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
-def test_an_operation_waits_for_a_server_once(
+def test_selection_timeout_is_not_retried(
     streaming: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, write: bool
 ) -> None:
-    """When there is none in time, a second try would wait for as long again."""
     client = connect(streaming, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
     waits: list[str] = []
     select = client._topology.selector.select
 
-    def counting(topology: Any, selector: Any, operation: Any, *more: Any) -> Any:
+    def count_selections(topology: Any, selector: Any, operation: Any, *more: Any) -> Any:
         waits.append(operation.name)
         return select(topology, selector, operation, *more)
 
-    monkeypatch.setattr(client._topology.selector, "select", counting)
+    monkeypatch.setattr(client._topology.selector, "select", count_selections)
     with pytest.raises(ServerSelectionTimeoutError) as caught:
         client.db.c.insert_one({}) if write else client.db.c.find_one()
     assert waits == ["insert" if write else "find"]

@@ -1,4 +1,4 @@
-"""What the specification demands of servers, of the simulated ones."""
+"""SDAM requirements on servers, with simulated servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def replica_set() -> Iterator[Any]:
 
 @pytest.fixture
 def client(replica_set: Any) -> Iterator[WireClient]:
-    """A connection to the primary."""
+    """Connect to the primary."""
     with WireClient(replica_set.members.primary.address) as client:
         yield client
 
@@ -36,14 +36,14 @@ def awaitable(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("SM-42", "SM-43", "SM-52")
-def test_every_hello_has_a_version(client: WireClient) -> None:
+def test_each_hello_reply_has_topology_version(client: WireClient) -> None:
     for command in ({"hello": 1}, {"isMaster": 1}, {"hello": 1, "helloOk": True}):
         version = client.run(command)["topologyVersion"]
         assert {name: type(value) for name, value in version.items()} == {"processId": ObjectId, "counter": Int64}
 
 
 @pytest.mark.requirement("SM-42")
-def test_errors_of_state_have_a_version(replica_set: Any) -> None:
+def test_not_primary_error_has_topology_version(replica_set: Any) -> None:
     with WireClient(replica_set.members[1].address) as client:
         refused = client.run({"insert": "c", "documents": [{}]}, "db")
         assert refused["code"] == 10107
@@ -51,7 +51,7 @@ def test_errors_of_state_have_a_version(replica_set: Any) -> None:
 
 
 @pytest.mark.requirement("SM-44", "SM-45")
-def test_each_process_has_its_own_version() -> None:
+def test_restarted_server_has_new_process_id() -> None:
     with Deployment.standalone() as deployment:
         member = deployment.members[0]
         with WireClient(member.address) as client:
@@ -64,38 +64,38 @@ def test_each_process_has_its_own_version() -> None:
 
 
 @pytest.mark.requirement("SM-45", "SM-53", "SM-54")
-def test_a_change_is_told_at_once(replica_set: Any, client: WireClient) -> None:
+def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: WireClient) -> None:
     known = version_of(client)
     client.send(awaitable(known))
     replica_set.members.primary.step_down()
     reply, more = client.receive()
     assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
-    assert not more, "the request did not allow a stream"
+    assert not more
 
 
 @pytest.mark.requirement("SM-53")
-def test_a_hello_that_knows_another_process_is_answered_at_once(client: WireClient) -> None:
+def test_hello_with_other_process_id_is_answered_immediately(client: WireClient) -> None:
     known = version_of(client)
     for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
         assert client.run(awaitable(stale))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-53", "SM-57")
-def test_without_a_change_the_time_decides(client: WireClient) -> None:
+def test_awaitable_hello_is_answered_after_max_await_time(client: WireClient) -> None:
     known = version_of(client)
     assert client.run(awaitable(known, 5))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-51")
 @pytest.mark.parametrize("field", ["topologyVersion", "maxAwaitTimeMS"])
-def test_half_a_request_is_refused(client: WireClient, field: str) -> None:
+def test_incomplete_awaitable_hello_is_rejected(client: WireClient, field: str) -> None:
     command = awaitable(version_of(client))
     del command[field]
     assert client.run(command)["ok"] == 0
 
 
 @pytest.mark.requirement("SM-55", "SM-56", "SM-57")
-def test_a_stream_goes_on_by_itself(replica_set: Any, client: WireClient) -> None:
+def test_stream_continues_without_request(replica_set: Any, client: WireClient) -> None:
     known = version_of(client)
     client.stream(awaitable(known))
     replica_set.members.primary.step_down()
@@ -105,7 +105,7 @@ def test_a_stream_goes_on_by_itself(replica_set: Any, client: WireClient) -> Non
 
 
 @pytest.mark.requirement("SM-58")
-def test_an_error_ends_a_stream(client: WireClient) -> None:
+def test_error_ends_stream(client: WireClient) -> None:
     known = version_of(client)
     client.run(
         {

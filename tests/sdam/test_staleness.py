@@ -1,4 +1,4 @@
-"""How stale a secondary may be: all arrangements of a few ages beside the specification's formula, and its bounds."""
+"""Staleness of secondaries: comparison with the formulas of the specification, and limits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gmongo.sdam.transitions import updated
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
-AGES = (0, 109, 110, 111, None)  # seconds between a member's last write and the newest there can be; None is not told
-CHECKED = (0.0, 1.0)  # seconds before the newest check
+AGES = (0, 109, 110, 111, None)  # seconds since the newest possible write; None: no lastWrite
+CHECKED = (0.0, 1.0)  # seconds between this check and the newest check
 
 
 def member(host: str, kind: str, age: int | None, checked: float = 0.0, zone: Any = None) -> ServerDescription:
@@ -42,17 +42,15 @@ def hosts(topology: TopologyDescription, preference: Any) -> list[str]:
     return [server.address[0] for server in suitable_servers(topology, preference, frozenset())]
 
 
-@pytest.mark.parametrize("of_primary", [0, 20, None])
+@pytest.mark.parametrize("primary_age", [0, 20, None])
 @pytest.mark.parametrize("primary_checked", CHECKED)
-def test_beside_a_primary_a_secondary_is_as_stale_as_it_lags_behind_it(
-    of_primary: int | None, primary_checked: float
-) -> None:
-    primary = member("a", "isWritablePrimary", of_primary, primary_checked)
+def test_staleness_with_primary_is_lag_behind_primary(primary_age: int | None, primary_checked: float) -> None:
+    primary = member("a", "isWritablePrimary", primary_age, primary_checked)
     for age, checked in product(AGES, CHECKED):
         topology = topology_of(primary, member("b", "secondary", age, checked))
         staleness = HEARTBEAT
-        if age is not None and of_primary is not None:  # else the secondary is the newest there is
-            staleness += (age - checked) - (of_primary - primary_checked)
+        if age is not None and primary_age is not None:  # without lastWrite, the lag is zero
+            staleness += (age - checked) - (primary_age - primary_checked)
         fresh = staleness <= LIMIT
         assert hosts(topology, Secondary(max_staleness=LIMIT)) == (["b"] if fresh else [])
         assert hosts(topology, Nearest(max_staleness=LIMIT)) == (["a", "b"] if fresh else ["a"])
@@ -61,7 +59,7 @@ def test_beside_a_primary_a_secondary_is_as_stale_as_it_lags_behind_it(
         assert hosts(topology, Secondary()) == ["b"]
 
 
-def test_without_a_primary_a_secondary_is_as_stale_as_it_lags_behind_the_newest() -> None:
+def test_staleness_without_primary_is_lag_behind_newest_secondary() -> None:
     for ages in product(AGES, repeat=3):
         topology = topology_of(*(member(host, "secondary", age) for host, age in zip("abc", ages, strict=True)))
         newest = min((age for age in ages if age is not None), default=0)
@@ -74,12 +72,12 @@ def test_without_a_primary_a_secondary_is_as_stale_as_it_lags_behind_the_newest(
             assert hosts(topology, preference(max_staleness=LIMIT)) == expected
 
 
-def test_only_secondaries_are_the_measure() -> None:
+def test_arbiter_does_not_affect_staleness() -> None:
     arbiter = member("a", "arbiterOnly", 0)
     assert hosts(topology_of(arbiter, member("b", "secondary", 500)), Secondary(max_staleness=LIMIT)) == ["b"]
 
 
-def test_a_time_with_a_zone_is_the_same_time() -> None:
+def test_last_write_date_with_time_zone_is_converted_to_utc() -> None:
     zones = timezone(timedelta(hours=5)), timezone.utc
     shifted = member("a", "secondary", -5 * 3600, zone=zones[0])
     assert shifted.last_write_date == member("a", "secondary", 0).last_write_date
@@ -90,7 +88,7 @@ def test_a_time_with_a_zone_is_the_same_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "options", "complaint"),
+    ("limit", "options", "message"),
     [
         (90, "", None),
         (89, "", "maxStalenessSeconds is 89, but must be at least 90"),
@@ -105,28 +103,26 @@ def test_a_time_with_a_zone_is_the_same_time() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["isWritablePrimary", "secondary"])
-def test_the_least_staleness(limit: int, options: str, complaint: str | None, kind: str) -> None:
+def test_max_staleness_below_minimum_raises_configuration_error(
+    limit: int, options: str, message: str | None, kind: str
+) -> None:
     topology = topology_of(member("a", kind, 0), options=options)
-    if complaint is None:
+    if message is None:
         assert hosts(topology, Nearest(max_staleness=limit)) == ["a"]
     else:
         with pytest.raises(ConfigurationError) as caught:
             hosts(topology, Nearest(max_staleness=limit))
-        assert str(caught.value) == complaint
+        assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(
-    "hello",
-    [{"msg": "isdbgrid"}, {"isWritablePrimary": True}],
-    ids=["mongos", "standalone"],
-)
-def test_elsewhere_staleness_is_not_looked_at(hello: dict[str, Any]) -> None:
+@pytest.mark.parametrize("hello", [{"msg": "isdbgrid"}, {"isWritablePrimary": True}], ids=["mongos", "standalone"])
+def test_max_staleness_is_ignored_without_replica_set(hello: dict[str, Any]) -> None:
     topology = initial_description(ClientOptions("mongodb://a/", None, {}).topology())
     server = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": 25, **hello}, 0.001)
     assert hosts(updated(topology, server), Secondary(max_staleness=1)) == ["a"]
 
 
-def test_the_primary_is_never_stale() -> None:
+def test_primary_is_selected_despite_old_write() -> None:
     topology = topology_of(member("a", "isWritablePrimary", 5000), member("b", "secondary", 0))
     assert hosts(topology, Primary()) == ["a"]
     assert hosts(topology, Nearest(max_staleness=LIMIT)) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The streaming protocol: awaitable hellos, and replies that follow by themselves."""
+"""The streaming protocol: awaitable hellos and replies without requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("SM-32", "SM-41", "SM-46", "SM-48", "SM-49", "SM-62", "SM-88", "SM-115")
-def test_the_request(connect: Any, streaming: ScriptedServer) -> None:
+def test_awaitable_hello_has_topology_version_and_exhaust_allowed(connect: Any, streaming: ScriptedServer) -> None:
     connect(streaming, heartbeatFrequencyMS=12_345)
     eventually(lambda: awaitable(streaming))
     (request,) = [each for each in streaming.received if "topologyVersion" in each.command]
@@ -35,26 +35,25 @@ def test_the_request(connect: Any, streaming: ScriptedServer) -> None:
     assert isinstance(request.command["topologyVersion"]["counter"], Int64)
     assert request.flags & EXHAUST_ALLOWED
     (handshake, *_) = [each for each in streaming.received if each.connection == request.connection]
-    assert handshake.name == "handshake", "the request is the second one of its connection"
+    assert handshake.name == "handshake"
 
 
-def _of_another_set(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+def _member_of_other_set(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
     return replica_set.members[1].name, {"directConnection": True, "replicaSet": "other"}
 
 
-def _of_an_old_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
+def _old_primary(replica_set: ScriptedReplicaSet) -> tuple[str, dict[str, Any]]:
     old = {"isWritablePrimary": True, "ismaster": True, "secondary": False, "electionId": ObjectId(bytes(12))}
     replica_set.members[1].hello_edit = lambda _command, reply: {**reply, **old}
     return ",".join(member.name for member in replica_set.members), {"replicaSet": "scripted"}
 
 
 @pytest.mark.requirement("SM-111", "SM-115")
-@pytest.mark.parametrize("mistaken", [_of_another_set, _of_an_old_primary])
-def test_what_the_topology_does_not_believe_is_streamed_all_the_same(connect: Any, mistaken: Any) -> None:
-    """Else the server is asked again and again, and answers at once."""
+@pytest.mark.parametrize("prepare", [_member_of_other_set, _old_primary])
+def test_monitor_streams_from_server_that_topology_rejects(connect: Any, prepare: Any) -> None:
     with ScriptedReplicaSet(2) as replica_set:
         server = replica_set.members[1]
-        hosts, options = mistaken(replica_set)
+        hosts, options = prepare(replica_set)
         client = connect(f"mongodb://{hosts}", **options)
         with pytest.raises(PyMongoError):
             client.db.command("ping", read_preference=Secondary())
@@ -64,7 +63,7 @@ def test_what_the_topology_does_not_believe_is_streamed_all_the_same(connect: An
 
 
 @pytest.mark.requirement("SM-50", "SM-65", "SM-81", "SM-84", "SM-86", "SM-87")
-def test_replies_follow_without_a_request(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_streamed_replies_need_no_further_request(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     connect(streaming)
     for number in range(1, 6):
         recorder.wait_for("HeartbeatStarted awaited", number)
@@ -82,8 +81,8 @@ def test_replies_follow_without_a_request(connect: Any, streaming: ScriptedServe
 
 
 @pytest.mark.requirement("SM-49", "SM-55", "SM-66", "SM-111")
-def test_a_server_that_answers_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """It is asked again at once, with the version that it has told last."""
+def test_hello_is_repeated_if_server_replies_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """Each new hello has the last topologyVersion."""
     streaming.exhausts = False
     connect(streaming)
     for number in range(1, 5):
@@ -91,28 +90,29 @@ def test_a_server_that_answers_once(connect: Any, streaming: ScriptedServer, rec
         assert awaitable(streaming)[-1]["topologyVersion"] == streaming.topology_version
         streaming.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(streaming.commands("handshake")) == 2, "one is for measuring round trips"
+    assert len(streaming.commands("handshake")) == 2  # one connection measures round trips
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
-def test_replies_are_taken_in_order(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """Three of them arrive in one piece."""
+def test_streamed_replies_in_one_packet_are_processed_in_order(
+    connect: Any, streaming: ScriptedServer, recorder: Any
+) -> None:
     tags = ["one", "two", "three"]
 
-    def three(peer: Any, message: bytes) -> None:
+    def send_three_replies(peer: Any, message: bytes) -> None:
         _length, _number, response_to, _opcode = HEADER.unpack_from(message)
         reply = bson.decode(message[21:])
         pieces = b""
         for number, tag in enumerate(tags):
-            told = {**reply, "tags": {"is": tag}, "topologyVersion": newer(reply["topologyVersion"], number)}
-            pieces += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, told)
+            changed_reply = {**reply, "tags": {"is": tag}, "topologyVersion": newer(reply["topologyVersion"], number)}
+            pieces += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, changed_reply)
             response_to = 7000 + number
         peer.send(pieces)
 
     connect(streaming)
     eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
     recorder.forget()
-    streaming.fail("hello", three)
+    streaming.fail("hello", send_three_replies)
     streaming.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert [event.reply["tags"]["is"] for event in recorder.of("HeartbeatSucceeded")] == tags
@@ -130,18 +130,20 @@ def command_error(streaming: ScriptedServer) -> None:
     streaming.changed()
 
 
-def lost(streaming: ScriptedServer) -> None:
+def close_connection(streaming: ScriptedServer) -> None:
     streaming.peers[connection_that_streams(streaming)].close()
 
 
 @pytest.mark.requirement("SM-64")
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("disaster", [command_error, lost])
-def test_after_a_failure_it_begins_anew(connect: Any, streaming: ScriptedServer, recorder: Any, disaster: Any) -> None:
+@pytest.mark.parametrize("cause_failure", [command_error, close_connection])
+def test_monitor_streams_on_new_connection_after_failure(
+    connect: Any, streaming: ScriptedServer, recorder: Any, cause_failure: Any
+) -> None:
     connect(streaming, heartbeat=0.5)
     eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
     old = connection_that_streams(streaming)
-    disaster(streaming)
+    cause_failure(streaming)
     recorder.wait_for("HeartbeatFailed awaited")
     streaming.hello_edit = None
     eventually(lambda: old not in streaming.peers)
@@ -151,12 +153,11 @@ def test_after_a_failure_it_begins_anew(connect: Any, streaming: ScriptedServer,
     assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
 
 
-# The mode
-
-
 @pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
 @pytest.mark.usefixtures("quick")
-def test_the_mode_is_an_option(connect: Any, streaming: ScriptedServer, recorder: Any, mode: str, streams: Any) -> None:
+def test_server_monitoring_mode_selects_protocol(
+    connect: Any, streaming: ScriptedServer, recorder: Any, mode: str, streams: Any
+) -> None:
     connect(streaming, heartbeat=0.02, serverMonitoringMode=mode)
     recorder.wait_for("HeartbeatSucceeded", 4)
     assert bool(awaitable(streaming)) == streams
@@ -164,7 +165,7 @@ def test_the_mode_is_an_option(connect: Any, streaming: ScriptedServer, recorder
     assert ("HeartbeatSucceeded awaited" in recorder.story) == streams
 
 
-def test_functions_that_are_frozen_between_calls_are_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
     assert not streaming_wanted("auto", lambda_function)
     assert streaming_wanted("stream", lambda_function)
@@ -172,20 +173,17 @@ def test_functions_that_are_frozen_between_calls_are_polled_for(monkeypatch: pyt
     assert not streaming_wanted("poll", {})
 
 
-# Round trip times of servers that stream
-
-
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
 @pytest.mark.usefixtures("quick")
-def test_waiting_for_a_change_is_no_round_trip(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    """The average comes from the measurements, which take 0.01 seconds, while each awaited reply takes 0.2."""
+def test_round_trip_time_excludes_await_time(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+    """Each measurement takes 0.01 s, and each awaited reply takes 0.2 s."""
 
-    def take_time(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def delay_measurement(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         if "topologyVersion" not in command:
             gevent.sleep(0.01)
         return reply
 
-    streaming.hello_edit = take_time
+    streaming.hello_edit = delay_measurement
     client = connect(streaming, heartbeat=0.2)
     event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert event.duration == pytest.approx(0.2, rel=0.01)

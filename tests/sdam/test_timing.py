@@ -1,4 +1,4 @@
-"""When servers are checked, and how long a check may take."""
+"""Times and timeouts of checks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.server import ScriptedServer, held, silent
 from tests.support.wait import eventually
 
 
-class Clock(HearsHeartbeats):
-    """When checks began and ended."""
+class CheckTimes(HearsHeartbeats):
+    """Record the start and end times of checks."""
 
     def __init__(self) -> None:
         self.begun: list[float] = []
@@ -30,7 +30,7 @@ class Clock(HearsHeartbeats):
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
-        """The times between the first checks, each from the end of one to the beginning of the next."""
+        """Return the pauses between the first checks, each from the end of a check to the next start."""
         eventually(lambda: len(self.begun) > count)
         return [begin - end for end, begin in zip(self.ended, self.begun[1:], strict=False)]
 
@@ -39,7 +39,7 @@ class Clock(HearsHeartbeats):
 
 
 @pytest.mark.requirement("SM-37", "SM-38", "SM-39")
-def test_the_interval_is_an_option() -> None:
+def test_heartbeat_frequency_is_read_from_uri_and_keyword() -> None:
     def interval(uri: str, **options: Any) -> float:
         return ClientOptions(uri, None, options).topology().heartbeat_frequency
 
@@ -49,17 +49,17 @@ def test_the_interval_is_an_option() -> None:
 
 
 @pytest.mark.requirement("SM-40")
-def test_the_interval_has_a_minimum() -> None:
-    for given in (499, 0, -1):
+def test_heartbeat_frequency_below_500_ms_raises_configuration_error() -> None:
+    for milliseconds in (499, 0, -1):
         with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
-            MongoClient("h", heartbeatFrequencyMS=given, connect=False)
+            MongoClient("h", heartbeatFrequencyMS=milliseconds, connect=False)
     with pytest.raises(ConfigurationError, match="heartbeatFrequencyMS"):
         MongoClient("mongodb://h/?heartbeatFrequencyMS=499", connect=False)
     MongoClient("h", heartbeatFrequencyMS=500, connect=False)
 
 
 @pytest.mark.requirement("SM-34", "SM-35")
-def test_the_minimum_pause_is_no_option() -> None:
+def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
     assert MIN_HEARTBEAT_FREQUENCY == 0.5
     for name in ("minHeartbeatFrequencyMS", "minHeartbeatIntervalMS"):
         with pytest.raises(ConfigurationError, match=name):
@@ -68,17 +68,16 @@ def test_the_minimum_pause_is_no_option() -> None:
 
 @pytest.mark.requirement("SM-22", "SM-85", "SM-94")
 @pytest.mark.usefixtures("quick")
-def test_polls_are_an_interval_apart(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    clock = Clock()
+def test_polls_start_one_interval_after_previous_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+    clock = CheckTimes()
     connect(polled, heartbeat=0.06, event_listeners=[clock])
     assert min(clock.pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-36")
 @pytest.mark.usefixtures("quick")
-def test_the_interval_begins_with_the_end_of_a_check(connect: Any, polled: ScriptedServer) -> None:
-    """A slow check shifts the next one, instead of being caught up with."""
-    clock, gate = Clock(), Event()
+def test_interval_starts_at_end_of_slow_check(connect: Any, polled: ScriptedServer) -> None:
+    clock, gate = CheckTimes(), Event()
     polled.fail("hello", held(gate))
     connect(polled, heartbeat=0.06, event_listeners=[clock])
     polled.wait_for("hello")
@@ -87,13 +86,10 @@ def test_the_interval_begins_with_the_end_of_a_check(connect: Any, polled: Scrip
     assert min(clock.pauses(3)) >= 0.055
 
 
-# Checks that are asked for
-
-
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
 @pytest.mark.usefixtures("quick")
-def test_a_selection_that_finds_nothing_wakes_the_monitors(connect: Any, polled: ScriptedServer) -> None:
-    """The interval is ten seconds, and the test has less patience."""
+def test_selection_without_suitable_server_requests_check(connect: Any, polled: ScriptedServer) -> None:
+    """The heartbeat interval is 10 s."""
     polled.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
     polled.hello_extra |= {"hosts": [polled.name], "me": polled.name, "setVersion": 1}
     client = connect(polled, replicaSet="s")
@@ -109,7 +105,7 @@ def test_a_selection_that_finds_nothing_wakes_the_monitors(connect: Any, polled:
 
 @pytest.mark.requirement("SM-23", "SM-25")
 @pytest.mark.usefixtures("quick")
-def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_request_during_check_is_ignored(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     client, gate = connect(polled), Event()
     recorder.wait_for("HeartbeatSucceeded")
     polled.fail("hello", held(gate))
@@ -121,15 +117,15 @@ def test_a_request_during_a_check_is_ignored(connect: Any, polled: ScriptedServe
     assert len(recorder.of("HeartbeatStarted")) == 2
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
-    settle(0.1)  # ten times the least pause
+    settle(0.1)  # ten times the minimum pause
     assert len(polled.commands("hello")) == 1
     client._topology.request_checks()
     polled.wait_for("hello", 2)
 
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
-def test_requested_checks_start_at_least_half_a_second_apart(connect: Any, polled: ScriptedServer) -> None:
-    clock = Clock()
+def test_requested_checks_are_500_ms_apart(connect: Any, polled: ScriptedServer) -> None:
+    clock = CheckTimes()
     client = connect(polled, event_listeners=[clock])
 
     def request() -> None:
@@ -145,8 +141,8 @@ def test_requested_checks_start_at_least_half_a_second_apart(connect: Any, polle
 
 @pytest.mark.requirement("SM-104", "SM-105")
 @pytest.mark.usefixtures("quick")
-def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> None:
-    """A server that is down is checked an interval later, unless an operation needs it sooner."""
+def test_failed_server_is_checked_again_only_on_request(connect: Any, recorder: Any) -> None:
+    """The heartbeat interval is longer than the test."""
     with ScriptedServer() as server:
         server.stop()
         client = connect(server, serverSelectionTimeoutMS=30)
@@ -158,25 +154,22 @@ def test_without_a_request_there_is_no_check(connect: Any, recorder: Any) -> Non
         recorder.wait_for("HeartbeatFailed", 2)
 
 
-# Time-outs
-
-
-def fails_after(seconds: float, recorder: Any, count: int = 1) -> None:
+def wait_for_timeout(seconds: float, recorder: Any, count: int = 1) -> None:
     event = recorder.wait_for("HeartbeatFailed", count)
     assert isinstance(event.reply, NetworkTimeout)
     assert round(event.duration, 6) >= seconds
 
 
 @pytest.mark.requirement("SM-10", "SM-67")
-def test_a_handshake_has_the_time_of_a_connection(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_handshake_times_out_after_connect_timeout(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     server.fail("handshake", silent)
     connect(server, connectTimeoutMS=100)
-    fails_after(0.1, recorder)
+    wait_for_timeout(0.1, recorder)
 
 
 @pytest.mark.requirement("SM-11")
 @pytest.mark.usefixtures("quick")
-def test_the_time_limit_of_operations_is_none_of_monitors(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_socket_timeout_does_not_apply_to_monitors(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
     gate = Event()
     polled.fail("hello", held(gate))
     connect(polled, heartbeat=0.02, socketTimeoutMS=10)
@@ -190,21 +183,21 @@ def test_the_time_limit_of_operations_is_none_of_monitors(connect: Any, polled: 
 @pytest.mark.requirement("SM-69")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("exhausts", [True, False])
-def test_an_awaited_reply_has_the_time_of_both(
+def test_awaited_reply_times_out_after_sum_of_both_times(
     connect: Any, streaming: ScriptedServer, recorder: Any, exhausts: Any
 ) -> None:
-    """The request to wait 100 ms is answered in vain; then silence, for the sum of both times."""
+    """The first awaited reply arrives after 100 ms. Then the server is silent."""
     streaming.exhausts = exhausts
     connect(streaming, heartbeat=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
-    assert round(event.duration, 6) >= 0.09, "the server waited"
+    assert round(event.duration, 6) >= 0.09
     streaming.answering.clear()
-    fails_after(0.19, recorder)
+    wait_for_timeout(0.19, recorder)
 
 
 @pytest.mark.requirement("SM-68")
 @pytest.mark.usefixtures("quick")
-def test_no_limit_is_no_limit(connect: Any, server: ScriptedServer, recorder: Any) -> None:
+def test_connect_timeout_zero_disables_timeout(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     connect(server, heartbeat=0.02, connectTimeoutMS=0)
     recorder.wait_for("HeartbeatSucceeded", 3)
     server.answering.clear()
@@ -215,11 +208,8 @@ def test_no_limit_is_no_limit(connect: Any, server: ScriptedServer, recorder: An
     recorder.wait_for("HeartbeatSucceeded", seen + 2)
 
 
-# Options that do not exist here
-
-
-def test_selection_is_tried_until_its_time_is_up() -> None:
-    """serverSelectionTryOnce belongs to drivers without monitors: as a keyword it is refused, in a URI ignored."""
+def test_server_selection_try_once_is_rejected_as_keyword_and_ignored_in_uri() -> None:
+    """The option is for drivers without monitors."""
     with pytest.raises(ConfigurationError, match="serverSelectionTryOnce"):
         MongoClient("h", connect=False, serverSelectionTryOnce=True)
     with pytest.warns(UserWarning, match="(?i)serverSelectionTryOnce"):

@@ -1,4 +1,4 @@
-"""A topology without servers: what a check, and a fork, leave behind."""
+"""A topology without servers: results of checks and forks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ A = ("a", 27017)
 
 
 class QuietTopology(Topology):
-    """Its servers are never checked."""
+    """Create servers with mock monitors."""
 
     def _monitored(self, address: Any, pool: Any) -> Server:
         return Server(address, pool, Mock())
@@ -52,35 +52,36 @@ def opened(uri: str, kind: type[Topology] = QuietTopology, **options: Any) -> To
 
 
 class Owner:
-    """Of a monitor, which refers to it weakly."""
+    """The owner of a monitor, which has a weak reference to the owner."""
 
 
 @pytest.fixture
 def monitor() -> Iterator[Monitor]:
-    """A monitor that is not started."""
+    """Create a monitor without starting its greenlet."""
     owner: Any = Owner()
     yield Monitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock(), owner)
 
 
-def test_a_server_to_be_passed_over_is_chosen_only_if_there_is_no_other() -> None:
+def test_deprioritized_server_is_selected_only_without_alternative() -> None:
     addresses = [("a", 27017), ("b", 27017)]
     topology = opened("mongodb://a,b/")
     for address in addresses:
         topology.server_checked(ServerDescription(address, {"ok": 1, "msg": "isdbgrid", "maxWireVersion": 21}))
 
-    def chosen(*passed_over: Any) -> set[Any]:
+    def select(*deprioritized: Any) -> set[Any]:
         selected = [
-            topology.selector.select(topology, WRITABLE, Named("find"), None, frozenset(passed_over)) for _ in range(40)
+            topology.selector.select(topology, WRITABLE, Named("find"), None, frozenset(deprioritized))
+            for _ in range(40)
         ]
         return {server.address for server in selected}
 
-    assert chosen(A) == {addresses[1]}
-    assert chosen(*addresses) == chosen() == {*addresses}
+    assert select(A) == {addresses[1]}
+    assert select(*addresses) == select() == {*addresses}
     topology.close()
 
 
 @pytest.mark.parametrize("error", [None, OSError("x")])
-def test_a_check_that_failed_is_noted_and_no_other(error: Exception | None) -> None:
+def test_event_log_has_failed_checks_only(error: Exception | None) -> None:
     topology = opened("mongodb://a/")
     topology.server_checked(ServerDescription(A, None if error else {"ok": 1}, error=error))
     failed = [each.error for each in topology.history.happenings if each.kind == "check failed"]
@@ -88,7 +89,7 @@ def test_a_check_that_failed_is_noted_and_no_other(error: Exception | None) -> N
     topology.close()
 
 
-def test_a_load_balancer_is_known_in_a_child_too() -> None:
+def test_load_balancer_is_known_after_fork() -> None:
     topology = opened("mongodb://a/?loadBalanced=true", Topology)
     for _ in range(2):
         assert topology.description.server_descriptions()[A].server_type == SERVER_TYPE.LoadBalancer
@@ -97,7 +98,7 @@ def test_a_load_balancer_is_known_in_a_child_too() -> None:
     topology.close()
 
 
-def test_a_child_leaves_the_monitors_of_its_parent_alone() -> None:
+def test_fork_replaces_monitors_and_resets_pools() -> None:
     topology = opened("mongodb://a,b/")
     pools: list[Any] = []
     for server in topology.servers.values():
@@ -105,7 +106,7 @@ def test_a_child_leaves_the_monitors_of_its_parent_alone() -> None:
         pools.append(server.pool)
     monitors: list[Any] = [server.monitor for server in topology.servers.values()]
     topology.mark_forked()
-    assert topology.epoch == 1, "as many as there were forks"
+    assert topology.epoch == 1
     assert [each.mark_forked.call_count for each in (*monitors, *pools)] == [1] * 4
     assert not any(each.stop.called for each in monitors)
     topology.open()
@@ -116,7 +117,7 @@ def test_a_child_leaves_the_monitors_of_its_parent_alone() -> None:
 
 
 @pytest.mark.parametrize("clear", [None, OSError("x")])
-def test_a_server_that_removes_itself_is_told_nothing(clear: Exception | None) -> None:
+def test_pool_of_removed_server_is_closed_and_not_cleared(clear: Exception | None) -> None:
     topology = opened("mongodb://a/?replicaSet=rs")
     pool: Any = topology.servers[A].pool
     topology.servers[A].pool = pool = Mock()
@@ -153,7 +154,7 @@ def test_pool_is_ready_if_server_bears_data_or_connection_is_direct(options: str
 
 
 @pytest.mark.parametrize("known", [None, 0.5])
-def test_the_handshake_of_an_application_is_a_round_trip_if_there_was_none(known: float | None) -> None:
+def test_handshake_time_is_round_trip_time_without_earlier_sample(known: float | None) -> None:
     topology = opened("mongodb://a/")
     if known is not None:
         topology.server_checked(ServerDescription(A, {"ok": 1}, known, min_round_trip_time=0.125))
@@ -166,14 +167,16 @@ def test_the_handshake_of_an_application_is_a_round_trip_if_there_was_none(known
     topology.close()
 
 
-def test_what_a_copied_greenlet_is_told() -> None:
+def test_fork_error_has_reconnect_advice() -> None:
     assert str(forked()) == "the connection belongs to the parent process; the client reconnects after a fork"
 
 
 @pytest.mark.parametrize("mid_message", [None, False, True])
 @pytest.mark.parametrize("may_stream", [False, True])
 @pytest.mark.parametrize("version", [False, True])
-def test_which_hello_is_awaited(monitor: Any, mid_message: bool | None, may_stream: bool, version: bool) -> None:
+def test_hello_is_awaited_in_mid_stream_or_with_topology_version(
+    monitor: Any, mid_message: bool | None, may_stream: bool, version: bool
+) -> None:
     monitor._may_stream = may_stream
     connection: Any = None if mid_message is None else Mock(mid_message=mid_message)
     hello = {"ok": 1, **({"topologyVersion": {"processId": ObjectId(), "counter": 1}} if version else {})}
@@ -181,7 +184,7 @@ def test_which_hello_is_awaited(monitor: Any, mid_message: bool | None, may_stre
 
 
 @pytest.mark.parametrize("name", ["address", "is_primary", "is_mongos"])
-def test_a_question_to_a_client_waits_for_a_writable_server_by_its_own_name(name: str) -> None:
+def test_client_property_selects_writable_server_under_its_name(name: str) -> None:
     client: MongoClient[Any] = MongoClient("mongodb://a/", connect=False)
     client._topology = topology = Mock()
     topology.select_server.return_value = SimpleNamespace(address=A)
@@ -189,7 +192,7 @@ def test_a_question_to_a_client_waits_for_a_writable_server_by_its_own_name(name
     topology.select_server.assert_called_once_with(WRITABLE, name)
 
 
-def test_what_comes_after_the_end_has_no_effect() -> None:
+def test_closed_topology_ignores_checks_and_errors() -> None:
     topology = opened("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1}))
     connection = Connection(A)
@@ -207,19 +210,19 @@ def test_what_comes_after_the_end_has_no_effect() -> None:
 REPLICA_SET = "mongodb://a,b,c/?replicaSet=rs"
 SECONDARY = {"ok": 1, "setName": "rs", "hosts": ["a", "b", "c"], "secondary": True, "maxWireVersion": 21}
 PRIMARY = {**SECONDARY, "secondary": False, "isWritablePrimary": True}
-FAR = Secondary([{"dc": "x"}])
+UNMATCHED_TAGS = Secondary([{"dc": "x"}])
 OTHERS = ["d:27017", "e:27017", "f:27017"]
 
 
 @pytest.mark.parametrize(
-    ("found", "selector", "complaint"),
+    ("found", "selector", "message"),
     [
         ({}, WRITABLE, "No servers found yet"),
         ({"b": OSError("gone")}, WRITABLE, "gone"),
         ({"a": OSError("gone"), "c": OSError("lost")}, WRITABLE, "gone, lost"),
         ({"b": SECONDARY}, WRITABLE, "No primary available for writes"),
         ({"b": SECONDARY}, Primary(), "No primary available"),
-        ({"b": SECONDARY}, FAR, f"No replica set members match selector {FAR!r}"),
+        ({"b": SECONDARY}, UNMATCHED_TAGS, f"No replica set members match selector {UNMATCHED_TAGS!r}"),
         (
             {"a": {**PRIMARY, "hosts": OTHERS}, "d": OSError("gone"), "f": OSError("lost")},
             WRITABLE,
@@ -229,17 +232,17 @@ OTHERS = ["d:27017", "e:27017", "f:27017"]
          "a:27017, b:27017, c:27017 answered, but not as a member of it; look at the option replicaSet"),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_said_in_words(found: Any, selector: Any, complaint: str) -> None:
+def test_selection_error_names_reason(found: Any, selector: Any, message: str) -> None:
     topology = opened(REPLICA_SET)
-    for host, said in found.items():
-        error = said if isinstance(said, Exception) else None
-        topology.server_checked(ServerDescription((host, 27017), None if error else said, 0.1, error=error))
-    assert _reason(topology.description, selector) == complaint
+    for host, result in found.items():
+        error = result if isinstance(result, Exception) else None
+        topology.server_checked(ServerDescription((host, 27017), None if error else result, 0.1, error=error))
+    assert _reason(topology.description, selector) == message
     topology.close()
 
 
-@pytest.mark.parametrize("news", ["of a check", "of DNS"])
-def test_what_is_found_waits_for_no_listener_of_others(news: str, virtual_time: VirtualTime) -> None:
+@pytest.mark.parametrize("source", ["check", "DNS"])
+def test_topology_change_does_not_wait_for_slow_listener(source: str, virtual_time: VirtualTime) -> None:
     recorder, gate = Recorder(), Event()
     topology = opened("mongodb://a,b/", event_listeners=[recorder])
     recorder.hooks["TopologyDescriptionChanged"] = lambda _event: gate.wait()
@@ -247,7 +250,7 @@ def test_what_is_found_waits_for_no_listener_of_others(news: str, virtual_time: 
     sleep(0)
     assert not other.ready()
     began = virtual_time.monotonic()
-    if news == "of DNS":
+    if source == "DNS":
         topology.srv_hosts_found([A, ("c", 27017)])
     else:
         topology.server_checked(ServerDescription(A, {"ok": 1, "msg": "isdbgrid"}, 0.1))
@@ -258,19 +261,19 @@ def test_what_is_found_waits_for_no_listener_of_others(news: str, virtual_time: 
 
 
 @pytest.mark.parametrize(
-    ("host", "told"),
+    ("host", "events"),
     [("a", []), ("c", ["ServerClosed", "ServerOpening", "TopologyDescriptionChanged", "PoolCreated", "PoolClosed"])],
 )
-def test_hosts_of_dns_are_an_event_if_they_are_new(host: str, told: list[str]) -> None:
+def test_srv_hosts_publish_events_only_if_changed(host: str, events: list[str]) -> None:
     recorder = Recorder()
     topology = opened("mongodb://a/", event_listeners=[recorder])
     recorder.forget()
     topology.srv_hosts_found([(host, 27017)])
-    assert [short_name(each) for each in recorder.events] == told
+    assert [short_name(each) for each in recorder.events] == events
     topology.close()
 
 
-def test_each_selection_is_logged_though_the_choice_is_remembered(caplog: pytest.LogCaptureFixture) -> None:
+def test_cached_selection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     topology = opened("mongodb://a/")
     topology.server_checked(ServerDescription(A, {"ok": 1, "maxWireVersion": 21}, 0.1))
     for level, lines in ((logging.INFO, 0), (logging.DEBUG, 2), (logging.DEBUG, 2)):
@@ -281,20 +284,17 @@ def test_each_selection_is_logged_though_the_choice_is_remembered(caplog: pytest
     topology.close()
 
 
-# Records of SRV
-
-
 class Records:
-    """What DNS says next: hosts and for how long, or an error."""
+    """Scripted DNS results: hosts with time to live, or an error."""
 
-    def __init__(self, *said: Any) -> None:
-        self.said = list(said)
+    def __init__(self, *result: Any) -> None:
+        self.result = list(result)
 
     def verified_hosts(self) -> Any:
-        (said, *self.said) = self.said
-        if isinstance(said, Exception):
-            raise said
-        return said
+        (result, *self.result) = self.result
+        if isinstance(result, Exception):
+            raise result
+        return result
 
 
 def srv_monitor(records: Records, polled: bool = True) -> tuple[SrvMonitor, Any]:
@@ -303,7 +303,7 @@ def srv_monitor(records: Records, polled: bool = True) -> tuple[SrvMonitor, Any]
     return SrvMonitor(settings, owner), owner
 
 
-def test_records_are_read_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFixture) -> None:
     monitor, owner = srv_monitor(Records(([A], 5), ([A], 90), ConfigurationError("no answer")))
     assert [monitor._rescan() for _ in range(3)] == [60.0, 90, 7.0]
     assert [call.args for call in owner.srv_hosts_found.call_args_list] == [([A],)] * 2
@@ -312,12 +312,12 @@ def test_records_are_read_again(caplog: pytest.LogCaptureFixture) -> None:
     assert record.levelname == "WARNING"
 
 
-def test_records_that_are_not_wanted_any_more_have_no_effect() -> None:
+def test_srv_hosts_are_ignored_if_topology_is_not_polled() -> None:
     monitor, owner = srv_monitor(Records(([A], 5)), polled=False)
     assert not monitor._is_wanted() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
 
 
-def test_a_child_reads_records_anew() -> None:
+def test_fork_stops_inherited_srv_monitor() -> None:
     topology = opened("mongodb://a/")
     topology._srv_monitor = inherited = Mock()
     topology.mark_forked()
@@ -327,8 +327,7 @@ def test_a_child_reads_records_anew() -> None:
 
 
 @pytest.mark.parametrize("kind", [GreenletExit, Timeout, KeyboardInterrupt])
-def test_what_is_thrown_into_a_check_comes_out_of_it(monitor: Any, kind: type[BaseException]) -> None:
-    """And the next check makes a connection."""
+def test_exception_thrown_into_check_is_raised_and_drops_connection(monitor: Any, kind: type[BaseException]) -> None:
     thrown = kind()
     monitor._request_hello = Mock(side_effect=thrown)
     with pytest.raises(kind) as caught:
@@ -336,40 +335,40 @@ def test_what_is_thrown_into_a_check_comes_out_of_it(monitor: Any, kind: type[Ba
     assert caught.value is thrown and monitor._connection is None and monitor._heartbeat is None
 
 
-def test_a_check_that_has_not_begun_is_not_interrupted(monitor: Any) -> None:
+def test_cancel_between_checks_closes_connection(monitor: Any) -> None:
     monitor.cancel_check()
     monitor._connection = connection = Mock()
     monitor.cancel_check()
     assert connection.close.called and not connection.interrupt.called and monitor._connection is None
 
 
-def test_hellos_that_come_in_one_piece_do_not_hold_the_loop(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    passed: list[Any] = []
+def test_monitor_yields_between_hellos_in_one_packet(monitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints: list[Any] = []
 
     def check() -> bool:
-        monitor._stopped = len(passed) == 3
+        monitor._stopped = len(checkpoints) == 3
         return True
 
     monkeypatch.setattr(monitor, "_check_and_report", check)
-    monkeypatch.setattr(LongWork, "checkpoint", lambda work: passed.append(work))
+    monkeypatch.setattr(LongWork, "checkpoint", lambda work: checkpoints.append(work))
     monitor._run()
-    assert len(passed) == 4
+    assert len(checkpoints) == 4
 
 
 @pytest.mark.parametrize("measures", [False, True])
 @pytest.mark.parametrize("connected", [False, True])
-def test_what_a_forked_monitor_never_touches_again(monitor: Any, measures: bool, connected: bool) -> None:
-    connection, of_measurements = Mock(), Mock()
+def test_fork_marks_connections_of_monitor(monitor: Any, measures: bool, connected: bool) -> None:
+    connection, rtt_monitor = Mock(), Mock()
     monitor._connection = connection if connected else None
-    monitor._rtt_monitor = of_measurements if measures else None
+    monitor._rtt_monitor = rtt_monitor if measures else None
     monitor.mark_forked(error := AutoReconnect("x"))
     assert monitor._stopped
     assert [call.args for call in connection.mark_forked.call_args_list] == ([(error,)] if connected else [])
-    assert [call.args for call in of_measurements.mark_forked.call_args_list] == ([(error,)] if measures else [])
+    assert [call.args for call in rtt_monitor.mark_forked.call_args_list] == ([(error,)] if measures else [])
 
 
 @pytest.mark.parametrize("monitored", [False, True])
-def test_a_server_without_a_monitor(monitored: bool) -> None:
+def test_server_without_monitor_ignores_check_requests(monitored: bool) -> None:
     pool, monitor = Mock(), Mock()
     server = Server(A, pool, monitor if monitored else None)
     server.request_check()
@@ -380,7 +379,7 @@ def test_a_server_without_a_monitor(monitored: bool) -> None:
 
 
 @pytest.mark.parametrize("connected", [False, True])
-def test_measurements_that_a_fork_has_copied_end(connected: bool) -> None:
+def test_fork_stops_inherited_rtt_monitor(connected: bool) -> None:
     monitor = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), Mock())
     monitor._connection = connection = Mock() if connected else None
     monitor.mark_forked(error := AutoReconnect("x"))
@@ -390,7 +389,7 @@ def test_measurements_that_a_fork_has_copied_end(connected: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [AutoReconnect, ProtocolError, InvalidBSON])
-def test_a_measurement_that_fails_is_followed_by_another(kind: type[Exception]) -> None:
+def test_rtt_monitor_reconnects_after_error(kind: type[Exception]) -> None:
     samples = Mock()
     monitor: Any = RttMonitor(A, ClientOptions("mongodb://a/", None, {}).topology(), samples)
     monitor._measure = Mock(side_effect=[kind("x"), Mock(duration=0.5)])
@@ -402,21 +401,21 @@ def test_a_measurement_that_fails_is_followed_by_another(kind: type[Exception]) 
 
 
 @pytest.mark.parametrize("monitored", [False, True])
-def test_what_is_not_monitored_takes_writes_again(monitored: bool) -> None:
+def test_server_without_monitor_supports_retryable_writes(monitored: bool) -> None:
     server = Server(A, Mock(), Mock() if monitored else None)
     assert server.supports_retryable_writes is not monitored
 
 
 @pytest.mark.parametrize(
-    ("limit", "shown"),
+    ("limit", "seconds"),
     [(0.1234, "0.123s"), (-1.0, "0s"), (29.0, "29s"), (29.9989, "29.999s"), (29.9993, "30s"), (30.0, "30s")],
 )
-def test_the_time_that_was_waited_for_a_server(limit: float, shown: str) -> None:
+def test_selection_timeout_error_names_time_and_option(limit: float, seconds: str) -> None:
     topology = opened("mongodb://a/")
     for end, option in (
         (9.0, " (serverSelectionTimeoutMS)"),
         (seconds_of((0.003, "timeoutMS"), 9.0), " of the limit of 3 ms (timeoutMS)"),
     ):
         error = topology.selector._timed_out(topology, "nothing", limit, end)
-        assert str(error).startswith(f"nothing, Timeout: {shown}{option}, Topology Description: ")
+        assert str(error).startswith(f"nothing, Timeout: {seconds}{option}, Topology Description: ")
     topology.close()

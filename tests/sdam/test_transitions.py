@@ -1,4 +1,4 @@
-"""How a topology follows from what its servers say, where that is not obvious. Pure functions."""
+"""Topology changes for server descriptions, as pure functions."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def after(*servers: ServerDescription, uri: str = "mongodb://a,b/?replicaSet=rs"
 
 
 def kinds(topology: TopologyDescription) -> dict[str, str]:
-    """The servers by host. A replica set has a primary exactly if one of them is."""
-    found = {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
+    """Return the server types by host. A topology with a primary has the matching topology type."""
+    types = {host: server.server_type_name for (host, _), server in topology.server_descriptions().items()}
     if topology.topology_type_name.startswith("ReplicaSet"):
-        assert (topology.topology_type_name == "ReplicaSetWithPrimary") == ("RSPrimary" in found.values())
-    return found
+        assert (topology.topology_type_name == "ReplicaSetWithPrimary") == ("RSPrimary" in types.values())
+    return types
 
 
-def test_the_first_member_found_names_the_set() -> None:
-    """Whether it is a primary or not: what belongs to another set is no part of the topology."""
+def test_first_member_sets_replica_set_name() -> None:
+    """A member of another set is removed."""
     for first in (primary, secondary):
         topology = after(first("a"), secondary("b", name="other"), uri="mongodb://a,b/")
         assert (topology.replica_set_name, kinds(topology).keys()) == ("rs", {"a"})
@@ -69,18 +69,18 @@ STANDALONE = {"ok": 1, "isWritablePrimary": True, "maxWireVersion": NEW_WIRE}
 
 
 @pytest.mark.parametrize(
-    ("uri", "left"),
+    ("uri", "remaining"),
     [
         ("mongodb://a/", {"a": "Standalone"}),
-        ("mongodb://a,b/", {"b": "Unknown"}),  # a deployment of several has none
+        ("mongodb://a,b/", {"b": "Unknown"}),  # several seeds exclude a standalone server
         ("mongodb://a,b/?replicaSet=rs", {"b": "Unknown"}),
     ],
 )
-def test_a_standalone_server_is_alone(uri: str, left: dict[str, str]) -> None:
-    assert kinds(after(ServerDescription(("a", 27017), STANDALONE, 0.001), uri=uri)) == left
+def test_standalone_is_removed_from_topology_with_several_seeds(uri: str, remaining: dict[str, str]) -> None:
+    assert kinds(after(ServerDescription(("a", 27017), STANDALONE, 0.001), uri=uri)) == remaining
 
 
-def test_when_a_server_was_checked() -> None:
+def test_last_update_time_is_time_of_check() -> None:
     before = _clock.monotonic()
     server = secondary("a")
     assert before <= server.last_update_time <= _clock.monotonic()
@@ -93,7 +93,7 @@ TOO_NEW, TOO_OLD = {"minWireVersion": 99, "maxWireVersion": 99}, {"minWireVersio
 @pytest.mark.parametrize("wire", [TOO_NEW, TOO_OLD], ids=["too new", "too old"])
 @pytest.mark.parametrize("host", ["a", "b", "c"])
 @pytest.mark.parametrize("others", [{}, {"secondary": True}], ids=["unknown", "known"])
-def test_one_incompatible_server_is_enough_whichever_it_is(host: str, wire: Any, others: dict[str, Any]) -> None:
+def test_one_incompatible_server_makes_topology_incompatible(host: str, wire: Any, others: dict[str, Any]) -> None:
     known = [member(each, "abc", **others) for each in "abc" if each != host and others]
     topology = after(*known, secondary(host, "abc", **wire), uri="mongodb://a,b,c/?replicaSet=rs")
     with pytest.raises(ConfigurationError, match=f"Server at {host}:27017 re(quires|ports) wire version") as caught:
@@ -103,32 +103,32 @@ def test_one_incompatible_server_is_enough_whichever_it_is(host: str, wire: Any,
 
 
 @pytest.mark.parametrize(("lowest", "highest"), [(MAX_SUPPORTED, MAX_SUPPORTED + 5), (0, MIN_SUPPORTED)])
-def test_servers_that_just_overlap_with_what_is_supported_are_compatible(lowest: int, highest: int) -> None:
+def test_server_with_one_supported_wire_version_is_compatible(lowest: int, highest: int) -> None:
     after(primary("a", minWireVersion=lowest, maxWireVersion=highest)).check_compatible()
 
 
-def test_a_new_primary_takes_the_place_of_the_old_one() -> None:
+def test_new_primary_replaces_old_primary() -> None:
     assert kinds(after(primary("a"), primary("b", electionId=election(2)))) == {"a": "Unknown", "b": "RSPrimary"}
 
 
 @pytest.mark.parametrize(
     ("wire", "of_a", "of_b", "b_is_stale"),
     [
-        (NEW_WIRE, (2, 1), (1, 9), True),  # election, set version: from 6.0 on the election decides
+        (NEW_WIRE, (2, 1), (1, 9), True),  # (election, set version): MongoDB 6.0 and later compare the election first
         (NEW_WIRE, (1, 9), (2, 1), False),
         (NEW_WIRE, (2, 2), (2, 1), True),
         (NEW_WIRE, (2, 2), (2, 2), False),
-        (NEW_WIRE, (2, 1), (2, None), True),  # what is missing is older than any
+        (NEW_WIRE, (2, 1), (2, None), True),  # a missing value is the oldest
         (NEW_WIRE, (2, 0), (2, None), True),
         (NEW_WIRE, (2, None), (2, 0), False),
         (NEW_WIRE, (2, None), (2, 1), False),
-        (OLD_WIRE, (2, 1), (1, 9), False),  # before, the set version
+        (OLD_WIRE, (2, 1), (1, 9), False),  # older servers: the set version first
         (OLD_WIRE, (1, 9), (2, 1), True),
         (OLD_WIRE, (2, 2), (1, 2), True),
         (OLD_WIRE, (2, 2), (2, 2), False),
     ],
 )
-def test_which_server_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, b_is_stale: bool) -> None:
+def test_primary_with_older_election_is_stale(wire: int, of_a: Any, of_b: Any, b_is_stale: bool) -> None:
     a, b = (
         primary(host, electionId=election(number), setVersion=version, maxWireVersion=wire)
         for host, (number, version) in (("a", of_a), ("b", of_b))
@@ -138,18 +138,18 @@ def test_which_server_is_a_primary_of_the_past(wire: int, of_a: Any, of_b: Any, 
 
 
 @pytest.mark.parametrize("wire", [NEW_WIRE, OLD_WIRE])
-def test_a_primary_may_be_one_of_the_past_by_its_own_words(wire: int) -> None:
+def test_primary_with_decreasing_election_is_stale(wire: int) -> None:
     a = [primary("a", electionId=election(number), setVersion=number, maxWireVersion=wire) for number in (2, 1)]
     assert kinds(after(*a)) == {"a": "Unknown", "b": "Unknown"}
 
 
 @pytest.mark.parametrize("names", [{"isWritablePrimary": True}, {"secondary": True}, {"arbiterOnly": True}, {}])
-def test_a_primary_that_is_found_in_another_set_is_none_any_more(names: dict[str, Any]) -> None:
+def test_primary_in_other_set_is_removed(names: dict[str, Any]) -> None:
     assert kinds(after(primary("a"), member("a", name="other", **names))) == {"b": "Unknown"}
 
 
 @pytest.mark.parametrize("hello", [{"isWritablePrimary": True}, {"msg": "isdbgrid"}])
-def test_a_primary_that_is_no_member_any_more_is_removed(hello: dict[str, Any]) -> None:
+def test_primary_without_set_name_is_removed(hello: dict[str, Any]) -> None:
     now = ServerDescription(("a", 27017), {"ok": 1, "maxWireVersion": NEW_WIRE, **hello}, 0.001)
     assert kinds(after(primary("a"), now)) == {"b": "Unknown"}
     assert kinds(after(now, uri="mongodb://a,b/?replicaSet=rs")) == {"b": "Unknown"}
@@ -157,41 +157,41 @@ def test_a_primary_that_is_no_member_any_more_is_removed(hello: dict[str, Any]) 
 
 @pytest.mark.parametrize("field", ["hosts", "passives", "arbiters"])
 @pytest.mark.parametrize("kind", [{"isWritablePrimary": True}, {"secondary": True}, {"arbiterOnly": True}, {}])
-def test_members_of_every_kind_are_members(field: str, kind: dict[str, Any]) -> None:
+def test_hosts_passives_and_arbiters_are_members(field: str, kind: dict[str, Any]) -> None:
     hello = {"ok": 1, "setName": "rs", "hosts": ["a"], "maxWireVersion": NEW_WIRE, **kind}
     hello[field] = [*hello.get(field, ()), "d"]
     server = ServerDescription(("a", 27017), hello, 0.001)
     assert server.all_hosts == {("a", 27017), ("d", 27017)}
-    left = kinds(after(server, uri="mongodb://a,b/?replicaSet=rs")).keys()
-    assert left == ({"a", "d"} if "isWritablePrimary" in kind else {"a", "b", "d"})
+    remaining = kinds(after(server, uri="mongodb://a,b/?replicaSet=rs")).keys()
+    assert remaining == ({"a", "d"} if "isWritablePrimary" in kind else {"a", "b", "d"})
 
 
-def test_the_primary_names_the_members_of_the_set() -> None:
+def test_primary_determines_members() -> None:
     assert kinds(after(secondary("a", "abc"), primary("b", "bd"))) == {"b": "RSPrimary", "d": "Unknown"}
 
 
 @pytest.mark.parametrize("make", [primary, secondary])
 @pytest.mark.parametrize("known", [False, True], ids=["without a primary", "with a primary"])
-def test_a_member_of_another_set_is_removed(make: Any, known: bool) -> None:
+def test_member_of_other_set_is_removed(make: Any, known: bool) -> None:
     others = [primary("a", "ab")] if known else []
-    stranger = make("b", "bx", name="other")
-    assert kinds(after(*others, stranger)) == {"a": "RSPrimary" if known else "Unknown"}
+    other_member = make("b", "bx", name="other")
+    assert kinds(after(*others, other_member)) == {"a": "RSPrimary" if known else "Unknown"}
 
 
-def test_a_member_under_another_name_is_removed() -> None:
+def test_member_with_different_me_is_removed() -> None:
     assert kinds(after(secondary("a", "bc", me="c:27017"))) == {"b": "Unknown", "c": "Unknown"}
 
 
-def test_a_lost_primary_leaves_a_set_without_one() -> None:
+def test_lost_primary_changes_topology_to_no_primary() -> None:
     topology = after(primary("a"), secondary("b"), ServerDescription(("a", 27017)))
     assert topology.topology_type_name == "ReplicaSetNoPrimary"
     assert kinds(topology) == {"a": "Unknown", "b": "RSSecondary"}
 
 
 @pytest.mark.parametrize(("wire_version", "primary_after"), [(16, "b"), (17, "a"), (18, "a")])
-def test_from_which_release_on_elections_are_compared_first(wire_version: int, primary_after: str) -> None:
-    """An older election with a newer configuration: MongoDB 6.0 looks at the election first."""
+def test_wire_version_17_compares_election_before_set_version(wire_version: int, primary_after: str) -> None:
+    """The second primary has an older election and a newer set version."""
     first = primary("a", electionId=election(2), setVersion=1, maxWireVersion=wire_version)
     second = primary("b", electionId=election(1), setVersion=2, maxWireVersion=wire_version)
-    found = kinds(after(first, second))
-    assert [host for host, kind in found.items() if kind == "RSPrimary"] == [primary_after]
+    types = kinds(after(first, second))
+    assert [host for host, kind in types.items() if kind == "RSPrimary"] == [primary_after]
