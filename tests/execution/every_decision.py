@@ -1,7 +1,7 @@
-"""All decisions of a retry: every kind of operation, every sequence of errors, under every setting that matters.
+"""Compare each retry decision of the driver with a second implementation of the specifications.
 
-The driver's decisions are compared with those of a second reading of the specifications (Retryable Reads, Retryable
-Writes, Client Backpressure, Client-side Operations Timeout), which goes by the name of an error alone.
+The second implementation covers Retryable Reads, Retryable Writes, Client Backpressure and Client-side Operations
+Timeout. The name of an error is its only input.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _SELECTION = ServerSelectionTimeoutError
 
 
 class Kind(NamedTuple):
-    """An error, and what the specifications say of it.
+    """An error and the rules of the specifications for this error.
 
-    :param labels: that the server has put on it.
-    :param read: whether a retryable read is tried again after it.
-    :param write: whether a retryable write is, if the server leaves the labels to the driver.
+    :param labels: error labels from the server.
+    :param read: True if the driver retries a retryable read.
+    :param write: True if the driver retries a retryable write that has no label from the server.
     """
 
     make: Any
@@ -51,7 +51,7 @@ def _failure(code: int) -> Any:
     return lambda details: OperationFailure("no", code, details)
 
 
-_BUSY = ("SystemOverloadedError", "RetryableError")
+_OVERLOADED = ("SystemOverloadedError", "RetryableError")
 KINDS = {
     "network": Kind(lambda details: AutoReconnect("gone", details), read=True, write=True),
     "network timeout": Kind(lambda details: NetworkTimeout("late", details), read=True, write=True, is_timeout=True),
@@ -60,15 +60,15 @@ KINDS = {
     "read concern": Kind(_failure(134), read=True),
     "duplicate key": Kind(_failure(11000)),
     "labelled write": Kind(_failure(112), ("RetryableWriteError",)),
-    "nothing written": Kind(_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
+    "labelled write without writes": Kind(_failure(112), ("RetryableWriteError", "NoWritesPerformed")),
     "write concern": Kind(lambda details: WriteConcernError("no", 91, details), read=True, write=True),
-    "busy": Kind(_failure(462), _BUSY),
-    "busy, nothing written": Kind(_failure(462), (*_BUSY, "NoWritesPerformed")),
-    "may be tried again": Kind(_failure(462), ("RetryableError",)),
-    "only busy": Kind(_failure(462), ("SystemOverloadedError",)),
-    "busy network": Kind(lambda details: AutoReconnect("gone", details), _BUSY, read=True, write=True),
+    "overloaded": Kind(_failure(462), _OVERLOADED),
+    "overloaded without writes": Kind(_failure(462), (*_OVERLOADED, "NoWritesPerformed")),
+    "retryable": Kind(_failure(462), ("RetryableError",)),
+    "overloaded but not retryable": Kind(_failure(462), ("SystemOverloadedError",)),
+    "overloaded network": Kind(lambda details: AutoReconnect("gone", details), _OVERLOADED, read=True, write=True),
 }
-# Name -> is a write, may be tried again, is of the application's own, ends a transaction, is in one.
+# Name -> is a write, is retryable, is a generic command, ends a transaction, runs in a transaction.
 OPERATIONS = {
     "read": (False, True, False, False, False),
     "other read": (False, False, False, False, False),
@@ -82,10 +82,10 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Under what an operation is tried.
+    """An operation with its client options and limits.
 
-    :param seconds: until its deadline; None is without one.
-    :param tokens: in the bucket.
+    :param seconds: seconds until the deadline, or None without a deadline.
+    :param tokens: tokens in the bucket.
     """
 
     operation: str
@@ -99,7 +99,7 @@ class Setting:
 
 
 def settings() -> Iterator[Setting]:
-    """All that differ in one or two ways from what is usual."""
+    """Yield all settings that differ in one or two options from the usual setting."""
     for operation, reads, writes in product(OPERATIONS, (True, False), (True, False)):
         usual = Setting(operation, reads, writes)
         for retries, seconds, tokens in product((0, 1, 2), (None, 100.0, 0.15, 0.0), (1000, 1, 0)):
@@ -109,10 +109,10 @@ def settings() -> Iterator[Setting]:
 
 
 class Outcome(NamedTuple):
-    """What came of the tries that failed.
+    """The decision after a sequence of failed attempts.
 
-    :param delay: before the next one; None if there is none.
-    :param shown: the number of the error that is for the user then.
+    :param delay: seconds before the next attempt, or None without a next attempt.
+    :param shown: index of the error that the driver raises.
     """
 
     delay: float | None
@@ -122,8 +122,8 @@ class Outcome(NamedTuple):
     maybe_executed: bool
 
 
-def decided(setting: Setting, errors: tuple[str, ...]) -> Outcome:
-    """What the driver decides after these errors."""
+def driver_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
+    """Return the decision of the driver after these errors."""
     kind = TOPOLOGY_TYPE.Sharded if setting.sharded else TOPOLOGY_TYPE.ReplicaSetWithPrimary
     topology: Any = SimpleNamespace(description=SimpleNamespace(topology_type=kind))
     options = ExecutionSettings(
@@ -137,11 +137,11 @@ def decided(setting: Setting, errors: tuple[str, ...]) -> Outcome:
     policy.overload.bucket.missing = (1000 - setting.tokens) * 10
     with patch.object(_clock, "monotonic", lambda: _NOW):
         retry = Retry(policy, None if setting.seconds is None else _NOW + setting.seconds)
-        given: list[PyMongoError] = []
+        raised: list[PyMongoError] = []
         for name in errors:
-            given.append(KINDS[name].make({"errorLabels": list(KINDS[name].labels)}))
-            retry.failed(given[-1], _attempt(setting))
-    shown = next(number for number, each in enumerate(given) if each is retry.error)
+            raised.append(KINDS[name].make({"errorLabels": list(KINDS[name].labels)}))
+            retry.failed(raised[-1], _attempt(setting))
+    shown = next(number for number, each in enumerate(raised) if each is retry.error)
     return Outcome(retry.delay, shown, policy.overload.bucket.tokens, _HERE in retry.failed_on, retry.maybe_executed)
 
 
@@ -154,7 +154,7 @@ def _attempt(setting: Setting) -> Any:
         ends_transaction=ends,
         retries_overload=True,
         needs_retry_writes=is_write and not ends,
-        failed_in=lambda *given: None,
+        failed_in=lambda *_arguments: None,
     )
     transaction = SimpleNamespace(unpin=lambda: None, not_begun=lambda: None) if in_transaction else None
     numbered = is_write and retryable and setting.retry_writes and not in_transaction
@@ -168,42 +168,42 @@ def _attempt(setting: Setting) -> Any:
     )
 
 
-def expected(setting: Setting, errors: tuple[str, ...]) -> Outcome:
-    """What the specifications say to do after these errors."""
+def required_outcome(setting: Setting, errors: tuple[str, ...]) -> Outcome:
+    """Return the decision that the specifications require after these errors."""
     tokens: float = setting.tokens
     limit, retries, shown = inf if setting.seconds is not None else 1, 0, 0
     avoided = executed = False
     delay: float | None = None
     for number, name in enumerate(errors):
         kind = KINDS[name]
-        busy, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
+        overloaded, labelled = "SystemOverloadedError" in kind.labels, "RetryableError" in kind.labels
         labelled_and_allowed = labelled and _allows_labelled(setting)
-        if retries and not busy:
+        if retries and not overloaded:
             tokens = min(1000.0, tokens + 1)  # rule 3 of the bucket
         executed = executed or not labelled
-        # The newest error is the user's, but for one that only says that the retry was not made.
-        says_nothing = kind.is_selection or "NoWritesPerformed" in kind.labels
-        if not says_nothing or (setting.seconds is not None and kind.is_timeout):
+        # The driver raises the newest error, except an error which only says that no retry ran.
+        has_no_information = kind.is_selection or "NoWritesPerformed" in kind.labels
+        if not has_no_information or (setting.seconds is not None and kind.is_timeout):
             shown = number
         if labelled_and_allowed:
             limit = setting.max_retries
         delay = None
         if retries >= limit or not (labelled_and_allowed or _allows_regular(setting, kind)):
             break
-        wait = 0.1 * 2**retries if busy else 0.0
+        wait = 0.1 * 2**retries if overloaded else 0.0
         if setting.seconds is not None and wait >= setting.seconds and (wait or KINDS[errors[shown]].is_timeout):
             break
-        if busy or labelled_and_allowed:
+        if overloaded or labelled_and_allowed:
             if tokens < 1:
                 break
             tokens -= 1
         retries, delay = retries + 1, wait
-        avoided = avoided or setting.sharded or (busy and setting.retargeting)
+        avoided = avoided or setting.sharded or (overloaded and setting.retargeting)
     return Outcome(delay, shown, tokens, avoided, executed)
 
 
 def _allows_labelled(setting: Setting) -> bool:
-    """Whether the client's options allow another try of what the server has not looked at."""
+    """True if the client options allow a retry of a command that the server did not execute."""
     is_write, _retryable, is_generic, ends, _in_transaction = OPERATIONS[setting.operation]
     if is_generic:
         return setting.retry_reads and setting.retry_writes
@@ -211,7 +211,7 @@ def _allows_labelled(setting: Setting) -> bool:
 
 
 def _allows_regular(setting: Setting, kind: Kind) -> bool:
-    """Whether the operation may be tried again after an error of the network or an election."""
+    """True if the driver may retry the operation after a network error or an election."""
     is_write, retryable, _is_generic, ends, in_transaction = OPERATIONS[setting.operation]
     if ends:
         return kind.write or "RetryableWriteError" in kind.labels
@@ -223,14 +223,14 @@ def _allows_regular(setting: Setting, kind: Kind) -> bool:
 
 
 class Comparison(NamedTuple):
-    """How many sequences were compared, and the first few that differ."""
+    """The number of compared sequences, and the first ten differences."""
 
     compared: int
     different: list[str]
 
 
 def compare(longest: int) -> Comparison:
-    """Every sequence of errors up to a length; after one that is the end, nothing follows."""
+    """Compare every sequence of at most `longest` errors. A sequence ends at the first decision against a retry."""
     compared, different = 0, []
     for setting in settings():
         sequences: list[tuple[str, ...]] = [()]
@@ -239,11 +239,11 @@ def compare(longest: int) -> Comparison:
             for name in KINDS:
                 errors = (*before, name)
                 compared += 1
-                found, right = decided(setting, errors), expected(setting, errors)
-                if found != right:
-                    different.append(f"{setting}: after {errors}: {found}, and should be {right}")
+                actual, required = driver_outcome(setting, errors), required_outcome(setting, errors)
+                if actual != required:
+                    different.append(f"{setting}: after {errors}: {actual}, required is {required}")
                     if len(different) >= 10:
                         return Comparison(compared, different)
-                elif found.delay is not None and len(errors) < longest:
+                elif actual.delay is not None and len(errors) < longest:
                     sequences.append(errors)
     return Comparison(compared, different)

@@ -1,4 +1,4 @@
-"""What these tests stand on: errors to inject, replies in a row, and clients whose story is written down."""
+"""Helpers: fail points, scripted replies, and checks of events, sessions and connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fail(
     labels: Iterable[str] | None = BOTH,
     **data: Any,
 ) -> None:
-    """Let commands fail, by default for ever and as an overloaded server does."""
+    """Set a fail point. By default, the commands always fail with the error of an overloaded server."""
     if code is not None:
         data["errorCode"] = code
     if labels is not None:
@@ -38,23 +38,23 @@ def fail(
 def slow(
     deployment: Deployment, *commands: str, milliseconds: int = 10_000, times: int | None = None, **more: Any
 ) -> None:
-    """Let commands be answered late; nothing else is wrong with them."""
+    """Set a fail point that delays the replies to these commands."""
     more = {"code": None, "labels": None, **more}
     fail(deployment, *commands, times=times, blockConnection=True, blockTimeMS=milliseconds, **more)
 
 
 def error(code: int, *labels: str, message: str = "scripted") -> dict[str, Any]:
-    """The reply of a command that failed."""
+    """Return an error reply."""
     return {"ok": 0, "code": code, "errmsg": f"{message} {code}", "errorLabels": list(labels)}
 
 
 def rejected(number: int = 462) -> dict[str, Any]:
-    """The reply of an overloaded server."""
+    """Return the error reply of an overloaded server."""
     return error(number, *BOTH)
 
 
-def in_turn(server: ScriptedServer, name: str, *replies: Any) -> None:
-    """Let a scripted server answer a command with one reply after the other, and then as usual."""
+def reply_in_sequence(server: ScriptedServer, name: str, *replies: Any) -> None:
+    """Send these replies to a command, one after the other, and then the usual reply."""
     usual = server.replies.get(name, {"ok": 1})
     waiting: Iterator[Any] = iter(replies)
 
@@ -65,18 +65,18 @@ def in_turn(server: ScriptedServer, name: str, *replies: Any) -> None:
     server.replies[name] = reply
 
 
-def bucket(client: Client) -> float:
-    """How many tokens a client has."""
+def tokens_of(client: Client) -> float:
+    """Return the number of tokens in the bucket of a client."""
     return client.retry_stats()["tokens"]
 
 
 def set_tokens(client: Client, tokens: float) -> None:
-    """Let a client have so many tokens."""
+    """Set the number of tokens in the bucket of a client."""
     client._executor.overload.bucket.missing = TokenBucket.CAPACITY * 10 - round(tokens * 10)
 
 
-def told(recorder: Recorder, name: str) -> list[str]:
-    """The events of one command by their short names, in order."""
+def events_of_command(recorder: Recorder, name: str) -> list[str]:
+    """Return the short names of a command's events, in order."""
     kinds = ("CommandStarted", "CommandSucceeded", "CommandFailed")
     return [
         kind
@@ -86,23 +86,23 @@ def told(recorder: Recorder, name: str) -> list[str]:
     ]
 
 
-def spread(deployment: Deployment, name: str) -> list[str]:
-    """The members that received a command, in order."""
+def receiving_members(deployment: Deployment, name: str) -> list[str]:
+    """Return the members that received a command, in order."""
     return [command.member for command in deployment.commands.named(name)]
 
 
-def idle(client: Client) -> list[bytes]:
-    """The IDs of the unused server sessions."""
+def idle_sessions(client: Client) -> list[bytes]:
+    """Return the IDs of the idle server sessions."""
     return [bytes(session.lsid["id"]) for session in client._executor.sessions._idle]
 
 
-def check_nothing_held(client: Client) -> None:
-    """No connection is checked out, no greenlet waits for one, and no server session is in use."""
+def assert_no_resource_in_use(client: Client) -> None:
+    """Assert that the client uses no connection and no server session, and that no greenlet waits."""
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use
 
 
-def bystander(action: Callable[[], Any]) -> Any:
-    """Run something in another greenlet to its end."""
+def run_in_greenlet(action: Callable[[], Any]) -> Any:
+    """Return the result of `action` in a new greenlet."""
     return gevent.spawn(action).get(timeout=5)

@@ -1,4 +1,4 @@
-"""The operations that take a session, for tests of all of them."""
+"""All operations with the parameter `session`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bson import DBRef
 from gmongo import IndexModel, InsertOne
 from gmongo._server_facts.wire_versions import CLIENT_BULK_WRITE
 
-# What it is -> (the first command on the wire, the call)
+# Name of the operation -> (first command on the wire, call)
 WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "insert_one": ("insert", lambda client, s: client.db.c.insert_one({}, session=s)),
     "insert_many": ("insert", lambda client, s: client.db.c.insert_many([{}, {}], session=s)),
@@ -29,7 +29,7 @@ WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "find": ("find", lambda client, s: list(client.db.c.find({}, session=s))),
     "find_raw_batches": ("find", lambda client, s: list(client.db.c.find_raw_batches({}, session=s))),
     "aggregate": ("aggregate", lambda client, s: list(client.db.c.aggregate([{"$match": {}}], session=s))),
-    "aggregate a database": (
+    "aggregate of a database": (
         "aggregate",
         lambda client, s: list(client.db.aggregate([{"$documents": [{"x": 1}]}], session=s)),
     ),
@@ -64,14 +64,14 @@ WITH_SESSION: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 _DOCUMENTS_STAGE = 14  # MongoDB 5.1
-_OLDEST_WIRE_VERSION = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate a database": _DOCUMENTS_STAGE}
+_OLDEST_WIRE_VERSION = {"client bulk_write": CLIENT_BULK_WRITE, "aggregate of a database": _DOCUMENTS_STAGE}
 
 
-def skip_if_too_old(client: Any, what: str) -> None:
-    """Skip a test of an operation that the server of a client does not know.
+def skip_if_too_old(client: Any, operation: str) -> None:
+    """Skip the test if the server does not support the operation.
 
-    :param what: the operation, one of :data:`WITH_SESSION`.
+    :param operation: a key of :data:`WITH_SESSION`.
     """
-    found, needed = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSION.get(what, 0)
-    if found < needed:
-        pytest.skip(f"version: {what} needs a server with wire version {needed}, this one has {found}")
+    actual, required = client.admin.command("hello")["maxWireVersion"], _OLDEST_WIRE_VERSION.get(operation, 0)
+    if actual < required:
+        pytest.skip(f"version: {operation} needs a server with wire version {required}, this server has {actual}")

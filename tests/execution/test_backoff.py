@@ -1,9 +1,8 @@
-"""How long the client waits before it tries again."""
+"""The backoff before each retry."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,13 +11,13 @@ from gmongo import MongoClient
 from gmongo.errors import OperationFailure
 from gmongo.execution.backpressure import backoff
 from gmongo.testing import Deployment
-from tests.execution.harness import OVERLOADED, RETRYABLE, error, fail, in_turn
-from tests.support.clients import Client
+from tests.execution.harness import OVERLOADED, RETRYABLE, error, fail, reply_in_sequence
+from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
 
 @pytest.mark.requirement("BP-20", "BP-21", "BP-23", "BP-25", "BP-45")
-def test_the_five_waits(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_backoff_doubles_for_each_of_five_retries(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     fail(deployment, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
@@ -28,14 +27,12 @@ def test_the_five_waits(deployment: Deployment, client: Client, sleeps: list[flo
 
 @pytest.mark.requirement("BP-20", "BP-24", "BP-45")
 @pytest.mark.parametrize(("retries", "seconds"), [(0, 0.1), (1, 0.2), (6, 6.4), (7, 10.0), (30, 10.0), (1000, 10.0)])
-def test_a_wait_is_ten_seconds_at_most(retries: int, seconds: float) -> None:
+def test_backoff_is_at_most_ten_seconds(retries: int, seconds: float) -> None:
     assert backoff(retries, 0.1, 1.0) == pytest.approx(seconds)
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
-def test_the_jitter_is_random_and_new_for_each_retry(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
+def test_each_retry_draws_a_new_random_jitter(deployment: Deployment, connect: Connect, sleeps: list[float]) -> None:
     client = connect(deployment)
     drawn: list[float] = []
 
@@ -52,7 +49,7 @@ def test_the_jitter_is_random_and_new_for_each_retry(
 
 
 @pytest.mark.requirement("BP-22", "BP-32")
-def test_by_default_the_jitter_is_from_0_to_1(deployment: Deployment) -> None:
+def test_default_jitter_is_between_0_and_1(deployment: Deployment) -> None:
     with MongoClient[Any](deployment.uri) as client:
         jitter = client._executor.overload.jitter
         drawn = [jitter() for _ in range(1000)]
@@ -61,17 +58,19 @@ def test_by_default_the_jitter_is_from_0_to_1(deployment: Deployment) -> None:
 
 
 @pytest.mark.requirement("BP-03", "BP-63", "BP-72")
-def test_the_wait_takes_its_time(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_retry_is_sent_after_its_backoff(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, baseBackoffMS=30)
     fail(deployment, "ping", times=2)
-    assert client.db.command("ping")["ok"] == 1, "the application never hears of it"
+    assert client.db.command("ping")["ok"] == 1
     first, second, third = [command.time for command in deployment.commands.named("ping")]
     assert second - first == pytest.approx(0.03)
     assert third - second == pytest.approx(0.06)
 
 
 @pytest.mark.requirement("BP-02", "BP-03")
-def test_the_wait_comes_with_the_label(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
-    in_turn(server, "ping", error(1, OVERLOADED, RETRYABLE))
+def test_error_with_overload_labels_causes_backoff(
+    server: ScriptedServer, scripted: Client, sleeps: list[float]
+) -> None:
+    reply_in_sequence(server, "ping", error(1, OVERLOADED, RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == [0.1]

@@ -1,4 +1,4 @@
-"""What events and logs say of commands: secrets, network errors, and what belongs together."""
+"""Events and log messages of commands: sensitive commands, operation IDs, durations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo import InsertOne, UpdateOne
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.testing import Deployment
 from tests.execution.harness import fail, slow
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
@@ -33,13 +33,13 @@ SENSITIVE = [
 NAMES = [next(iter(command)) for command in SENSITIVE]
 
 
-def last(recorder: Recorder, kind: str) -> Any:
+def last_event(recorder: Recorder, kind: str) -> Any:
     return recorder.of(kind)[-1]
 
 
 @pytest.fixture
 def records(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, Any]]]:
-    """The structured messages of a component, from now on."""
+    """Return a function that returns the structured log messages of a component."""
     caplog.set_level(logging.DEBUG, "gmongo")
 
     def of(component: str) -> list[dict[str, Any]]:
@@ -50,36 +50,35 @@ def records(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, 
 
 
 @pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
-@pytest.mark.parametrize("how", ["closed", "time-out"])
-def test_a_network_error_of_a_sensitive_command_is_shown(
+@pytest.mark.parametrize("fault", ["closed", "timeout"])
+def test_events_and_logs_show_network_error_of_sensitive_command(
     deployment: Deployment,
-    connect: Callable[..., Client],
+    connect: Connect,
     recorder: Recorder,
     records: Any,
     command: dict[str, Any],
-    how: str,
+    fault: str,
 ) -> None:
-    """It is the driver's, and holds no secret."""
-    client = connect(deployment, socketTimeoutMS=80 if how == "time-out" else None)
+    client = connect(deployment, socketTimeoutMS=80 if fault == "timeout" else None)
     name = next(iter(command))
     client.db.command("ping")
-    if how == "closed":
+    if fault == "closed":
         fail(deployment, name, times=1, code=None, labels=None, closeConnection=True)
     else:
         slow(deployment, name, times=1, milliseconds=600)
     with pytest.raises(AutoReconnect) as raised:
         client.admin.command(command)
-    failure = last(recorder, "CommandFailed").failure
-    kind = NetworkTimeout if how == "time-out" else AutoReconnect
+    failure = last_event(recorder, "CommandFailed").failure
+    kind = NetworkTimeout if fault == "timeout" else AutoReconnect
     assert failure == {"errmsg": str(raised.value), "errtype": kind.__name__}
-    assert last(recorder, "CommandStarted").command == {}
+    assert last_event(recorder, "CommandStarted").command == {}
     [logged] = [each for each in records("command") if each["message"] == "Command failed"]
     assert str(raised.value) in logged["failure"]
     assert "secret" not in str(records("command"))
 
 
 @pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
-def test_the_error_reply_of_a_sensitive_command_is_redacted(
+def test_events_and_logs_redact_error_reply_of_sensitive_command(
     deployment: Deployment, client: Client, recorder: Recorder, records: Any, command: dict[str, Any]
 ) -> None:
     name = next(iter(command))
@@ -87,7 +86,7 @@ def test_the_error_reply_of_a_sensitive_command_is_redacted(
     fail(deployment, name, times=1, code=59, labels=["SomeLabel"])
     with pytest.raises(OperationFailure):
         client.admin.command(command)
-    failure = last(recorder, "CommandFailed").failure
+    failure = last_event(recorder, "CommandFailed").failure
     assert failure["code"] == 59
     assert failure["errorLabels"] == ["SomeLabel"]
     assert {*failure} <= {"code", "codeName", "errorLabels"}
@@ -98,16 +97,16 @@ def selections(records: Any, operation: str) -> list[dict[str, Any]]:
     return [each for each in records("serverSelection") if each["operation"] == operation]
 
 
-def test_the_selections_of_a_bulk_have_its_operation_id(client: Client, recorder: Recorder, records: Any) -> None:
+def test_server_selections_of_bulk_write_log_its_operation_id(client: Client, recorder: Recorder, records: Any) -> None:
     client.db.command("ping")
     client.db.c.bulk_write([InsertOne({"_id": 1}), UpdateOne({}, {"$set": {"a": 1}}), InsertOne({"_id": 2})])
     logged = [*selections(records, "insert"), *selections(records, "update")]
     (operation_id,) = {each["operationId"] for each in logged}
-    assert len(logged) == 6, "three selections begin and succeed"
+    assert len(logged) == 6, "three server selections with two messages each"
     assert {event.operation_id for event in recorder.of("CommandStarted")[1:]} == {operation_id}
 
 
-def test_the_selections_of_a_client_bulk_have_its_operation_id(
+def test_server_selections_of_client_bulk_write_log_its_operation_id(
     client: Client, recorder: Recorder, records: Any
 ) -> None:
     client.bulk_write([InsertOne({"_id": 1}, "db.c")])
@@ -115,7 +114,7 @@ def test_the_selections_of_a_client_bulk_have_its_operation_id(
     assert {event.operation_id for event in recorder.of("CommandStarted")} == {operation_id}
 
 
-def test_a_selection_that_waits_and_fails_logs_the_operation_id(connect: Callable[..., Client], records: Any) -> None:
+def test_failed_server_selection_logs_operation_id_in_each_message(connect: Connect, records: Any) -> None:
     client = connect("mongodb://127.0.0.1:9/", serverSelectionTimeoutMS=30, connectTimeoutMS=20)
     with pytest.raises(AutoReconnect):
         client.db.c.bulk_write([InsertOne({"_id": 1})])
@@ -128,16 +127,13 @@ def test_a_selection_that_waits_and_fails_logs_the_operation_id(connect: Callabl
     }
 
 
-def test_the_selection_of_a_single_operation_has_none(client: Client, records: Any) -> None:
+def test_server_selection_of_single_operation_logs_no_operation_id(client: Client, records: Any) -> None:
     client.db.c.find_one()
     assert selections(records, "find")
     assert all("operationId" not in each for each in selections(records, "find"))
 
 
-# Durations
-
-
-def _later(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     def answer(_command: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.25)
         return reply
@@ -146,27 +142,29 @@ def _later(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["CommandSucceeded", "CommandFailed"])
-def test_a_duration_is_that_of_the_round_trip(
-    server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder, kind: str
+def test_event_has_duration_of_round_trip(
+    server: ScriptedServer, connect: Connect, recorder: Recorder, kind: str
 ) -> None:
-    server.replies["count"] = _later({"ok": 1, "n": 1} if kind == "CommandSucceeded" else {"ok": 0, "errmsg": "no"})
+    server.replies["count"] = _delayed_reply(
+        {"ok": 1, "n": 1} if kind == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
+    )
     client = connect(server)
     with contextlib.suppress(OperationFailure):
         client.db.command("count", "c")
-    assert last(recorder, kind).duration_micros == pytest.approx(250_000, abs=10_000)
+    assert last_event(recorder, kind).duration_micros == pytest.approx(250_000, abs=10_000)
 
 
-def test_a_command_that_a_listener_does_not_let_begin_has_an_end_at_once(
-    server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder
+def test_interruption_in_started_listener_publishes_failed_event(
+    server: ScriptedServer, connect: Connect, recorder: Recorder
 ) -> None:
     client = connect(server)
     client.db.command("ping")
     recorder.forget()
 
-    def give_up(_event: Any) -> None:
+    def interrupt(_event: Any) -> None:
         raise gevent.GreenletExit
 
-    recorder.hooks["CommandStarted"] = give_up
+    recorder.hooks["CommandStarted"] = interrupt
     with pytest.raises(gevent.GreenletExit):
         client.db.command("ping")
-    assert last(recorder, "CommandFailed").duration_micros < 1_000_000
+    assert last_event(recorder, "CommandFailed").duration_micros < 1_000_000

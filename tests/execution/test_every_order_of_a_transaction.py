@@ -1,4 +1,4 @@
-"""A session's transaction in every order of four steps, beside a model of what is sent and what is refused."""
+"""Every sequence of four transaction steps, compared with a model of the sent commands and the errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = ("start", "insert", "commit", "abort")
 
 
 class Model:
-    """What a session with a transaction does, in the words of the Transactions specification."""
+    """The transaction states of a session, from the Transactions specification."""
 
     def __init__(self) -> None:
         self.state = "none"
@@ -68,16 +68,18 @@ FIELDS = {
 }
 
 
-def sent(recorder: Recorder) -> list[dict[str, Any]]:
-    """The commands since the last look, with what is particular to transactions."""
+def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
+    """Return the transaction fields of all commands since the previous call."""
     commands = [event.command for event in recorder.of("CommandStarted")]
     recorder.forget()
     return [{name: value for name, value in command.items() if name in FIELDS} for command in commands]
 
 
 @pytest.mark.parametrize("first", STEPS)
-def test_each_step_sends_or_refuses_what_it_should(first: str, client: Client, recorder: Recorder) -> None:
-    client.db.c.insert_one({})  # the collection is there
+def test_each_step_sends_the_command_or_raises_the_error_of_the_model(
+    first: str, client: Client, recorder: Recorder
+) -> None:
+    client.db.c.insert_one({})
     recorder.forget()
     for rest in product(STEPS, repeat=3):
         with client.start_session() as session:
@@ -93,12 +95,12 @@ def test_each_step_sends_or_refuses_what_it_should(first: str, client: Client, r
                 try:
                     calls[step]()
                 except InvalidOperation as error:
-                    assert (str(error), sent(recorder)) == (expected, []), (first, rest)
+                    assert (str(error), sent_commands(recorder)) == (expected, []), (first, rest)
                     continue
-                commands = sent(recorder)
-                for command in commands:  # a server session goes on counting where its last user stopped
+                commands = sent_commands(recorder)
+                for command in commands:  # A reused server session continues its numbers.
                     offset = command["txnNumber"] - model.number if offset is None else offset
                     command["txnNumber"] -= offset
                 assert commands == ([] if expected is None else [expected]), (first, rest)
                 assert session.in_transaction == (model.state in ("starting", "in progress"))
-        recorder.forget()  # an abort may have ended it
+        recorder.forget()  # The end of the session may send an abort.

@@ -1,4 +1,4 @@
-"""Exhaust cursors: one getMore, and the server sends all batches after it, on a connection that is the cursor's."""
+"""Exhaust cursors: the server sends all batches after one getMore, on a connection that the cursor pins."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ EXHAUST = CursorType.EXHAUST
 
 @pytest.fixture
 def many(deployment: Deployment, client: Any) -> Any:
-    """A collection of 2000 documents, whose batches do not all fit into the buffers of a socket."""
+    """Return a collection of 2,000 documents, which is larger than the buffers of a socket."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 10_000} for number in range(2000)])
     deployment.commands.clear()
     return client.db.c
 
 
 def at_rest(client: Any) -> bool:
-    """Whether no connection and no session is in use."""
+    """True if no connection and no session is in use."""
     return not any(stats["in_use"] for stats in client.pool_stats()) and client._executor.sessions.in_use == 0
 
 
@@ -49,11 +49,10 @@ def ids(cursor: Any) -> list[Any]:
     return [each["_id"] for each in cursor]
 
 
-# The stream
-
-
 @pytest.mark.parametrize("batch_size", [0, 1, 7, 1999, 2000, 2001])
-def test_one_get_more_brings_everything(deployment: Deployment, many: Any, batch_size: int) -> None:
+def test_exhaust_cursor_returns_all_documents_with_one_get_more(
+    deployment: Deployment, many: Any, batch_size: int
+) -> None:
     projection = {"_id": 1}
     assert ids(many.find({}, projection, cursor_type=EXHAUST, batch_size=batch_size)) == list(range(2000))
     assert len(deployment.commands.named("getMore")) <= 1
@@ -66,8 +65,10 @@ TAILABLE, STREAMED = 2, 64
 
 
 @pytest.mark.parametrize("flags", [STREAMED, STREAMED | TAILABLE], ids=["plain", "tailable"])
-@pytest.mark.parametrize("in_transaction", [False, True], ids=["outside", "in a transaction"])
-def test_what_is_not_streamed_is_asked_for(many: Any, deployment: Deployment, flags: int, in_transaction: bool) -> None:
+@pytest.mark.parametrize("in_transaction", [False, True], ids=["no transaction", "transaction"])
+def test_only_plain_cursor_outside_transaction_is_exhaust_cursor(
+    many: Any, deployment: Deployment, flags: int, in_transaction: bool
+) -> None:
     client = many.database.client
     cursor = many.find({}, {"_id": 1}, batch_size=600)
     if flags & TAILABLE:
@@ -80,14 +81,13 @@ def test_what_is_not_streamed_is_asked_for(many: Any, deployment: Deployment, fl
             cursor = many.find({}, {"_id": 1}, batch_size=600, session=session).add_option(STREAMED)
             next(cursor), list(cursor)
     else:
-        found = [next(cursor)["_id"] for _ in range(2000)]
-        assert found == list(range(2000))
+        assert [next(cursor)["_id"] for _ in range(2000)] == list(range(2000))
     streams = flags == STREAMED and not in_transaction
     assert len(deployment.commands.named("getMore")) == (1 if streams else 3)
     cursor.close()
 
 
-def test_the_connection_is_the_cursors(many: Any, recorder: Any) -> None:
+def test_exhaust_cursor_keeps_its_connection_until_its_end(many: Any, recorder: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
@@ -99,7 +99,7 @@ def test_the_connection_is_the_cursors(many: Any, recorder: Any) -> None:
     assert at_rest(client)
 
 
-def test_each_batch_is_an_event(many: Any, recorder: Any) -> None:
+def test_each_batch_of_exhaust_cursor_publishes_events(many: Any, recorder: Any) -> None:
     recorder.forget()
     list(many.find(batch_size=500, cursor_type=EXHAUST))
     assert recorder.only("CommandStarted", "CommandSucceeded", "CommandFailed") == [
@@ -108,18 +108,17 @@ def test_each_batch_is_an_event(many: Any, recorder: Any) -> None:
     assert [each.get("batchSize") for each in recorder.sent("getMore")] == [500] * 4
 
 
-def test_a_compressed_stream(connect: Any) -> None:
+def test_exhaust_cursor_reads_compressed_batches(connect: Any) -> None:
     with Deployment.standalone(compressors=["zlib"]) as deployment:
         client = connect(deployment, compressors="zlib")
         client.db.c.insert_many([{"_id": number, "text": "x" * 5000} for number in range(200)])
         assert ids(client.db.c.find(batch_size=9, cursor_type=EXHAUST)) == list(range(200))
 
 
-# Its early end
-
-
 @pytest.mark.parametrize("end", ["close", "drop", "with"])
-def test_a_stream_that_is_left_costs_its_connection(many: Any, deployment: Deployment, recorder: Any, end: str) -> None:
+def test_unfinished_exhaust_cursor_closes_its_connection(
+    many: Any, deployment: Deployment, recorder: Any, end: str
+) -> None:
     client = many.database.client
     gc.disable()
     try:
@@ -140,7 +139,7 @@ def test_a_stream_that_is_left_costs_its_connection(many: Any, deployment: Deplo
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_a_cursor_that_has_not_streamed_yet_is_killed_on_its_connection(
+def test_exhaust_cursor_before_get_more_is_killed_on_its_connection(
     many: Any, deployment: Deployment, end: str
 ) -> None:
     client = many.database.client
@@ -155,25 +154,24 @@ def test_a_cursor_that_has_not_streamed_yet_is_killed_on_its_connection(
 
 
 @pytest.mark.parametrize("pools", [1, 3])
-def test_a_stream_that_is_dropped_is_ended_though_the_pool_has_nothing_left(connect: Any, pools: int) -> None:
-    """Ending another dropped cursor may need the very connection that the stream holds."""
+def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: int) -> None:
     with Deployment.standalone() as deployment:
         client = connect(deployment.uri, maxPoolSize=pools)
         client.db.c.insert_many([{"_id": number} for number in range(100)])
-        waiting = [client.db.c.find(batch_size=10) for _ in range(5)]
-        for cursor in waiting:
+        cursors = [client.db.c.find(batch_size=10) for _ in range(5)]
+        for cursor in cursors:
             next(cursor)
         streams = [client.db.c.find(batch_size=10, cursor_type=EXHAUST) for _ in range(pools)]
         for cursor in streams:
             next(cursor)
-        waiting.clear()
-        del cursor  # it is one of the streams
-        gevent.idle()  # the others are being ended, and wait for a connection
+        cursors.clear()
+        del cursor  # The variable has a reference to an exhaust cursor.
+        gevent.idle()  # The client starts to kill the plain cursors, and waits for a connection.
         streams.clear()
         eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
 
 
-def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None:
+def test_expired_timeout_ends_exhaust_cursor(deployment: Deployment, many: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
     for _ in range(101):
@@ -186,7 +184,7 @@ def test_a_time_limit_ends_the_stream(deployment: Deployment, many: Any) -> None
     eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
 
 
-def test_an_error_ends_the_stream_and_not_the_connection(deployment: Deployment, many: Any) -> None:
+def test_server_error_ends_exhaust_cursor_and_keeps_connection(deployment: Deployment, many: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
     next(cursor)
@@ -200,7 +198,7 @@ def test_an_error_ends_the_stream_and_not_the_connection(deployment: Deployment,
     assert deployment.commands.named("killCursors") == []
 
 
-def test_a_cleared_pool_interrupts_the_stream(many: Any) -> None:
+def test_cleared_pool_interrupts_exhaust_cursor(many: Any) -> None:
     client = many.database.client
     cursor = many.find(batch_size=100, cursor_type=EXHAUST)
     for _ in range(101):
@@ -213,29 +211,27 @@ def test_a_cleared_pool_interrupts_the_stream(many: Any) -> None:
     assert at_rest(client)
 
 
-# Where there is no stream
-
-
-def test_what_pymongo_refuses(client: Any) -> None:
-    for refused in (
+def test_limit_or_index_of_exhaust_cursor_raises_invalid_operation(client: Any) -> None:
+    for call in (
         lambda: client.db.c.find(limit=1, cursor_type=EXHAUST),
         lambda: client.db.c.find(cursor_type=EXHAUST).limit(0),
         lambda: client.db.c.find(limit=1).add_option(64),
         lambda: client.db.c.find(cursor_type=EXHAUST)[1],
     ):
         with pytest.raises(InvalidOperation, match="limit"):
-            refused()
+            call()
 
 
-def test_no_stream_with_automatic_encryption(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhaust_cursor_with_auto_encryption_raises_invalid_operation(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(client, "_encrypter", object())
     with pytest.raises(InvalidOperation, match="exhaust cursors do not support auto encryption"):
         next(client.db.c.find(cursor_type=EXHAUST))
-    monkeypatch.undo()
 
 
-def of_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
-    """What PyMongo's client makes of it, in a native thread."""
+def run_with_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
+    """Return the result or the name of the error of `work` with a PyMongo client, in a native thread."""
 
     def run() -> Any:
         with pymongo.MongoClient(uri) as client:
@@ -247,7 +243,7 @@ def of_pymongo(uri: str, work: Callable[[Any], Any]) -> Any:
     return get_hub().threadpool.apply(run)
 
 
-def streamed(client: Any) -> Any:
+def read_ids(client: Any) -> Any:
     return [each["_id"] for each in client.db.c.find({}, batch_size=3, cursor_type=64)]
 
 
@@ -262,34 +258,35 @@ def streamed(client: Any) -> Any:
         (Deployment.load_balanced, "7.1", list(range(10)), 1),
     ],
 )
-def test_which_servers_stream(connect: Any, make: Any, version: str, expected: Any, get_mores: int) -> None:
+def test_server_version_and_topology_decide_exhaust_support_as_in_pymongo(
+    connect: Any, make: Any, version: str, expected: Any, get_mores: int
+) -> None:
     with make(version=version) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(10)])
 
-        def both(work: Callable[[Any], Any]) -> list[Any]:
+        def results_of_both(work: Callable[[Any], Any]) -> list[Any]:
             try:
                 ours = work(client)
             except PyMongoError as error:
                 ours = type(error).__name__
             counts = [len(deployment.commands.named("getMore"))]
-            theirs = of_pymongo(deployment.uri, work)
+            theirs = run_with_pymongo(deployment.uri, work)
             return [ours, theirs, *counts, len(deployment.commands.named("getMore")) - counts[0]]
 
-        assert both(streamed) == [expected, expected, get_mores, get_mores]
+        assert results_of_both(read_ids) == [expected, expected, get_mores, get_mores]
         eventually(lambda: at_rest(client))
 
 
-# Servers that lie
-
-
 class FaultyServer:
-    """A server that streams what it is told: tuples of a body, flags, and what its header says it replies to."""
+    """Server that sends a list of replies: tuples of body, flags and ``responseTo``."""
 
     def __init__(self) -> None:
         self.stream: list[tuple[bytes, int, int | None]] = []
         self.tail = b""
-        self.replies_to_request = False  # each reply of a stream, and not only the first
+        self.replies_to_request = (
+            False  # True: each reply answers the getMore. False: each reply answers the previous reply.
+        )
         self.seen: list[tuple[str, int]] = []
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -302,8 +299,8 @@ class FaultyServer:
         if name != "getMore":
             return message(bson.encode({"ok": 1}), number)
         sent = b""
-        for index, (body, more, forged) in enumerate(self.stream):
-            sent += message(body, number if forged is None else forged, more, 500 + index)
+        for index, (body, more, response_to) in enumerate(self.stream):
+            sent += message(body, number if response_to is None else response_to, more, 500 + index)
             number = number if self.replies_to_request else 500 + index
         return sent + self.tail
 
@@ -331,8 +328,8 @@ def client_of(faulty: FaultyServer, connect: Any) -> Any:
     return connect(faulty.name, directConnection=True, serverMonitoringMode="poll")  # type: ignore[attr-defined]
 
 
-def test_a_stream_whose_replies_are_all_to_the_first_request(faulty: FaultyServer, connect: Any) -> None:
-    """MongoDB replies to the reply before. Other servers reply to the getMore, which is as clear on one connection."""
+def test_exhaust_cursor_accepts_replies_to_the_get_more(faulty: FaultyServer, connect: Any) -> None:
+    """A reply of MongoDB names the previous reply. A reply of other servers names the getMore."""
     faulty.stream = GOOD
     faulty.replies_to_request = True
     assert ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)) == [0, 1, 2, 3, 4]
@@ -341,8 +338,7 @@ def test_a_stream_whose_replies_are_all_to_the_first_request(faulty: FaultyServe
         ids(client_of(faulty, connect).db.c.find(cursor_type=EXHAUST))
 
 
-def test_a_stream_that_pauses_is_asked_to_go_on(faulty: FaultyServer, connect: Any) -> None:
-    """A reply without ``moreToCome`` ends the stream, and not the cursor."""
+def test_reply_without_more_to_come_makes_exhaust_cursor_send_get_more(faulty: FaultyServer, connect: Any) -> None:
     faulty.stream = [(GOOD[0][0], 0, None)]
     cursor = client_of(faulty, connect).db.c.find(cursor_type=EXHAUST)
     assert ids(next(cursor) for _ in range(3)) == [0, 1, 2]
@@ -351,16 +347,16 @@ def test_a_stream_that_pauses_is_asked_to_go_on(faulty: FaultyServer, connect: A
     assert [flags for name, flags in faulty.seen if name == "getMore"] == [EXHAUST_ALLOWED] * 2
 
 
-FALSE_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
-    "goes on after the end": ([GOOD[0], (GOOD[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
-    "more than the stream": (GOOD, b"\x01", [0, 1, 2, 3, 4], None),
-    "a reply to nothing": ([GOOD[0], (GOOD[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
-    "an unknown flag": ([GOOD[0], (GOOD[1][0], 4, None)], b"", [0, 1, 2], ProtocolError),
-    "no document": ([GOOD[0], (b"\x05\0\0\0\x09", MORE_TO_COME, None)], b"", [0, 1, 2], InvalidBSON),
-    "at last no document": ([GOOD[0], (b"\x05\0\0\0\x09", 0, None)], b"", [0, 1, 2], InvalidBSON),
-    "no cursor": ([GOOD[0], (bson.encode({"ok": 1}), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
-    "a batch of numbers": ([GOOD[0], (bson.encode(batch([1], 7)), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
-    "an error with more": (
+MALFORMED_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[int], type[Exception] | None]] = {
+    "moreToCome with cursor ID 0": ([GOOD[0], (GOOD[2][0], MORE_TO_COME, None)], b"", [0, 1, 2, 4], None),
+    "byte after the last reply": (GOOD, b"\x01", [0, 1, 2, 3, 4], None),
+    "responseTo of unknown request": ([GOOD[0], (GOOD[1][0], 0, 77)], b"", [0, 1, 2], ProtocolError),
+    "unknown flag": ([GOOD[0], (GOOD[1][0], 4, None)], b"", [0, 1, 2], ProtocolError),
+    "malformed document": ([GOOD[0], (b"\x05\0\0\0\x09", MORE_TO_COME, None)], b"", [0, 1, 2], InvalidBSON),
+    "malformed last document": ([GOOD[0], (b"\x05\0\0\0\x09", 0, None)], b"", [0, 1, 2], InvalidBSON),
+    "reply without cursor": ([GOOD[0], (bson.encode({"ok": 1}), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "batch of numbers": ([GOOD[0], (bson.encode(batch([1], 7)), MORE_TO_COME, None)], b"", [0, 1, 2], ProtocolError),
+    "error with moreToCome": (
         [GOOD[0], (bson.encode({"ok": 0, "code": 8, "errmsg": "x"}), MORE_TO_COME, None)],
         b"",
         [0, 1, 2],
@@ -369,27 +365,27 @@ FALSE_REPLIES: dict[str, tuple[list[tuple[bytes, int, int | None]], bytes, list[
 }
 
 
-@pytest.mark.parametrize("lie", FALSE_REPLIES)
-def test_a_server_with_false_replies_loses_its_connection(faulty: FaultyServer, connect: Any, lie: str) -> None:
-    faulty.stream, faulty.tail, documents, error = FALSE_REPLIES[lie]
+@pytest.mark.parametrize("case", MALFORMED_REPLIES)
+def test_malformed_reply_closes_the_connection(faulty: FaultyServer, connect: Any, case: str) -> None:
+    faulty.stream, faulty.tail, documents, error = MALFORMED_REPLIES[case]
     client = client_of(faulty, connect)
-    found: list[Any] = []
+    received: list[Any] = []
     cursor = client.db.c.find(cursor_type=EXHAUST)
     if error is None:
-        found += ids(cursor)
+        received += ids(cursor)
     else:
         with pytest.raises(error):
-            found.extend(each["_id"] for each in cursor)
+            received.extend(each["_id"] for each in cursor)
     cursor.close()
-    assert found == documents
+    assert received == documents
     eventually(lambda: at_rest(client))
     assert client.pool_stats()[0]["total"] == 0
     assert client.admin.command("ping")["ok"] == 1
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_is_streamed_nothing_is_lost(faulty: FaultyServer, connect: Any, seed: int) -> None:
-    """A sound stream in which bytes are changed, messages are left out or repeated, and the end is missing."""
+def test_random_damage_of_replies_leaks_no_connection(faulty: FaultyServer, connect: Any, seed: int) -> None:
+    """The random damage changes bytes, removes or repeats messages, and removes the end."""
     choose = random.Random(seed)
     damaged = [damage(choose, *each) for each in choose.choices(GOOD, k=choose.randint(1, 6))]
     faulty.stream, faulty.tail = damaged, choose.randbytes(choose.choice([0, 0, 1, 16, 40]))
@@ -409,7 +405,7 @@ def test_whatever_is_streamed_nothing_is_lost(faulty: FaultyServer, connect: Any
         assert all(not each.mid_message for pool in client._topology.pools() for each in pool.machine.available)
 
 
-def damage(choose: random.Random, body: bytes, flags: int, forged: int | None) -> tuple[bytes, int, int | None]:
+def damage(choose: random.Random, body: bytes, flags: int, response_to: int | None) -> tuple[bytes, int, int | None]:
     if choose.random() < 0.4:
         changed = bytearray(body)
         for _ in range(choose.randint(1, 4)):
@@ -418,5 +414,5 @@ def damage(choose: random.Random, body: bytes, flags: int, forged: int | None) -
     if choose.random() < 0.2:
         flags = choose.choice([0, MORE_TO_COME, 1, 4, EXHAUST_ALLOWED | MORE_TO_COME])
     if choose.random() < 0.1:
-        forged = choose.randrange(1000)
-    return body, flags, forged
+        response_to = choose.randrange(1000)
+    return body, flags, response_to

@@ -1,4 +1,4 @@
-"""Limits of time by object: client, database, collection, session, transaction and cursor."""
+"""Timeouts by object: client, database, collection, session, transaction and cursor."""
 
 from __future__ import annotations
 
@@ -15,37 +15,34 @@ from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment
 from tests.execution.harness import slow
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 
 CLIENT, DATABASE, COLLECTION, OPERATION, BLOCK = 64_000, 32_000, 16_000, 8_000, 4_000
 
 
 @pytest.fixture
-def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
+def client(deployment: Deployment, connect: Connect) -> Client:
     client = connect(deployment, timeoutMS=CLIENT)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
     deployment.commands.clear()
     return client
 
 
-def told(deployment: Deployment, name: str) -> list[int | None]:
-    """The ``maxTimeMS`` of all commands of this name, which is a little less than the limit."""
+def max_times(deployment: Deployment, name: str) -> list[int | None]:
+    """Return ``maxTimeMS`` of all commands of this name. It is slightly below the timeout."""
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
 def assert_limit(deployment: Deployment, name: str, limit: int) -> None:
-    found = told(deployment, name)
-    assert found and all(each is not None and limit / 2 < each <= limit for each in found), (name, found)
+    times = max_times(deployment, name)
+    assert times and all(each is not None and limit / 2 < each <= limit for each in times), (name, times)
 
 
-def nothing_asked(deployment: Deployment) -> bool:
+def no_operation_sent(deployment: Deployment) -> bool:
     return not deployment.commands.named("find", "aggregate", "insert", "commitTransaction", "abortTransaction")
 
 
-# What inherits from what
-
-
-def test_a_collection_inherits_from_its_database_and_that_from_the_client(client, deployment):
+def test_collection_inherits_timeout_of_database_and_client(client, deployment):
     client.db.c.find_one()
     assert_limit(deployment, "find", CLIENT)
     deployment.commands.clear()
@@ -65,7 +62,7 @@ def test_a_collection_inherits_from_its_database_and_that_from_the_client(client
     assert_limit(deployment, "find", BLOCK)
 
 
-def test_a_bucket_inherits_from_its_database(client, deployment):
+def test_gridfs_bucket_inherits_timeout_of_its_database(client, deployment):
     bucket = GridFSBucket(client.get_database("db", timeout_ms=DATABASE))
     file_id = bucket.upload_from_stream("f", b"content")
     assert bucket.open_download_stream(file_id).read() == b"content"
@@ -89,20 +86,17 @@ def test_a_bucket_inherits_from_its_database(client, deployment):
         lambda client, limit: client.start_session().with_transaction(lambda session: None, timeout_ms=limit),
     ],
 )
-def test_what_is_no_limit_is_refused_when_the_object_is_made(make, client, deployment):
+def test_invalid_timeout_ms_raises_at_creation_of_object(make, client, deployment):
     for wrong in ("1", True, object()):
         with pytest.raises(TypeError, match="timeout_ms must be a number of milliseconds"):
             make(client, wrong)
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="timeout_ms must be 0 or more milliseconds"):
             make(client, wrong)
-    assert nothing_asked(deployment)
+    assert no_operation_sent(deployment)
 
 
-# Sessions and transactions
-
-
-def test_a_session_has_a_limit_for_commit_and_abort(client, deployment):
+def test_session_default_timeout_limits_commit_and_abort_only(client, deployment):
     assert SessionOptions(default_timeout_ms=DATABASE).default_timeout_ms == DATABASE
     with client.start_session(default_timeout_ms=DATABASE) as session:
         with session.start_transaction():
@@ -110,12 +104,12 @@ def test_a_session_has_a_limit_for_commit_and_abort(client, deployment):
         with session.start_transaction():
             client.db.c.insert_one({}, session=session)
             session.abort_transaction()
-    assert_limit(deployment, "insert", CLIENT)  # operations have that of their collection
+    assert_limit(deployment, "insert", CLIENT)
     assert_limit(deployment, "commitTransaction", DATABASE)
     assert_limit(deployment, "abortTransaction", DATABASE)
 
 
-def test_a_commit_and_an_abort_may_have_their_own(client, deployment):
+def test_timeout_ms_of_commit_and_abort_overrides_client_timeout(client, deployment):
     with client.start_session() as session:
         for end in (session.commit_transaction, session.abort_transaction):
             session.start_transaction()
@@ -125,26 +119,26 @@ def test_a_commit_and_an_abort_may_have_their_own(client, deployment):
     assert_limit(deployment, "abortTransaction", OPERATION)
 
 
-@pytest.mark.parametrize("given", ["session", "call"])
-def test_all_operations_of_a_transaction_share_its_limit(given, client, deployment):
+@pytest.mark.parametrize("source", ["session", "call"])
+def test_with_transaction_timeout_limits_all_its_operations(source, client, deployment):
     limited = client.db.get_collection("c", timeout_ms=COLLECTION)
     with client.start_session(default_timeout_ms=DATABASE) as session:
-        limit = DATABASE if given == "session" else OPERATION
-        timeout_ms = None if given == "session" else OPERATION
+        limit = DATABASE if source == "session" else OPERATION
+        timeout_ms = None if source == "session" else OPERATION
         session.with_transaction(lambda session: limited.insert_one({}, session=session), timeout_ms=timeout_ms)
     assert_limit(deployment, "insert", limit)
     assert_limit(deployment, "commitTransaction", limit)
 
 
 @pytest.mark.parametrize("bound", [False, True])
-def test_the_limit_of_a_transaction_cannot_be_changed_inside(bound, client, deployment):
+def test_timeout_ms_in_transaction_callback_raises_invalid_operation(bound, client, deployment):
     def callback(session: Any) -> None:
-        given = {} if bound else {"session": session}
+        arguments = {} if bound else {"session": session}
         for operate in (client.db.c.find, client.db.c.watch):
             with pytest.raises(InvalidOperation, match="limit inside the callback"):
-                operate(timeout_ms=OPERATION, **given)
+                operate(timeout_ms=OPERATION, **arguments)
         with pytest.raises(InvalidOperation, match="limit inside the callback"):
-            client.db.c.aggregate([], timeout_ms=OPERATION, **given)
+            client.db.c.aggregate([], timeout_ms=OPERATION, **arguments)
         with pytest.raises(InvalidOperation, match="limit inside the callback"):
             session.commit_transaction(timeout_ms=OPERATION)
 
@@ -154,10 +148,10 @@ def test_the_limit_of_a_transaction_cannot_be_changed_inside(bound, client, depl
                 session.with_transaction(callback)
         else:
             session.with_transaction(callback)
-    assert nothing_asked(deployment)
+    assert no_operation_sent(deployment)
 
 
-def test_a_limited_collection_uses_the_sessions_of_its_client(client, connect, deployment):
+def test_collection_with_timeout_accepts_only_sessions_of_its_client(client, connect, deployment):
     limited = client.db.get_collection("c", timeout_ms=COLLECTION)
     with client.start_session() as session:
         limited.insert_one({}, session=session)
@@ -173,54 +167,51 @@ def test_a_limited_collection_uses_the_sessions_of_its_client(client, connect, d
     assert len(lsids) == 1
 
 
-# Cursors
-
-
-def drained(deployment: Deployment, connect: Callable[..., Client], opened: Callable[[Any], Any]) -> int:
-    """How many documents come out of a cursor with batches of 2 under a limit of 100 ms, when each command takes 60."""
+def count_documents_read(deployment: Deployment, connect: Connect, open_cursor: Callable[[Any], Any]) -> int:
+    """Return the number of documents that a cursor reads in 100 ms. A batch has 2 documents, and takes 60 ms."""
     client = connect(deployment)
     client.db.c.insert_many([{"_id": number} for number in range(6)])
     slow(deployment, "find", "getMore", "aggregate", milliseconds=60)
-    got = 0
+    count = 0
     try:
-        for _ in opened(client.db.c):
-            got += 1
+        for _ in open_cursor(client.db.c):
+            count += 1
     except PyMongoError as error:
         assert error.timeout
-    return got
+    return count
 
 
 OPENERS: dict[str, Callable[..., Any]] = {
-    "find": lambda c, **how: c.find({}, batch_size=2, timeout_ms=100, **how),
-    "aggregate": lambda c, **how: c.aggregate([], batchSize=2, timeout_ms=100, **how),
-    "cursor_command": lambda c, **how: c.database.cursor_command(
-        "find", "c", batchSize=2, timeout_ms=100, **how
+    "find": lambda c, **options: c.find({}, batch_size=2, timeout_ms=100, **options),
+    "aggregate": lambda c, **options: c.aggregate([], batchSize=2, timeout_ms=100, **options),
+    "cursor_command": lambda c, **options: c.database.cursor_command(
+        "find", "c", batchSize=2, timeout_ms=100, **options
     ).batch_size(2),
 }
 
 
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize(("mode", "expected"), [(None, 2), ("cursor_lifetime", 2), ("iteration", 6)])
-def test_a_limit_is_for_the_lifetime_or_for_each_iteration(opener, mode, expected, connect):
+def test_timeout_mode_limits_the_cursor_lifetime_or_each_iteration(opener, mode, expected, connect):
     with Deployment.replica_set(1) as deployment:
-        how = {} if mode is None else {"timeout_mode": mode}
-        assert drained(deployment, connect, lambda c: OPENERS[opener](c, **how)) == expected
+        options = {} if mode is None else {"timeout_mode": mode}
+        assert count_documents_read(deployment, connect, lambda c: OPENERS[opener](c, **options)) == expected
         first = "aggregate" if opener == "aggregate" else "find"
-        limits = [each for each in told(deployment, first) if each is not None]
+        limits = [each for each in max_times(deployment, first) if each is not None]
         assert bool(limits) is (mode != "iteration")
-        assert set(told(deployment, "getMore")) == {None}
+        assert set(max_times(deployment, "getMore")) == {None}
 
 
-def test_a_mode_needs_a_limit(connect, deployment):
+def test_timeout_mode_without_timeout_raises_configuration_error(connect, deployment):
     client = connect(deployment)
     for operate in (
         client.db.c.find,
-        lambda **how: client.db.c.aggregate([], **how),
-        lambda **how: client.db.aggregate([], **how),
+        lambda **options: client.db.c.aggregate([], **options),
+        lambda **options: client.db.aggregate([], **options),
         client.db.c.list_indexes,
         client.db.list_collections,
         client.db.list_collection_names,
-        lambda **how: client.db.cursor_command("find", "c", **how),
+        lambda **options: client.db.cursor_command("find", "c", **options),
     ):
         with pytest.raises(ConfigurationError, match="timeout_mode needs a time limit: set timeout_ms"):
             operate(timeout_mode="iteration")
@@ -229,7 +220,7 @@ def test_a_mode_needs_a_limit(connect, deployment):
     client.db.with_options(timeout_ms=0).c.find(timeout_mode="iteration").to_list()
 
 
-def test_modes_that_make_no_sense(client, deployment):
+def test_unsupported_timeout_mode_raises(client, deployment):
     with pytest.raises(ValueError, match="timeout_mode must be"):
         client.db.c.find(timeout_mode="for ever")
     with pytest.raises(ConfigurationError, match="a tailable cursor has no end"):
@@ -239,22 +230,22 @@ def test_modes_that_make_no_sense(client, deployment):
     for stage in ({"$out": "d"}, {"$merge": "d"}):
         with pytest.raises(ConfigurationError, match="a pipeline that writes"):
             client.db.c.aggregate([stage], timeout_mode="iteration")
-    assert nothing_asked(deployment)
+    assert no_operation_sent(deployment)
 
 
-def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch):
-    """Empty batches make one iteration several commands; together they have its limit."""
+def test_all_get_more_commands_of_one_iteration_share_its_timeout(connect, monkeypatch):
+    """An iteration with empty batches sends several commands."""
     with Deployment.replica_set(1) as deployment:
         client = connect(deployment)
         client.db.c.insert_many([{"_id": number} for number in range(3)])
         cursor = client.db.c.find({}, batch_size=1, timeout_ms=100, timeout_mode="iteration")
         next(cursor)
-        asked = 0
+        requests = 0
         fetch = ServerCursor._fetch
 
         def fetch_nothing(engine: ServerCursor, deadline: float | None) -> bool:
-            nonlocal asked
-            asked += 1
+            nonlocal requests
+            requests += 1
             fetch(engine, deadline)
             engine.documents = iter(())
             return False
@@ -263,10 +254,10 @@ def test_one_iteration_has_one_limit_however_often_it_asks(connect, monkeypatch)
         slow(deployment, "getMore", milliseconds=60)
         with pytest.raises(PyMongoError) as raised:
             next(cursor)
-        assert raised.value.timeout and asked == 2
+        assert raised.value.timeout and requests == 2
 
 
-def test_a_wait_for_documents_ends_with_the_limit(client, deployment):
+def test_timeout_shortens_await_time_of_tailable_cursor(client, deployment):
     client.db.create_collection("capped", capped=True, size=4096)
     client.db.capped.insert_one({})
     cursor = client.db.capped.find(cursor_type=CursorType.TAILABLE_AWAIT, timeout_ms=10_000).max_await_time_ms(50)
@@ -275,17 +266,14 @@ def test_a_wait_for_documents_ends_with_the_limit(client, deployment):
         next(cursor)
     with gmongo.timeout(0.02), pytest.raises((StopIteration, PyMongoError)):
         next(cursor)
-    first, second = told(deployment, "getMore")
+    first, second = max_times(deployment, "getMore")
     assert first == 50 and second is not None and second <= 20
 
 
-# Change streams
-
-
-def test_a_change_stream_has_its_limit_for_each_iteration(client, deployment):
+def test_change_stream_timeout_limits_each_iteration(client, deployment):
     with client.db.c.watch(timeout_ms=OPERATION, max_await_time_ms=5) as stream:
         assert stream.try_next() is None
         client.db.c.insert_one({"_id": "new"})
         assert next(stream)["documentKey"] == {"_id": "new"}
     assert_limit(deployment, "aggregate", OPERATION)
-    assert set(told(deployment, "getMore")) == {5}
+    assert set(max_times(deployment, "getMore")) == {5}

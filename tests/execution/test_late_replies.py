@@ -1,8 +1,4 @@
-"""``drainLateReplies``: an interrupted operation does not cost its connection, if its reply comes in time.
-
-The question goes to a server that says when each piece of the reply goes out, so that interruptions land where they are
-meant to land.
-"""
+"""``drainLateReplies``: the pool keeps the connection of an interrupted operation if the reply arrives in time."""
 
 from __future__ import annotations
 
@@ -41,24 +37,24 @@ LARGE = 200_000
 
 
 class Server:
-    """Keeps the replies to what asks for them (``{"_id": "late"}``) until :meth:`release`.
+    """Server that delays the replies to ``{"_id": "late"}`` until :meth:`release`.
 
-    :param pieces: the lengths of what goes out before.
+    Before the delay, the server sends pieces of the reply with the lengths `pieces`.
     """
 
     def __init__(self) -> None:
         self.pieces: list[int] = []
         self.filling = b""
         self.flags = 0
-        self.behind = b""
+        self.suffix = b""
         self.hello: dict[str, Any] = {}
         self.cursor_id = 0
         self.compresses = False
         self.gate = Event()
-        self.asked = Event()
+        self.late_requested = Event()
         self.names: list[str] = []
         self.killed: list[int] = []
-        self.lost = 0
+        self.closed = 0
         self.sockets: list[Any] = []
         self._server = gevent.server.StreamServer(("127.0.0.1", 0), self._serve)
         self._server.start()
@@ -86,7 +82,7 @@ class Server:
         except OSError:
             pass
         finally:
-            self.lost += 1
+            self.closed += 1
             stream.close()
             sock.close()
 
@@ -101,22 +97,22 @@ class Server:
         reply = message(bson.encode(good_reply(name, command)), number)
         if name != "find":
             return sock.sendall(reply)
-        wanted = command["filter"]["_id"]
-        document = {"_id": wanted, "filling": self.filling if wanted == "late" else b""}
-        cursor_id = self.cursor_id if wanted == "late" else 0
+        document_id = command["filter"]["_id"]
+        document = {"_id": document_id, "filling": self.filling if document_id == "late" else b""}
+        cursor_id = self.cursor_id if document_id == "late" else 0
         cursor = {"id": Int64(cursor_id), "ns": "d.c", "firstBatch": [document]}
-        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number, self.flags if wanted == "late" else 0)
+        reply = message(bson.encode({"ok": 1.0, "cursor": cursor}), number, self.flags if document_id == "late" else 0)
         if self.compresses:
             payload = struct.pack("<iiB", OP_MSG, len(reply) - 16, 2) + zlib.compress(reply[16:], 0)
             reply = struct.pack("<iiii", 16 + len(payload), 1, number, OP_COMPRESSED) + payload
-        if wanted == "late":
+        if document_id == "late":
             for piece in self.pieces:
                 sock.sendall(reply[:piece])
                 reply = reply[piece:]
                 gevent.sleep(0.005)
-            self.asked.set()
+            self.late_requested.set()
             self.gate.wait()
-            reply += self.behind
+            reply += self.suffix
         sock.sendall(reply)
 
 
@@ -161,19 +157,19 @@ def counts(client: MongoClient[Any]) -> tuple[int, int, int, int]:
     return found["total"], found["available"], found["in_use"], found["draining"]
 
 
-class Mine(Exception):
+class CustomError(Exception):
     pass
 
 
-def ask_late(client: MongoClient[Any], server: Server, how: str = "kill") -> None:
-    """An operation that is interrupted when the server has its question."""
+def interrupt_late_find(client: MongoClient[Any], server: Server, how: str = "kill") -> None:
+    """Start a find operation, and interrupt the operation after the server has received the command."""
     limit = gevent.Timeout(10)
 
-    def ask() -> None:
+    def find() -> None:
         try:
             with limit:
                 client.d.c.find_one({"_id": "late"})
-        except (gevent.Timeout, Mine, PyMongoError):
+        except (gevent.Timeout, CustomError, PyMongoError):
             return
         raise AssertionError("not interrupted")
 
@@ -181,23 +177,20 @@ def ask_late(client: MongoClient[Any], server: Server, how: str = "kill") -> Non
         with pytest.raises(NetworkTimeout), gmongo.timeout(0.05):
             client.d.c.find_one({"_id": "late"})
         return
-    asking = gevent.spawn(ask)
-    server.asked.wait()
+    finding = gevent.spawn(find)
+    server.late_requested.wait()
     if how == "kill":
-        asking.kill()
+        finding.kill()
     elif how == "error":
-        asking.kill(Mine)
+        finding.kill(CustomError)
     else:
-        asking.kill(limit)
-    assert asking.dead
-
-
-# It is kept
+        finding.kill(limit)
+    assert finding.dead
 
 
 @pytest.mark.parametrize("how", ["kill", "error", "timeout", "limit"])
-def test_the_connection_is_used_again_when_the_reply_has_come(how, client, server, pools):
-    ask_late(client, server, how)
+def test_connection_is_reused_after_its_late_reply(how, client, server, pools):
+    interrupt_late_find(client, server, how)
     assert counts(client) == (1, 0, 0, 1)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
@@ -206,67 +199,67 @@ def test_the_connection_is_used_again_when_the_reply_has_come(how, client, serve
     assert pools.only("CheckedOut", "CheckedIn") == ["CheckedOut 1", "CheckedIn 1"] * 2
 
 
-def test_a_connection_that_is_used_again_holds_the_hub_again(client, server):
-    ask_late(client, server)
+def test_draining_connection_keeps_event_loop_alive_only_after_its_reply(client, server):
+    interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
     (connection,) = pool.machine.draining
-    eventually(lambda: not connection._transport._readable.ref)  # nothing waits for the reply but the pool
+    eventually(lambda: not connection._transport._readable.ref)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
     assert connection._transport._readable.ref
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_without_the_option_connection_is_kept_for_the_error_of_max_time_ms(late, client_of, server, pools):
+def test_default_pool_drains_timed_out_operations_for_the_max_time_ms_error(late, client_of, server, pools):
     client = client_of(maxPoolSize=1)
-    ask_late(client, server, "limit")
+    interrupt_late_find(client, server, "limit")
     assert counts(client) == (1, 0, 0, 1)
     gevent.sleep(0.3 if late else 0.2)
     server.release()
-    eventually(lambda: counts(client) == (1, 1, 0, 0))  # if late, the second connection sends `killSessions`
+    eventually(lambda: counts(client) == (1, 1, 0, 0))  # If late, the second connection sends `killSessions`.
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Created", "Closed") == ["Created 1", *(["Closed 1 error", "Created 2"] if late else [])]
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
 @pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_without_the_option_an_interrupted_connection_is_closed(how, client_of, server, pools):
+def test_default_pool_closes_connection_of_killed_operation(how, client_of, server, pools):
     client = client_of(maxPoolSize=1)
-    ask_late(client, server, how)
+    interrupt_late_find(client, server, how)
     assert counts(client) == (0, 0, 0, 0)
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_a_connection_that_waits_for_a_late_reply_counts_in_the_pool_and_as_load(client, server):
-    ask_late(client, server)
+def test_draining_connection_counts_for_pool_size_and_operation_count(client, server):
+    interrupt_late_find(client, server)
     waiting = gevent.spawn(client.d.c.find_one, {"_id": 5})
     eventually(lambda: stats(client)["waiting"] == 1)
     (pool,) = client._topology.pools()
     assert counts(client) == (1, 0, 0, 1)
     assert pool.operation_count == 2
     server.release()
-    assert waiting.get()["_id"] == 5  # it was handed over
+    assert waiting.get()["_id"] == 5
     assert counts(client) == (1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("compresses", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize("filling", [0, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("pieces", [[5], [16], [20, 30], [100]], ids=str)
-def test_a_reply_that_has_come_in_part(pieces, filling, compresses, client_of, server, pools):
+def test_partly_received_reply_is_drained(pieces, filling, compresses, client_of, server, pools):
     server.pieces, server.filling, server.compresses = pieces, bytes(filling), compresses
     compressors = {"compressors": "zlib"} if compresses else {}
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, maxPoolSize=1, **compressors)
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
     assert pools.only("Created") == ["Created 1"]
 
 
-def test_the_limit_of_bytes_holds_for_the_late_reply_only(client_of, server, pools):
+def test_drain_late_replies_bytes_does_not_limit_the_next_reply(client_of, server, pools):
     options = {"drainLateRepliesMS": 10_000, "drainLateRepliesBytes": LARGE // 2, "maxPoolSize": 1}
     client = client_of(drainLateReplies=True, **options)
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
     server.filling = bytes(LARGE)
@@ -274,7 +267,7 @@ def test_the_limit_of_bytes_holds_for_the_late_reply_only(client_of, server, poo
     assert pools.only("Created") == ["Created 1"]
 
 
-def test_over_tls(connect):
+def test_tls_connection_is_reused_after_its_late_reply(connect):
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_one({"_id": 1})
@@ -287,61 +280,58 @@ def test_over_tls(connect):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-# It is closed
-
-
-def test_after_its_time_it_is_closed(client_of, server, pools):
+def test_draining_connection_is_closed_after_drain_late_replies_ms(client_of, server, pools):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=30)
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     assert counts(client) == (1, 0, 0, 1)
     eventually(lambda: counts(client) == (0, 0, 0, 0))
     assert pools.only("Closed") == ["Closed 1 error"]
     server.release()
-    eventually(lambda: server.lost > 0)
+    eventually(lambda: server.closed > 0)
 
 
-def test_a_reply_above_the_limit_is_not_read(client_of, server, pools):
+def test_late_reply_above_drain_late_replies_bytes_closes_connection(client_of, server, pools):
     server.filling = bytes(LARGE)
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: counts(client) == (0, 0, 0, 0))
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_a_long_reply_that_was_begun_before_the_interruption_keeps_to_the_limit(client_of, server):
+def test_partly_received_reply_above_limit_closes_connection_at_once(client_of, server):
     server.pieces, server.filling = [70_000], bytes(LARGE)
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=LARGE)
-    ask_late(client, server)
-    eventually(lambda: counts(client) == (0, 0, 0, 0))  # its length is known already
+    interrupt_late_find(client, server)
+    eventually(lambda: counts(client) == (0, 0, 0, 0))
 
 
 MORE_TO_COME = 2
 
 
 @pytest.mark.parametrize(
-    ("flags", "behind"), [(MORE_TO_COME, b""), (0, b"\0")], ids=["more to come", "a byte behind it"]
+    ("flags", "suffix"), [(MORE_TO_COME, b""), (0, b"\0")], ids=["moreToCome", "byte after the reply"]
 )
-def test_a_late_reply_that_is_not_all_there_is(flags, behind, client, server, pools):
-    server.flags, server.behind = flags, behind
-    ask_late(client, server)
+def test_data_after_late_reply_closes_connection(flags, suffix, client, server, pools):
+    server.flags, server.suffix = flags, suffix
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: stats(client)["draining"] == 0)
     assert counts(client) == (0, 0, 0, 0)
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_the_servers_own_limit_holds_for_a_late_reply_too(client_of, server, pools):
+def test_late_reply_above_max_message_size_closes_connection(client_of, server, pools):
     server.hello, server.filling = {"maxMessageSizeBytes": LARGE // 2}, bytes(LARGE)
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, drainLateRepliesBytes=10 * LARGE)
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: stats(client)["draining"] == 0)
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_a_clear_ends_it(client, server, pools):
-    ask_late(client, server)
+def test_pool_clear_closes_draining_connection(client, server, pools):
+    interrupt_late_find(client, server)
     (pool,) = client._topology.pools()
     pool.clear(NetworkTimeout("of the test"))
     assert counts(client) == (0, 0, 0, 0)
@@ -352,17 +342,17 @@ def test_a_clear_ends_it(client, server, pools):
     assert pools.only("Created") == ["Created 1", "Created 2"]
 
 
-def test_a_close_ends_it(client, server, pools):
-    ask_late(client, server)
+def test_client_close_closes_draining_connection(client, server, pools):
+    interrupt_late_find(client, server)
     client.close()
     assert pools.only("Closed", "PoolClosed") == ["Closed 1 poolClosed", "PoolClosed"]
-    eventually(lambda: server.lost > 0)
+    eventually(lambda: server.closed > 0)
 
 
-def test_a_reader_that_is_killed_at_once_leaves_nothing(client, server, pools):
-    """``gevent.killall`` of all that there is may hit it before it has begun."""
+def test_kill_of_draining_greenlet_closes_connection(client, server, pools):
+    """``gevent.killall`` of all greenlets may kill the greenlet before its start."""
     before = {each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)}
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     readers = [
         each
         for each in gc.get_objects()
@@ -375,34 +365,31 @@ def test_a_reader_that_is_killed_at_once_leaves_nothing(client, server, pools):
     assert client.d.c.find_one({"_id": 5})["_id"] == 5
 
 
-def test_a_server_that_closes_instead(client, server, pools):
-    ask_late(client, server)
+def test_disconnect_closes_draining_connection(client, server, pools):
+    interrupt_late_find(client, server)
     server.disconnect()
     eventually(lambda: counts(client)[3] == 0)
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-def test_a_client_that_is_dropped_is_gone_at_once(server):
+def test_dropped_client_with_draining_connection_is_freed_at_once(server):
     client: Any = MongoClient(f"mongodb://{server.name}/?replicaSet=rs&drainLateReplies=true")
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     assert counts(client)[3] == 1
     gc.collect()
     gc.disable()
     try:
-        left = [weakref.ref(each) for each in (client._topology, *client._topology.pools(), client._executor)]
+        references = [weakref.ref(each) for each in (client._topology, *client._topology.pools(), client._executor)]
         del client
         gevent.sleep(0)
-        assert [each() for each in left] == [None, None, None]
+        assert [each() for each in references] == [None, None, None]
     finally:
         gc.enable()
     server.release()
 
 
-# What must not be kept
-
-
 @pytest.mark.real_time
-def test_a_request_that_went_out_in_part(client_of, server, pools):
+def test_partly_sent_large_request_closes_connection(client_of, server, pools):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
@@ -417,7 +404,7 @@ def test_a_request_that_went_out_in_part(client_of, server, pools):
 
 
 @pytest.mark.real_time
-def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
+def test_partly_sent_single_message_has_no_late_reply(client_of, server):
     client = client_of(drainLateReplies=True)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
@@ -429,8 +416,7 @@ def test_a_request_in_one_piece_that_went_out_in_part(client_of, server):
         assert connection.mid_message and connection.unanswered is None
 
 
-def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatch):
-    """The time is over before the first byte: nothing has happened to the connection, with the option or without."""
+def test_timeout_before_first_byte_keeps_connection(client_of, server, pools, monkeypatch):
     for options in ({}, {"drainLateReplies": True}):
         client = client_of(**options)
         client.d.c.find_one({"_id": 5})
@@ -444,7 +430,7 @@ def test_a_request_that_was_not_sent_at_all(client_of, server, pools, monkeypatc
 
 
 @pytest.mark.real_time
-def test_an_unacknowledged_write_has_no_reply(client_of, server):
+def test_interrupted_unacknowledged_write_closes_connection(client_of, server):
     client = client_of(drainLateReplies=True, drainLateRepliesMS=10_000, w=0)
     client.d.c.find_one({"_id": 5})
     (pool,) = client._topology.pools()
@@ -456,13 +442,13 @@ def test_an_unacknowledged_write_has_no_reply(client_of, server):
     assert counts(client) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("holds", ["cursor", "transaction"])
-def test_behind_a_load_balancer_a_cursor_and_a_transaction_go_with_their_connection(holds, connect, pools):
+@pytest.mark.parametrize("pinned_by", ["cursor", "transaction"])
+def test_pinned_connection_of_load_balancer_is_not_drained(pinned_by, connect, pools):
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=10_000)
         client.db.c.insert_many([{"_id": number} for number in range(6)])
         with client.start_session() as session:
-            if holds == "cursor":
+            if pinned_by == "cursor":
                 cursor = client.db.c.find({}, batch_size=2)
                 next(cursor), next(cursor)
                 slow(deployment, "getMore", milliseconds=60, times=1)
@@ -476,23 +462,17 @@ def test_behind_a_load_balancer_a_cursor_and_a_transaction_go_with_their_connect
         assert stats(client)["draining"] == 0
 
 
-# What a late reply brings
-
-
-def test_a_late_reply_that_cannot_be_read_closes_the_connection(client, server, pools, monkeypatch):
+def test_undecodable_late_reply_closes_connection(client, server, pools, monkeypatch):
     monkeypatch.setattr(
         "gmongo.execution.late_reply.LateReply.__call__", lambda *_: (_ for _ in ()).throw(bson.errors.InvalidBSON())
     )
-    ask_late(client, server)
+    interrupt_late_find(client, server)
     server.release()
     eventually(lambda: counts(client) == (0, 0, 0, 0))
     assert pools.only("Closed") == ["Closed 1 error"]
 
 
-# The option
-
-
-def test_limits_need_the_option():
+def test_limits_without_drain_late_replies_raise_configuration_error():
     for limit in ({"drainLateRepliesMS": 100}, {"drainLateRepliesBytes": 100}):
         with pytest.raises(ConfigurationError, match="limits of drainLateReplies=true"):
             MongoClient("127.0.0.1", connect=False, **limit)
@@ -501,7 +481,7 @@ def test_limits_need_the_option():
             MongoClient("127.0.0.1", connect=False, drainLateReplies=True, **wrong)
 
 
-def test_drain_late_replies_may_be_in_the_uri():
+def test_uri_sets_drain_late_replies_options():
     client: Any = MongoClient(
         "mongodb://127.0.0.1/?drainLateReplies=true&drainLateRepliesMS=250&drainLateRepliesBytes=4096", connect=False
     )
@@ -512,7 +492,7 @@ def test_drain_late_replies_may_be_in_the_uri():
 
 
 @pytest.mark.parametrize("thrown", [gevent.Timeout(), gevent.GreenletExit(), ValueError("x")])
-def test_a_request_that_was_never_sent_has_no_late_reply(
+def test_interruption_during_compression_closes_connection_without_draining(
     connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, thrown: BaseException
 ) -> None:
     def interrupted(*_arguments: object) -> None:

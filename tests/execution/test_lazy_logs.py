@@ -1,4 +1,4 @@
-"""Log messages are formatted when they are read, and then read like any dictionary."""
+"""Structured log messages: gmongo formats their values at the first access."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gmongo.events import log as logs
 from gmongo.events.log import Details, Structured
 
 
-def structured(made: list[str] | None = None) -> Structured:
-    def make(value: int) -> str:
-        if made is not None:
-            made.append("made")
+def structured(formatted: list[str] | None = None) -> Structured:
+    def format_value(value: int) -> str:
+        if formatted is not None:
+            formatted.append("formatted")
         return f"text {value}"
 
-    return Structured({"message": "Hello", "a": 1}, {"later": (make, 2)})
+    return Structured({"message": "Hello", "a": 1}, {"lazy": (format_value, 2)})
 
 
-WHOLE = {"message": "Hello", "a": 1, "later": "text 2"}
-READINGS: dict[str, Callable[[Structured], Any]] = {
+WHOLE = {"message": "Hello", "a": 1, "lazy": "text 2"}
+ACCESSES: dict[str, Callable[[Structured], Any]] = {
     "dict": dict,
     "unpacking": lambda fields: {**fields},
-    "update": lambda fields: (found := {}, found.update(fields))[0],
-    "a union": lambda fields: fields | {},
+    "update": lambda fields: (result := {}, result.update(fields))[0],
+    "union": lambda fields: fields | {},
     "copy": lambda fields: fields.copy(),
     "copy.copy": copy.copy,
     "copy.deepcopy": copy.deepcopy,
@@ -38,51 +38,51 @@ READINGS: dict[str, Callable[[Structured], Any]] = {
     "items": lambda fields: dict(fields.items()),
     "keys and values": lambda fields: dict(zip(fields, fields.values(), strict=True)),
     "get": lambda fields: {name: fields.get(name) for name in fields},
-    "subscripts": lambda fields: {name: fields[name] for name in ("message", "a", "later")},
-    "pop": lambda fields: {name: fields.pop(name) for name in ("message", "a", "later")},
+    "subscripts": lambda fields: {name: fields[name] for name in ("message", "a", "lazy")},
+    "pop": lambda fields: {name: fields.pop(name) for name in ("message", "a", "lazy")},
 }
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_a_reader_of_a_structured_message_sees_what_was_made(reading: str) -> None:
-    assert READINGS[reading](structured()) == WHOLE
+@pytest.mark.parametrize("access", ACCESSES)
+def test_every_access_to_structured_message_formats_its_values(access: str) -> None:
+    assert ACCESSES[access](structured()) == WHOLE
 
 
-def test_a_structured_message_is_equal_to_its_dictionary() -> None:
+def test_structured_message_equals_dictionary_of_formatted_values() -> None:
     assert structured() == WHOLE
-    assert structured() != {**WHOLE, "later": (len, 2)}
+    assert structured() != {**WHOLE, "lazy": (len, 2)}
     assert repr(structured()) == repr(WHOLE)
 
 
-def test_nothing_is_made_before_that_and_nothing_twice() -> None:
-    made: list[str] = []
-    fields = structured(made)
-    assert len(fields) == 3 and "later" in fields
-    assert not made
-    assert str(Details(fields)) == "Hello: a=1, later=text 2"
-    assert fields["later"] == "text 2"
-    assert made == ["made"]
+def test_structured_message_formats_each_value_once_at_first_access() -> None:
+    formatted: list[str] = []
+    fields = structured(formatted)
+    assert len(fields) == 3 and "lazy" in fields
+    assert not formatted
+    assert str(Details(fields)) == "Hello: a=1, lazy=text 2"
+    assert fields["lazy"] == "text 2"
+    assert formatted == ["formatted"]
 
 
-def test_a_record_is_formatted_once_a_handler_asks(caplog: pytest.LogCaptureFixture) -> None:
-    made: list[str] = []
-    fields = structured(made)
+def test_log_record_is_formatted_only_when_a_handler_reads_it(caplog: pytest.LogCaptureFixture) -> None:
+    formatted: list[str] = []
+    fields = structured(formatted)
     logger = logging.getLogger("gmongo.command")
     quiet = logging.NullHandler()
     logger.addHandler(quiet)
     logger.propagate = False
     try:
         logs.log(logger, Details(fields), fields, logging.CRITICAL)
-        assert not made
+        assert not formatted
     finally:
         logger.propagate = True
         logger.removeHandler(quiet)
     logs.log(logger, Details(fields), fields, logging.CRITICAL)
-    assert caplog.messages == ["Hello: a=1, later=text 2"]
+    assert caplog.messages == ["Hello: a=1, lazy=text 2"]
     assert caplog.records[0].structured == WHOLE  # type: ignore[attr-defined]
 
 
-def test_records_are_made_by_the_factory_of_the_application(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_records_come_from_the_custom_record_factory(caplog: pytest.LogCaptureFixture) -> None:
     factory = logging.getLogRecordFactory()
 
     class Record(logging.LogRecord):

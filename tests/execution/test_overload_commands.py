@@ -1,4 +1,4 @@
-"""Every command is tried again when the server was too busy for it, up to five times."""
+"""The driver retries every command after an overload error, at most five times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from gmongo import IndexModel, InsertOne, UpdateMany, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, in_turn, rejected
-from tests.support.clients import Client
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, fail, rejected, reply_in_sequence
+from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedServer
 
-# What it is called on the wire -> what the application does. Those above the gap were never retried before this policy.
+# Name of the case -> (command on the wire, call)
 COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
     "update_many": ("update", lambda client: client.db.c.update_many({}, {"$set": {"y": 1}})),
     "delete_many": ("delete", lambda client: client.db.c.delete_many({})),
@@ -25,8 +25,8 @@ COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
     "createIndexes": ("createIndexes", lambda client: client.db.c.create_indexes([IndexModel("x")])),
     "dropIndexes": ("dropIndexes", lambda client: client.db.c.drop_indexes()),
     "runCommand": ("ping", lambda client: client.db.command("ping")),
-    "run a write command": ("insert", lambda client: client.db.command("insert", "c", documents=[{"z": 1}])),
-    "run a cursor command": ("find", lambda client: list(client.db.cursor_command("find", "c"))),
+    "insert by command": ("insert", lambda client: client.db.command("insert", "c", documents=[{"z": 1}])),
+    "find by cursor_command": ("find", lambda client: list(client.db.cursor_command("find", "c"))),
     "aggregate with $out": ("aggregate", lambda client: client.db.c.aggregate([{"$match": {}}, {"$out": "copy"}])),
     "getMore": ("getMore", lambda client: list(client.db.c.find(batch_size=2))),
     "getMore of an aggregate": ("getMore", lambda client: list(client.db.c.aggregate([{"$match": {}}], batchSize=2))),
@@ -58,9 +58,11 @@ COMMANDS: dict[str, tuple[str, Callable[[Client], Any]]] = {
 
 
 @pytest.mark.requirement("BP-01", "BP-07", "BP-72")
-@pytest.mark.parametrize("what", COMMANDS)
-def test_it_is_tried_again(deployment: Deployment, client: Client, sleeps: list[float], what: str) -> None:
-    name, run = COMMANDS[what]
+@pytest.mark.parametrize("case", COMMANDS)
+def test_overloaded_command_is_retried_with_backoff(
+    deployment: Deployment, client: Client, sleeps: list[float], case: str
+) -> None:
+    name, run = COMMANDS[case]
     client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
     run(client)
     expected = len(deployment.commands.named(name))
@@ -72,30 +74,32 @@ def test_it_is_tried_again(deployment: Deployment, client: Client, sleeps: list[
     run(client)
     sent = len(deployment.commands.named(name))
     assert sent >= 3
-    assert (what in ("drop", "insert_many", "insert_one", "bulk_write", "run a write command")) or sent == expected + 2
+    assert (case in ("drop", "insert_many", "insert_one", "bulk_write", "insert by command")) or sent == expected + 2
     assert sleeps == [0.1, 0.2]
 
 
 @pytest.mark.requirement("BP-14", "BP-17", "BP-30", "BP-36", "BP-44")
-@pytest.mark.parametrize("what", ["update_many", "create", "runCommand", "find", "insert_one", "clientBulkWrite"])
-def test_an_overloaded_command_is_sent_six_times_at_most(
-    deployment: Deployment, client: Client, sleeps: list[float], what: str
+@pytest.mark.parametrize("case", ["update_many", "create", "runCommand", "find", "insert_one", "clientBulkWrite"])
+def test_overloaded_command_fails_after_six_attempts(
+    deployment: Deployment, client: Client, sleeps: list[float], case: str
 ) -> None:
-    name, run = COMMANDS[what]
+    name, run = COMMANDS[case]
     client.db.c.insert_many([{"_id": number, "x": number} for number in range(3)])
     deployment.commands.clear()
     fail(deployment, name)
     with pytest.raises(OperationFailure) as raised:
         run(client)
-    assert getattr(raised.value, "error", raised.value).code == 462  # a client's bulk_write has it inside
+    assert (
+        getattr(raised.value, "error", raised.value).code == 462
+    )  # ClientBulkWriteException has the attribute `error`.
     assert len(deployment.commands.named(name)) == 6
     assert len(sleeps) == 5
 
 
 @pytest.mark.requirement("BP-17", "BP-44")
 @pytest.mark.parametrize("retries", [0, 1, 2, 7])
-def test_how_often_is_an_option(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], retries: int
+def test_max_adaptive_retries_limits_the_number_of_retries(
+    deployment: Deployment, connect: Connect, sleeps: list[float], retries: int
 ) -> None:
     client = connect(deployment, maxAdaptiveRetries=retries)
     fail(deployment, "ping")
@@ -106,7 +110,7 @@ def test_how_often_is_an_option(
 
 
 @pytest.mark.requirement("BP-14", "BP-17")
-def test_a_get_more_that_goes_on_failing_closes_the_cursor(
+def test_get_more_that_fails_six_times_closes_the_cursor(
     deployment: Deployment, client: Client, sleeps: list[float]
 ) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
@@ -122,7 +126,7 @@ def test_a_get_more_that_goes_on_failing_closes_the_cursor(
 
 
 @pytest.mark.requirement("BP-04")
-def test_the_error_of_a_server_that_rations_requests(
+def test_request_rate_limit_raises_error_with_overload_labels(
     deployment: Deployment, client: Client, sleeps: list[float]
 ) -> None:
     client.db.command("ping")
@@ -138,32 +142,36 @@ def test_the_error_of_a_server_that_rations_requests(
 
 
 @pytest.mark.requirement("BP-07")
-def test_good_byes_are_said_once(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_kill_cursors_and_end_sessions_are_not_retried(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
     fail(deployment, "killCursors", "endSessions")
     cursor.close()
-    client.db.c.find_one()  # in a second session, as the first one is killed
+    client.db.c.find_one()  # The client kills the first session, and uses a second session.
     client.close()
     assert len(deployment.commands.named("killCursors")) == 1
     assert len(deployment.commands.named("endSessions")) == 1
     assert sleeps == []
 
 
-def test_each_batch_of_a_bulk_has_its_own_retries(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float]
+def test_each_batch_of_insert_many_has_its_own_retries(
+    server: ScriptedServer, connect: Connect, sleeps: list[float]
 ) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     client = connect(f"mongodb://{server.name}")
-    in_turn(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
+    reply_in_sequence(server, "insert", *[rejected()] * 4, {"ok": 1, "n": 1}, *[rejected()] * 4, {"ok": 1, "n": 1})
     assert len(client.db.c.insert_many([{"_id": 1}, {"_id": 2}]).inserted_ids) == 2
     assert sleeps == [0.1, 0.2, 0.4, 0.8] * 2
     numbers = [command["txnNumber"] for command in server.commands("insert")]
     assert numbers == [numbers[0]] * 5 + [numbers[0] + 1] * 5
 
 
-def test_the_numbers_for_users(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_stats_count_tokens_retries_and_backoff(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     assert client.retry_stats() == {"tokens": 1000, "retries": 0, "slept": 0, "exhausted": 0}
     fail(deployment, "ping", times=2, labels=BOTH)
     client.db.command("ping")

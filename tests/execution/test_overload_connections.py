@@ -1,4 +1,4 @@
-"""Servers that shed connections: what the handshake says, and what a failed one is taken for."""
+"""Overload errors of handshakes, and the handshake field `backpressure`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gmongo import MongoClient
 from gmongo.cmap.connect_error_labels import label_connect_error
 from gmongo.errors import AutoReconnect, OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, bucket, in_turn, rejected
-from tests.support.clients import Client
+from tests.execution.harness import BOTH, OVERLOADED, RETRYABLE, rejected, reply_in_sequence, tokens_of
+from tests.support.clients import Client, Connect
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
@@ -23,12 +23,9 @@ def hellos(deployment: Deployment) -> list[dict[str, Any]]:
     return [each.body for each in deployment.commands.named("hello", "ismaster", "isMaster") if "client" in each.body]
 
 
-# The handshake
-
-
 @pytest.mark.requirement("BP-61")
 @pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_every_handshake_says_so(kind: str) -> None:
+def test_every_connection_handshake_has_field_backpressure(kind: str) -> None:
     with getattr(Deployment, kind)() as deployment, MongoClient[Any](deployment.uri) as client:
         with gevent.Timeout(5):
             gevent.joinall([gevent.spawn(client.db.c.insert_one, {}) for _ in range(4)], raise_error=True)
@@ -38,30 +35,29 @@ def test_every_handshake_says_so(kind: str) -> None:
 
 
 @pytest.mark.requirement("BP-61")
-def test_monitors_say_so_at_first_only() -> None:
+def test_only_first_hello_of_monitor_has_field_backpressure() -> None:
     with ScriptedServer(streams=True) as server, MongoClient[Any](server.name) as client:
         client.admin.command("ping")
-        eventually(lambda: len(server.commands("handshake")) >= 3)  # monitor, round trips, pool
+        eventually(
+            lambda: len(server.commands("handshake")) >= 3
+        )  # The monitor, the round-trip monitor and the pool send a handshake each.
         assert all(command["backpressure"] is True for command in server.commands("handshake"))
         assert server.commands("hello")
         assert all("backpressure" not in command for command in server.commands("hello"))
 
 
 @pytest.mark.requirement("BP-62")
-@pytest.mark.parametrize("answer", [{}, {"backpressure": True}, {"backpressure": False}])
-def test_the_answer_changes_nothing(
-    connect: Callable[..., Client], sleeps: list[float], answer: dict[str, Any]
+@pytest.mark.parametrize("reply", [{}, {"backpressure": True}, {"backpressure": False}])
+def test_overloaded_command_is_retried_whatever_hello_field_backpressure_is(
+    connect: Connect, sleeps: list[float], reply: dict[str, Any]
 ) -> None:
     with ScriptedReplicaSet(1) as members:
         (server,) = members.members
-        server.hello_extra.update(answer)
+        server.hello_extra.update(reply)
         client = connect(f"mongodb://{server.name}")
-        in_turn(server, "ping", rejected())
+        reply_in_sequence(server, "ping", rejected())
         client.db.command("ping")
         assert sleeps == [0.1]
-
-
-# Connections that are not let in
 
 
 @pytest.mark.requirement("BP-05", "BP-07", "BP-72")
@@ -74,26 +70,26 @@ def test_the_answer_changes_nothing(
     ],
     ids=["ping", "insert", "find"],
 )
-def test_it_is_tried_again(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float], run: Callable[[Client], Any]
+def test_operation_is_retried_after_closed_handshake_without_token(
+    server: ScriptedServer, connect: Connect, sleeps: list[float], run: Callable[[Client], Any]
 ) -> None:
     client = connect(f"mongodb://{server.name}", serverMonitoringMode="poll")
     eventually(lambda: client.nodes)
     server.fail("handshake", cut(0))
     run(client)
     assert sleeps == [0.1]
-    assert bucket(client) == 1000
+    assert tokens_of(client) == 1000
     assert client.retry_stats()["retries"] == 1
 
 
 @pytest.mark.requirement("BP-05", "BP-06", "BP-72")
 @pytest.mark.parametrize("fault", [cut(0), silent], ids=["closed", "silent"])
-def test_a_streaming_monitor_does_not_hold_it_up(
-    server: ScriptedServer, connect: Callable[..., Client], sleeps: list[float], fault: Any
+def test_failed_handshake_is_retried_at_once_despite_streaming_monitor(
+    server: ScriptedServer, connect: Connect, sleeps: list[float], fault: Any
 ) -> None:
     client = connect(f"mongodb://{server.name}", connectTimeoutMS=200)
     eventually(lambda: client.nodes)
-    eventually(lambda: len(server.commands("handshake")) >= 2)  # those of the monitors are done
+    eventually(lambda: len(server.commands("handshake")) >= 2)  # The handshakes of both monitors are complete.
     server.fail("handshake", fault)
     with gevent.Timeout(2):
         client.db.command("ping")
@@ -101,7 +97,7 @@ def test_a_streaming_monitor_does_not_hold_it_up(
 
 
 @pytest.mark.requirement("BP-05")
-def test_a_tls_handshake_that_is_cut_off(connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_dropped_tls_handshake_raises_error_with_overload_labels(connect: Connect, sleeps: list[float]) -> None:
     pytest.importorskip("trustme")
     with Deployment.standalone(tls=True) as deployment:
         client = connect(deployment, maxAdaptiveRetries=0)
@@ -119,7 +115,7 @@ def test_a_tls_handshake_that_is_cut_off(connect: Callable[..., Client], sleeps:
 
 @pytest.mark.requirement("BP-05")
 @pytest.mark.parametrize("cause", [ConnectionResetError(), TimeoutError(), EOFError(), ssl.SSLEOFError()])
-def test_what_is_labelled(cause: Exception) -> None:
+def test_network_error_of_handshake_gets_overload_labels(cause: Exception) -> None:
     error = AutoReconnect("connection closed")
     error.__cause__ = cause
     label_connect_error(error)
@@ -130,14 +126,14 @@ def test_what_is_labelled(cause: Exception) -> None:
 @pytest.mark.parametrize(
     "error",
     [OperationFailure("authentication failed", 18), KeyboardInterrupt(), gevent.Timeout()],
-    ids=["authentication", "interrupt", "foreign time-out"],
+    ids=["authentication", "interrupt", "gevent timeout"],
 )
-def test_what_is_not_labelled(error: BaseException) -> None:
+def test_other_error_of_handshake_gets_no_overload_label(error: BaseException) -> None:
     label_connect_error(error)
     assert not getattr(error, "_error_labels", None)
 
 
-def test_a_password_that_is_wrong_is_tried_once(connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_authentication_failure_is_not_retried(connect: Connect, sleeps: list[float]) -> None:
     with Deployment.standalone(users={"u": "p"}) as deployment:
         client = connect(f"mongodb://u:wrong@{deployment.members[0].address}/")
         with pytest.raises(OperationFailure) as raised:

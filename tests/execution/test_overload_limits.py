@@ -1,4 +1,4 @@
-"""When an error of an overloaded server is not answered by another try."""
+"""Options, timeouts and tokens that prevent a retry after an overload error."""
 
 from __future__ import annotations
 
@@ -10,13 +10,8 @@ import pytest
 import gmongo
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import bucket, fail, set_tokens
-from tests.support.clients import Client
-
-# The labels
-
-
-# The options
+from tests.execution.harness import fail, set_tokens, tokens_of
+from tests.support.clients import Client, Connect
 
 READ, WRITE, GENERIC = "find", "update", "ping"
 RUN: dict[str, Callable[[Client], Any]] = {
@@ -47,8 +42,8 @@ RUN: dict[str, Callable[[Client], Any]] = {
         (GENERIC, "retryWrites", 1),
     ],
 )
-def test_a_client_with_retries_off_retries_nothing(
-    deployment: Deployment, connect: Callable[..., Client], sleeps: list[float], name: str, option: str, sent: int
+def test_retry_reads_and_retry_writes_control_overload_retries(
+    deployment: Deployment, connect: Connect, sleeps: list[float], name: str, option: str, sent: int
 ) -> None:
     client = connect(deployment, **{option: False})
     client.db.c.insert_many([{} for _ in range(3)])
@@ -61,31 +56,25 @@ def test_a_client_with_retries_off_retries_nothing(
     assert len(deployment.commands.named(name)) == sent
 
 
-# Time
-
-
 @pytest.mark.requirement("BP-15", "BP-34", "BP-46")
-def test_no_wait_that_would_end_too_late(deployment: Deployment, client: Client) -> None:
+def test_backoff_beyond_the_deadline_raises_at_once(deployment: Deployment, client: Client) -> None:
     fail(deployment, "ping")
     with gmongo.timeout(0.09), pytest.raises(OperationFailure) as raised:
         client.db.command("ping")
-    assert raised.value.code == 462, "it is the server's error that the user sees (BP-A17)"
+    assert raised.value.code == 462, "the operation raises the server error (BP-A17)"
     assert len(deployment.commands.named("ping")) == 1
-    assert bucket(client) == 1000
+    assert tokens_of(client) == 1000
     assert client.retry_stats()["slept"] == 0
 
 
-# Tokens
-
-
 @pytest.mark.requirement("BP-16", "BP-35", "BP-47")
-def test_no_try_without_a_token(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_empty_token_bucket_prevents_retry(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     set_tokens(client, 0.9)
     fail(deployment, "ping")
     with pytest.raises(OperationFailure) as raised:
         client.db.command("ping")
     assert raised.value.code == 462
     assert len(deployment.commands.named("ping")) == 1
-    assert sleeps == [], "it fails at once, without a wait for nothing (BP-A04)"
-    assert bucket(client) == 0.9
+    assert sleeps == [], "the operation fails at once, without a backoff (BP-A04)"
+    assert tokens_of(client) == 0.9
     assert client.retry_stats()["exhausted"] == 1

@@ -1,20 +1,20 @@
-"""Where the next try goes."""
+"""Server selection for retries after overload errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.read_preferences import ReadPreference, Secondary
 from gmongo.testing import Deployment
-from tests.execution.harness import fail, spread
-from tests.support.clients import Client
+from tests.execution.harness import fail, receiving_members
+from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 RETARGETING = {"enableOverloadRetargeting": True}
-ROUNDS = 8  # a random choice among two would be right in all of them once in 256
+ROUNDS = 8  # A random choice of two servers passes all rounds in 1 of 256 runs.
 
 
 @pytest.fixture
@@ -36,43 +36,40 @@ def discovered(client: Client, count: int) -> Client:
 
 @pytest.mark.requirement("BP-26", "BP-28", "BP-37", "BP-48")
 @pytest.mark.parametrize("retargeting", [False, True])
-def test_another_mongos(
-    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float], retargeting: bool
+def test_retry_uses_another_mongos_with_and_without_retargeting(
+    cluster: Deployment, connect: Connect, sleeps: list[float], retargeting: bool
 ) -> None:
-    """With and without retargeting, which is about the members of replica sets."""
     client = discovered(connect(cluster, localThresholdMS=1000, enableOverloadRetargeting=retargeting), 2)
     for _ in range(ROUNDS):
         cluster.commands.clear()
         fail(cluster, "update", times=1)
         client.db.c.update_many({}, {"$set": {"x": 1}})
-        first, second = spread(cluster, "update")[:2]
+        first, second = receiving_members(cluster, "update")[:2]
         assert first != second
 
 
 @pytest.mark.requirement("BP-26", "BP-27")
-def test_all_of_them_when_all_are_overloaded(
-    cluster: Deployment, connect: Callable[..., Client], sleeps: list[float]
+def test_retries_continue_when_every_mongos_is_overloaded(
+    cluster: Deployment, connect: Connect, sleeps: list[float]
 ) -> None:
     client = discovered(connect(cluster, localThresholdMS=1000), 2)
     fail(cluster, "ping")
     with pytest.raises(OperationFailure):
         client.db.command("ping")
-    tried = spread(cluster, "ping")
-    assert len(tried) == 6
-    assert tried[0] != tried[1]
+    receivers = receiving_members(cluster, "ping")
+    assert len(receivers) == 6
+    assert receivers[0] != receivers[1]
 
 
 @pytest.mark.requirement("BP-26", "BP-48")
-def test_another_member_that_may_be_read(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float]
-) -> None:
+def test_retargeting_retries_on_another_secondary(members: Deployment, connect: Connect, sleeps: list[float]) -> None:
     client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     collection = client.db.c.with_options(read_preference=Secondary())
     for _ in range(ROUNDS):
         members.commands.clear()
         fail(members, "find", times=1)
         collection.find_one()
-        first, second = spread(members, "find")[:2]
+        first, second = receiving_members(members, "find")[:2]
         assert first != second
         assert members.members.primary is not None
         assert members.members.primary.address not in (first, second)
@@ -80,19 +77,21 @@ def test_another_member_that_may_be_read(
 
 @pytest.mark.requirement("BP-26")
 @pytest.mark.parametrize("option", ["", "&enableOverloadRetargeting=false"])
-def test_no_retargeting_unless_it_is_switched_on(
-    members: Deployment, connect: Callable[..., Client], sleeps: list[float], option: str
+def test_retry_uses_the_same_member_without_retargeting(
+    members: Deployment, connect: Connect, sleeps: list[float], option: str
 ) -> None:
     client = discovered(connect(members.uri + option), 3)
     assert members.members.primary is not None
     fail(members, "find", times=2, member=members.members.primary)
     client.db.c.with_options(read_preference=ReadPreference.PRIMARY_PREFERRED).find_one()
-    assert spread(members, "find") == [members.members.primary.address] * 3
+    assert receiving_members(members, "find") == [members.members.primary.address] * 3
     assert sleeps == [0.1, 0.2]
 
 
 @pytest.mark.requirement("BP-48")
-def test_a_cursor_stays_where_it_is(members: Deployment, connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_get_more_is_retried_on_the_server_of_its_cursor(
+    members: Deployment, connect: Connect, sleeps: list[float]
+) -> None:
     client = discovered(connect(members, localThresholdMS=1000, **RETARGETING), 3)
     client.db.c.insert_many([{} for _ in range(5)])
     fail(members, "getMore", times=3)
@@ -100,5 +99,5 @@ def test_a_cursor_stays_where_it_is(members: Deployment, connect: Callable[..., 
     assert len(list(cursor)) == 5
     assert cursor.address is not None
     address = f"{cursor.address[0]}:{cursor.address[1]}"
-    assert spread(members, "getMore") == [address] * 4
+    assert receiving_members(members, "getMore") == [address] * 4
     assert sleeps == [0.1, 0.2, 0.4]

@@ -1,20 +1,20 @@
-"""Overload within transactions."""
+"""Overload errors in transactions."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 
 from gmongo import WriteConcern
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, check_nothing_held, fail, spread
-from tests.support.clients import Client
+from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members
+from tests.support.clients import Client, Connect
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
-def test_the_first_command_starts_it_again(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_of_first_command_has_start_transaction(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     with client.start_session() as session:
         fail(deployment, "insert", times=2)
         with session.start_transaction():
@@ -28,7 +28,9 @@ def test_the_first_command_starts_it_again(deployment: Deployment, client: Clien
 
 
 @pytest.mark.requirement("BP-39")
-def test_a_later_command_does_not(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retry_of_later_command_has_no_start_transaction(
+    deployment: Deployment, client: Client, sleeps: list[float]
+) -> None:
     with client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": 1}, session=session)
         fail(deployment, "insert", "find", times=1)
@@ -40,7 +42,7 @@ def test_a_later_command_does_not(deployment: Deployment, client: Client, sleeps
     assert client.db.c.count_documents({}) == 2
 
 
-def test_a_retry_in_a_transaction_stays_on_its_mongos(connect: Callable[..., Client], sleeps: list[float]) -> None:
+def test_retry_in_transaction_uses_the_same_mongos(connect: Connect, sleeps: list[float]) -> None:
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(5):
@@ -50,15 +52,14 @@ def test_a_retry_in_a_transaction_stays_on_its_mongos(connect: Callable[..., Cli
                 fail(cluster, "insert", times=2)
                 client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
                 fail(cluster, "insert", times=0)
-            assert len(set(spread(cluster, "insert"))) == 1
-            assert len(spread(cluster, "insert")) == 4
+            assert len(set(receiving_members(cluster, "insert"))) == 1
+            assert len(receiving_members(cluster, "insert")) == 4
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_a_retry_in_a_transaction_stays_on_its_mongos_whatever_the_labels_say(
-    connect: Callable[..., Client], sleeps: list[float], kind: str
+def test_retry_of_command_with_transient_label_uses_the_same_mongos(
+    connect: Connect, sleeps: list[float], kind: str
 ) -> None:
-    """A label that would end the transaction does not, as long as the command is tried again."""
     with getattr(Deployment, kind)() as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(6):
@@ -68,12 +69,12 @@ def test_a_retry_in_a_transaction_stays_on_its_mongos_whatever_the_labels_say(
                 fail(cluster, "insert", times=1, labels=[*BOTH, "TransientTransactionError"])
                 client.db.c.insert_one({"_id": 2 * turn + 1}, session=session)
                 fail(cluster, "insert", times=0)
-            assert len(set(spread(cluster, "insert"))) == 1
-        check_nothing_held(client)
+            assert len(set(receiving_members(cluster, "insert"))) == 1
+        assert_no_resource_in_use(client)
 
 
 @pytest.mark.requirement("BP-07", "BP-43")
-def test_a_commit_keeps_its_write_concern(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
+def test_retried_commit_keeps_its_write_concern(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     fail(deployment, "commitTransaction", times=2)
     with client.start_session() as session, session.start_transaction(write_concern=WriteConcern(1)):
         client.db.c.insert_one({"_id": 1}, session=session)
@@ -85,7 +86,7 @@ def test_a_commit_keeps_its_write_concern(deployment: Deployment, client: Client
 
 @pytest.mark.requirement("BP-14", "BP-44")
 @pytest.mark.parametrize("name", ["commitTransaction", "abortTransaction"])
-def test_the_end_is_sent_six_times_at_most(
+def test_overloaded_commit_or_abort_is_sent_at_most_six_times(
     deployment: Deployment, client: Client, sleeps: list[float], name: str
 ) -> None:
     fail(deployment, name)
@@ -100,17 +101,16 @@ def test_the_end_is_sent_six_times_at_most(
         assert raised.value.code == 462
     assert len(deployment.commands.named(name)) == 6
     session.end_session()
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
 @pytest.mark.requirement("BP-07", "LB-57")
 @pytest.mark.parametrize("name", ["abortTransaction", "commitTransaction"])
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_the_end_goes_to_where_the_transaction_is(
-    connect: Callable[..., Client], sleeps: list[float], kind: str, times: int, name: str
+def test_retried_commit_or_abort_uses_the_connection_of_the_transaction(
+    connect: Connect, sleeps: list[float], kind: str, times: int, name: str
 ) -> None:
-    """The server that turned it away unread has the transaction, and its locks, still."""
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(3):
@@ -124,15 +124,13 @@ def test_the_end_goes_to_where_the_transaction_is(
             assert len(sent) == times + 2
             assert len({(command.member, command.connection) for command in sent}) == 1
             session.end_session()
-            check_nothing_held(client)
+            assert_no_resource_in_use(client)
 
 
 @pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("code", [462, 2])
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_nothing_stays_pinned_after_an_abort(
-    connect: Callable[..., Client], sleeps: list[float], kind: str, code: int
-) -> None:
+def test_failed_abort_unpins_the_session(connect: Connect, sleeps: list[float], kind: str, code: int) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster)
         fail(cluster, "abortTransaction", code=code, labels=BOTH if code == 462 else [])
@@ -142,14 +140,13 @@ def test_nothing_stays_pinned_after_an_abort(
         session.abort_transaction()
         assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
         session.end_session()
-        check_nothing_held(client)
+        assert_no_resource_in_use(client)
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_a_last_rejection_ends_what_the_label_says_it_ends(
-    connect: Callable[..., Client], sleeps: list[float], kind: str
+def test_last_overload_error_with_transient_label_unpins_the_session(
+    connect: Connect, sleeps: list[float], kind: str
 ) -> None:
-    """While it is tried again the transaction stays there; when that is given up, it is over."""
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster, maxAdaptiveRetries=1)
         session = client.start_session()
@@ -162,4 +159,4 @@ def test_a_last_rejection_ends_what_the_label_says_it_ends(
         assert (session._state.transaction.pin, session._state.transaction.pinned_address) == (None, None)
         session.abort_transaction()
         session.end_session()
-        check_nothing_held(client)
+        assert_no_resource_in_use(client)

@@ -12,8 +12,7 @@ from tests.support.clients import Client
 
 
 @pytest.mark.requirement("BP-03", "BP-25")
-def test_1_retries_back_off(deployment: Deployment, client: Client) -> None:
-    """Test 1: Operation retry uses exponential backoff."""
+def test_1_operation_retry_uses_exponential_backoff(deployment: Deployment, client: Client) -> None:
     fail(deployment, "insert", code=2)
     seconds = []
     for jitter in (0.0, 1.0):

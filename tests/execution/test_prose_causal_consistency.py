@@ -1,4 +1,4 @@
-"""The prose tests of the Causal Consistency specification (number 10 has been removed there)."""
+"""Prose tests of the Causal Consistency specification. The specification has no test 10."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.errors import OperationFailure
 from gmongo.read_concern import ReadConcern
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 
 Run = Callable[[Any, Any], Any]
@@ -44,7 +44,7 @@ WRITES: dict[str, tuple[str, Run]] = {
 LABELS = {"labels": None, "code": 2}
 
 
-def last(deployment: Deployment, name: str) -> dict[str, Any]:
+def last_command(deployment: Deployment, name: str) -> dict[str, Any]:
     return deployment.commands.named(name)[-1].body
 
 
@@ -54,16 +54,18 @@ def collection(client: Client) -> Any:
     return client.db.c
 
 
-def test_1_2_a_new_session_has_no_time(deployment: Deployment, client: Client, collection: Any) -> None:
-    """1. A new session has no operationTime; 2. its first read sends no afterClusterTime."""
+def test_1_2_first_read_of_new_session_sends_no_after_cluster_time(
+    deployment: Deployment, client: Client, collection: Any
+) -> None:
+    """1. A new session has no operationTime. 2. Its first read sends no afterClusterTime."""
     with client.start_session(causal_consistency=True) as session:
         assert session.operation_time is None
         collection.find_one({}, session=session)
-        assert "readConcern" not in last(deployment, "find")
+        assert "readConcern" not in last_command(deployment, "find")
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_3_the_first_operation_sets_the_time(
+def test_3_first_operation_sets_operation_time(
     deployment: Deployment, client: Client, collection: Any, recorder: Recorder, fails: bool
 ) -> None:
     """3. The first read or write updates the operationTime, even if there is an error."""
@@ -81,23 +83,23 @@ def test_3_the_first_operation_sets_the_time(
 
 
 @pytest.mark.parametrize("read", READS)
-def test_4_reads_follow_a_read(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
-    """4. A findOne followed by any other read sends its operationTime."""
+def test_4_read_after_find_one_sends_its_operation_time(
+    deployment: Deployment, client: Client, collection: Any, read: str
+) -> None:
     name, run = READS[read]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
-        collection.insert_one({})  # so that the time goes on elsewhere
+        collection.insert_one({})  # The operation time of the server increases.
         run(collection, session)
-        assert last(deployment, name)["readConcern"] == {"afterClusterTime": time}
+        assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}
 
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("write", WRITES)
-def test_5_a_read_follows_writes(
+def test_5_find_one_after_write_sends_its_operation_time(
     deployment: Deployment, client: Client, collection: Any, write: str, fails: bool
 ) -> None:
-    """5. Any write followed by a findOne, including the case where the write returned an error."""
     name, run = WRITES[write]
     with client.start_session(causal_consistency=True) as session:
         if fails:
@@ -109,37 +111,38 @@ def test_5_a_read_follows_writes(
         time = session.operation_time
         assert time is not None
         collection.find_one({}, session=session)
-        assert last(deployment, "find")["readConcern"] == {"afterClusterTime": time}
+        assert last_command(deployment, "find")["readConcern"] == {"afterClusterTime": time}
 
 
 @pytest.mark.parametrize("read", READS)
-def test_6_other_sessions_send_no_time(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
-    """6. A read in a session that is not causally consistent sends no afterClusterTime."""
+def test_6_session_without_causal_consistency_sends_no_after_cluster_time(
+    deployment: Deployment, client: Client, collection: Any, read: str
+) -> None:
     name, run = READS[read]
     with client.start_session(causal_consistency=False) as session:
         run(collection, session)
         assert session.operation_time is not None
         run(collection, session)
-        assert "readConcern" not in last(deployment, name)
+        assert "readConcern" not in last_command(deployment, name)
 
 
-def test_7_11_without_cluster_times(connect: Callable[..., Client]) -> None:
-    """7. Without cluster times there is no afterClusterTime; 11. and no $clusterTime."""
+def test_7_11_standalone_receives_no_cluster_time(connect: Connect) -> None:
+    """7. Commands have no afterClusterTime. 11. Commands have no $clusterTime."""
     with Deployment.standalone() as deployment:
         client = connect(deployment)
         with client.start_session(causal_consistency=True) as session:
             for _ in range(2):
                 client.db.c.find_one({}, session=session)
-                assert "readConcern" not in last(deployment, "find")
-                assert "$clusterTime" not in last(deployment, "find")
+                assert "readConcern" not in last_command(deployment, "find")
+                assert "$clusterTime" not in last_command(deployment, "find")
 
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("level", [None, "majority"])
-def test_8_9_the_read_concern_is_merged(
+def test_8_9_read_concern_level_is_merged_with_after_cluster_time(
     deployment: Deployment, client: Client, collection: Any, read: str, level: str | None
 ) -> None:
-    """8. The default read concern sends no level; 9. a custom one is merged with the time."""
+    """8. The default read concern sends no level. 9. A custom level is merged with afterClusterTime."""
     name, run = READS[read]
     custom = collection.with_options(read_concern=ReadConcern(level))
     with client.start_session(causal_consistency=True) as session:
@@ -147,21 +150,21 @@ def test_8_9_the_read_concern_is_merged(
         time = session.operation_time
         run(custom, session)
         expected: dict[str, Any] = {"afterClusterTime": time} | ({"level": level} if level else {})
-        assert last(deployment, name)["readConcern"] == expected
+        assert last_command(deployment, name)["readConcern"] == expected
 
 
-def test_12_with_cluster_times(deployment: Deployment, client: Client, collection: Any) -> None:
-    """12. Commands have the $clusterTime."""
+def test_12_commands_have_cluster_time(deployment: Deployment, client: Client, collection: Any) -> None:
     collection.find_one({})
-    assert isinstance(last(deployment, "find")["$clusterTime"]["clusterTime"], Timestamp)
+    assert isinstance(last_command(deployment, "find")["$clusterTime"]["clusterTime"], Timestamp)
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_13_writes_follow_a_read(deployment: Deployment, client: Client, collection: Any, write: str) -> None:
-    """13. A findOne followed by any write sends its operationTime."""
+def test_13_write_after_find_one_sends_its_operation_time(
+    deployment: Deployment, client: Client, collection: Any, write: str
+) -> None:
     name, run = WRITES[write]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
         time = session.operation_time
         run(collection, session)
-        assert last(deployment, name)["readConcern"] == {"afterClusterTime": time}
+        assert last_command(deployment, name)["readConcern"] == {"afterClusterTime": time}

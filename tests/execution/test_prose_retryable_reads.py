@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -10,8 +9,8 @@ import pytest
 
 from gmongo.errors import OperationFailure
 from gmongo.testing import Deployment
-from tests.execution.harness import BOTH, RETRYABLE, fail, told
-from tests.support.clients import Client
+from tests.execution.harness import BOTH, RETRYABLE, events_of_command, fail
+from tests.support.clients import Connect
 from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
@@ -20,8 +19,7 @@ def addresses(recorder: Recorder, kind: str) -> list[Any]:
     return [event.connection_id for event in recorder.of(kind) if event.command_name == "find"]
 
 
-def test_1_pool_cleared_error(connect: Callable[..., Client], recorder: Recorder) -> None:
-    """1. PoolClearedError retryability."""
+def test_1_read_is_retried_after_pool_cleared_error(connect: Connect, recorder: Recorder) -> None:
     with Deployment.standalone() as deployment:
         client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
         fail(deployment, "find", times=1, code=91, labels=None, blockConnection=True, blockTimeMS=100)
@@ -31,11 +29,10 @@ def test_1_pool_cleared_error(connect: Callable[..., Client], recorder: Recorder
         assert recorder.only(*kinds)[:3] == kinds
         (failed,) = recorder.of("ConnectionCheckOutFailed")
         assert failed.reason == "connectionError"
-        assert told(recorder, "find").count("CommandStarted") == 3
+        assert events_of_command(recorder, "find").count("CommandStarted") == 3
 
 
-def test_2_1_on_a_different_mongos(connect: Callable[..., Client], recorder: Recorder) -> None:
-    """2.1 Retryable reads are retried on a different mongos when one is available."""
+def test_2_1_read_is_retried_on_a_different_mongos_if_available(connect: Connect, recorder: Recorder) -> None:
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
@@ -49,8 +46,7 @@ def test_2_1_on_a_different_mongos(connect: Callable[..., Client], recorder: Rec
             assert failed[0] != failed[1]
 
 
-def test_2_2_on_the_same_mongos(connect: Callable[..., Client], recorder: Recorder) -> None:
-    """2.2 Retryable reads are retried on the same mongos when no others are available."""
+def test_2_2_read_is_retried_on_the_same_mongos_if_it_is_the_only_mongos(connect: Connect, recorder: Recorder) -> None:
     with Deployment.sharded(1) as cluster:
         client = connect(cluster, directConnection=False)
         fail(cluster, "find", times=1, code=6, labels=None)
@@ -68,15 +64,15 @@ def test_2_2_on_the_same_mongos(connect: Callable[..., Client], recorder: Record
     ],
     ids=["3.1", "3.2", "3.3"],
 )
-def test_3_in_a_replica_set(
-    connect: Callable[..., Client],
+def test_3_only_overload_errors_with_retargeting_are_retried_on_another_member(
+    connect: Connect,
     recorder: Recorder,
     sleeps: list[float],
     labels: list[str],
     options: dict[str, Any],
     same: bool,
 ) -> None:
-    """3.1 Overload errors are retried on a different member; 3.2 others on the same; 3.3 so are both by default."""
+    """3.1 Overload error with retargeting. 3.2 Error without overload label. 3.3 Overload error without retargeting."""
     with Deployment.replica_set(3) as members:
         client = connect(members, readPreference="primaryPreferred", **options)
         eventually(lambda: client.primary and len(client.secondaries) == 2)

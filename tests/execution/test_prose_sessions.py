@@ -1,7 +1,6 @@
-"""The prose tests of the Driver Sessions specification.
+"""Prose tests of the Driver Sessions specification.
 
-Not applicable: 7, 16 and 17 (a client has one user, for its whole life) and 15 (OP_QUERY is not used for commands).
-Number 10, that nothing stays checked out, is checked after every test here.
+Tests 7, 16 and 17 do not apply, since a client has one user. Test 15 does not apply, since no command uses OP_QUERY.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import check_nothing_held
+from tests.execution.harness import assert_no_resource_in_use
 from tests.execution.operations import WITH_SESSION, skip_if_too_old
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -27,7 +26,7 @@ from tests.support.wait import eventually
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays_checked_out(connect: Callable[..., Client], monkeypatch: Any) -> Iterator[None]:
+def no_session_stays_checked_out(connect: Connect, monkeypatch: Any) -> Iterator[None]:
     """10. No remaining sessions are checked out after each functional test."""
     clients: list[Client] = []
     original = MongoClient.__init__
@@ -39,21 +38,19 @@ def nothing_stays_checked_out(connect: Callable[..., Client], monkeypatch: Any) 
     monkeypatch.setattr(MongoClient, "__init__", init)
     yield
     for client in clients:
-        check_nothing_held(client)
+        assert_no_resource_in_use(client)
 
 
 def lsids(recorder: Recorder, name: str) -> list[Any]:
     return [event.command.get("lsid") for event in recorder.of("CommandStarted") if event.command_name == name]
 
 
-def test_1_snapshot_and_causal_consistency(client: Client) -> None:
-    """1. Setting both `snapshot` and `causalConsistency` to true is not allowed."""
+def test_1_snapshot_with_causal_consistency_raises_configuration_error(client: Client) -> None:
     with pytest.raises(ConfigurationError, match="snapshot"):
         client.start_session(snapshot=True, causal_consistency=True)
 
 
-def test_2_the_pool_is_lifo(client: Client) -> None:
-    """2. Pool is LIFO."""
+def test_2_session_pool_is_lifo(client: Client) -> None:
     a, b = client.start_session(), client.start_session()
     for session in (a, b):
         client.db.command("ping", session=session)
@@ -75,14 +72,13 @@ def test_2_the_pool_is_lifo(client: Client) -> None:
         ("insert", lambda client: client.db.c.insert_one({})),
     ],
 )
-def test_3_cluster_time(
-    connect: Callable[..., Client], recorder: Recorder, kind: str, name: str, run: Callable[[Client], Any]
+def test_3_commands_send_cluster_time_of_the_previous_reply(
+    connect: Connect, recorder: Recorder, kind: str, name: str, run: Callable[[Client], Any]
 ) -> None:
-    """3. `$clusterTime` in commands."""
     with getattr(Deployment, kind)() as deployment:
         client = connect(deployment, heartbeatFrequencyMS=1_000_000)
         gossips = kind == "replica_set"
-        client.db.command("ping")  # the time of monitors' replies is not taken over
+        client.db.command("ping")  # The client ignores the cluster time of heartbeats.
         recorder.forget()
         run(client)
         reply = recorder.of("CommandSucceeded")[-1].reply
@@ -92,11 +88,12 @@ def test_3_cluster_time(
         assert second.get("$clusterTime") == reply.get("$clusterTime")
 
 
-@pytest.mark.parametrize("what", WITH_SESSION)
-def test_4_explicit_and_implicit_sessions(client: Client, recorder: Recorder, what: str) -> None:
-    """4. Explicit and implicit session arguments."""
-    name, run = WITH_SESSION[what]
-    skip_if_too_old(client, what)
+@pytest.mark.parametrize("operation", WITH_SESSION)
+def test_4_operation_sends_lsid_of_explicit_or_implicit_session(
+    client: Client, recorder: Recorder, operation: str
+) -> None:
+    name, run = WITH_SESSION[operation]
+    skip_if_too_old(client, operation)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
     recorder.forget()
     with client.start_session() as session:
@@ -113,21 +110,19 @@ def test_4_explicit_and_implicit_sessions(client: Client, recorder: Recorder, wh
         assert all(lsid and lsid != session.session_id for lsid in lsids(recorder, name))
 
 
-@pytest.mark.parametrize("what", WITH_SESSION)
-def test_5_the_session_of_another_client(
-    deployment: Deployment, connect: Callable[..., Client], client: Client, what: str
+@pytest.mark.parametrize("operation", WITH_SESSION)
+def test_5_session_of_another_client_raises_invalid_operation(
+    deployment: Deployment, connect: Connect, client: Client, operation: str
 ) -> None:
-    """5. Session argument is for the right client."""
-    name, run = WITH_SESSION[what]
+    name, run = WITH_SESSION[operation]
     with connect(deployment).start_session() as foreign, pytest.raises(InvalidOperation, match="MongoClient"):
         run(client, foreign)
     assert deployment.commands.named(name) == []
 
 
-@pytest.mark.parametrize("what", WITH_SESSION)
-def test_6_after_its_end(deployment: Deployment, client: Client, what: str) -> None:
-    """6. No further operations can be performed using a session after `endSession` has been called."""
-    name, run = WITH_SESSION[what]
+@pytest.mark.parametrize("operation", WITH_SESSION)
+def test_6_ended_session_raises_invalid_operation(deployment: Deployment, client: Client, operation: str) -> None:
+    name, run = WITH_SESSION[operation]
     with client.start_session() as session:
         pass
     with pytest.raises(InvalidOperation, match="ended"):
@@ -135,31 +130,30 @@ def test_6_after_its_end(deployment: Deployment, client: Client, what: str) -> N
     assert deployment.commands.named(name) == []
 
 
-def test_8_a_cursor_of_one_batch(client: Client) -> None:
-    """8. A cursor that exhausts the results on the initial query immediately returns the implicit session."""
+def test_8_cursor_of_one_batch_returns_its_implicit_session_at_once(client: Client) -> None:
     client.db.c.insert_many([{}, {}])
     cursor = client.db.c.find()
     next(cursor)
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
     assert len(list(cursor)) == 1
 
 
-def test_9_a_cursor_of_two_batches(client: Client) -> None:
-    """9. A cursor that exhausts the results after a `getMore` immediately returns the implicit session."""
+def test_9_cursor_returns_its_implicit_session_after_the_last_get_more(client: Client) -> None:
     client.db.c.insert_many([{} for _ in range(5)])
     cursor = client.db.c.find(batch_size=3)
     for _ in range(3):
         next(cursor)
     assert client._executor.sessions.in_use == 1
     next(cursor)
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
     assert len(list(cursor)) == 1
 
 
 @pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
 @pytest.mark.parametrize("preference", [Primary(), PrimaryPreferred(), Secondary(), SecondaryPreferred(), Nearest()])
-def test_11_find_and_get_more(connect: Callable[..., Client], recorder: Recorder, kind: str, preference: Any) -> None:
-    """11. For every combination of topology and readPreference, `find` and `getMore` both send the same session id."""
+def test_11_find_and_get_more_send_the_same_session_id(
+    connect: Connect, recorder: Recorder, kind: str, preference: Any
+) -> None:
     with getattr(Deployment, kind)() as deployment:
         client = connect(deployment)
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=3 if kind == "replica_set" else 1))
@@ -187,18 +181,18 @@ def in_child(check):
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
-def new():
+def new_session_id():
     with client.start_session() as session:
         return session.session_id
 """
 TEST_12 = """
-used = new()
+used = new_session_id()
 
 def check():
-    assert new() != used
+    assert new_session_id() != used
 
 in_child(check)
-assert new() == used
+assert new_session_id() == used
 print("done")
 """
 TEST_13 = """
@@ -207,25 +201,24 @@ used = session.session_id
 
 def check():
     session.end_session()
-    assert new() != used
+    assert new_session_id() != used
 
 in_child(check)
 session.end_session()
-assert new() == used
+assert new_session_id() == used
 print("done")
 """
 
 
 @pytest.mark.parametrize("program", [TEST_12, TEST_13], ids=["12", "13"])
-def test_12_13_forks(program: str) -> None:
-    """12. The pool can be cleared after forking; 13. existing sessions are not checked into a cleared pool."""
+def test_12_13_forked_child_uses_no_session_of_its_parent(program: str) -> None:
+    """12. The child clears the pool. 13. The child does not return sessions of its parent to the pool."""
     assert run_program(FORKING + program) == "done\n"
 
 
-def test_14_implicit_sessions_are_taken_late(
-    deployment: Deployment, connect: Callable[..., Client], recorder: Recorder
+def test_14_implicit_session_is_allocated_after_check_out(
+    deployment: Deployment, connect: Connect, recorder: Recorder
 ) -> None:
-    """14. Implicit sessions only allocate their server session after a successful connection checkout."""
     client = connect(deployment, maxPoolSize=1)
     collection = client.db.c
     concurrent: list[Callable[[], Any]] = [
@@ -248,27 +241,29 @@ def test_14_implicit_sessions_are_taken_late(
 
 
 @pytest.fixture
-def without_sessions() -> Iterator[ScriptedServer]:
+def server_without_sessions() -> Iterator[ScriptedServer]:
     with ScriptedServer() as server:
         server.hello_extra["logicalSessionTimeoutMinutes"] = None
         yield server
 
 
-def test_18_implicit_sessions_are_left_out(without_sessions: ScriptedServer, connect: Callable[..., Client]) -> None:
-    """18. Implicit session is ignored if connection does not support sessions."""
-    client = connect(f"mongodb://{without_sessions.name}")
+def test_18_commands_have_no_implicit_session_without_server_support(
+    server_without_sessions: ScriptedServer, connect: Connect
+) -> None:
+    client = connect(f"mongodb://{server_without_sessions.name}")
     client.db.c.find_one()
     client.db.c.insert_one({})
     for name in ("find", "insert"):
-        assert ["lsid" in command for command in without_sessions.commands(name)] == [False]
+        assert ["lsid" in command for command in server_without_sessions.commands(name)] == [False]
 
 
-def test_19_explicit_sessions_are_refused(without_sessions: ScriptedServer, connect: Callable[..., Client]) -> None:
-    """19. Explicit session raises an error if connection does not support sessions."""
-    client = connect(f"mongodb://{without_sessions.name}")
+def test_19_explicit_session_raises_without_server_support(
+    server_without_sessions: ScriptedServer, connect: Connect
+) -> None:
+    client = connect(f"mongodb://{server_without_sessions.name}")
     eventually(lambda: client.nodes)
     with client.start_session() as session:
         for run in (client.db.c.find_one, client.db.c.insert_one):
             with pytest.raises(ConfigurationError, match=r"(?i)sessions are not supported"):
                 run({}, session=session)
-    assert without_sessions.commands("find") == without_sessions.commands("insert") == []
+    assert server_without_sessions.commands("find") == server_without_sessions.commands("insert") == []

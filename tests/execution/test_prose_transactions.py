@@ -1,9 +1,9 @@
-"""The prose tests of the Transactions specification, and of the Convenient API for Transactions."""
+"""Prose tests of the Transactions specification and of the Convenient API for Transactions."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 
 from gmongo.errors import NetworkTimeout, OperationFailure, PoolClearedError
 from gmongo.testing import Deployment
-from tests.execution.harness import check_nothing_held, fail
-from tests.support.clients import Client
+from tests.execution.harness import assert_no_resource_in_use, fail
+from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
@@ -26,18 +26,14 @@ def cluster() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def sharded(cluster: Deployment, connect: Callable[..., Client]) -> Client:
+def sharded(cluster: Deployment, connect: Connect) -> Client:
     client = connect(cluster, localThresholdMS=1000)
     eventually(lambda: len(client.nodes) == 2)
     client.test.test.insert_one({})
     return client
 
 
-# Mongos pinning
-
-
-def test_1_unpin_for_next_transaction(sharded: Client) -> None:
-    """1. Starting a new transaction on a pinned ClientSession unpins the session."""
+def test_1_new_transaction_unpins_the_session(sharded: Client) -> None:
     addresses = set()
     with sharded.start_session() as session:
         with session.start_transaction():
@@ -50,8 +46,7 @@ def test_1_unpin_for_next_transaction(sharded: Client) -> None:
     assert len(addresses) == 2
 
 
-def test_2_unpin_for_non_transaction_operation(sharded: Client) -> None:
-    """2. Non-transaction operations using a pinned ClientSession unpin the session."""
+def test_2_operation_without_transaction_unpins_the_session(sharded: Client) -> None:
     addresses = set()
     with sharded.start_session() as session:
         with session.start_transaction():
@@ -63,8 +58,7 @@ def test_2_unpin_for_non_transaction_operation(sharded: Client) -> None:
     assert len(addresses) == 2
 
 
-def test_3_pool_cleared_error_is_transient(deployment: Deployment, connect: Callable[..., Client]) -> None:
-    """3. PoolClearedError has the label TransientTransactionError."""
+def test_3_pool_cleared_error_has_transient_transaction_label(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, maxPoolSize=1, serverMonitoringMode="poll")
     client.db.c.insert_one({})
     fail(deployment, "find", times=1, code=91, labels=None, blockConnection=True, blockTimeMS=100)
@@ -78,24 +72,20 @@ def test_3_pool_cleared_error_is_transient(deployment: Deployment, connect: Call
     reader.get(timeout=5)
 
 
-# The convenient API
+class CustomError(Exception):
+    pass
 
 
-class Custom(Exception):
-    """An error that is not the driver's."""
-
-
-def test_custom_errors_pass(deployment: Deployment, client: Client) -> None:
-    """Callback raises a custom error."""
+def test_custom_error_of_callback_aborts_and_is_raised(deployment: Deployment, client: Client) -> None:
     calls: list[Any] = []
-    custom = Custom("mine")
+    custom = CustomError("mine")
 
     def callback(session: Any) -> None:
         calls.append(session)
         client.db.c.insert_one({"_id": 1}, session=session)
         raise custom
 
-    with client.start_session() as session, pytest.raises(Custom) as raised:
+    with client.start_session() as session, pytest.raises(CustomError) as raised:
         session.with_transaction(callback)
     assert raised.value is custom
     assert len(calls) == 1
@@ -103,8 +93,7 @@ def test_custom_errors_pass(deployment: Deployment, client: Client) -> None:
     assert client.db.c.count_documents({}) == 0
 
 
-def test_the_value_is_returned(client: Client) -> None:
-    """Callback returns a value."""
+def test_with_transaction_returns_value_of_callback(client: Client) -> None:
     value = {"any": "thing"}
     with client.start_session() as session:
         assert session.with_transaction(lambda _session: value) is value
@@ -115,12 +104,12 @@ def test_the_value_is_returned(client: Client) -> None:
     ("command", "label", "code"),
     [("insert", TRANSIENT, 112), ("commitTransaction", UNKNOWN, 6), ("commitTransaction", TRANSIENT, 251)],
 )
-def test_the_time_limit_is_kept(
+def test_with_transaction_raises_after_retry_timeout(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch, command: str, label: str, code: int
 ) -> None:
-    """Retry timeout is enforced: errors of the callback (1), unknown results (2), transient errors of commits (3)."""
-    looks = itertools.count(0, 10)  # each reading of the clock is ten seconds later
-    monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(looks)))
+    """Errors: 1. error of the callback, 2. unknown commit result, 3. transient error of the commit."""
+    times = itertools.count(0, 10)  # The time increases by 10 seconds at each call.
+    monkeypatch.setattr("gmongo.engines.transaction._clock", SimpleNamespace(monotonic=lambda: next(times)))
     fail(deployment, command, code=code, labels=[label])
     with client.start_session() as session, pytest.raises(NetworkTimeout) as raised:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
@@ -130,17 +119,19 @@ def test_the_time_limit_is_kept(
     assert isinstance(cause, OperationFailure)
     assert cause.code == code
     assert len(deployment.commands.named(command)) > 1
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-def test_retries_back_off(deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retry backoff is enforced: thirty retries wait for more than 1.25 seconds in all."""
+def test_retries_of_with_transaction_back_off(
+    deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The total backoff of 30 retries is above 1.25 seconds."""
     slept: list[float] = []
     monkeypatch.setattr("gmongo.engines.transaction.sleep", slept.append)
     fail(deployment, "commitTransaction", times=30, code=251, labels=[TRANSIENT])
     with client.start_session() as session:
         session.with_transaction(lambda session: client.db.c.insert_one({}, session=session))
     assert len(slept) == 30
-    assert all(0 <= wait <= min(0.5, 0.005 * 1.5**turn) for turn, wait in enumerate(slept))
+    assert all(0 <= wait <= min(0.5, 0.005 * 1.5**retry) for retry, wait in enumerate(slept))
     assert sum(slept) > 1.25
     assert len(deployment.commands.named("commitTransaction")) == 31

@@ -1,4 +1,4 @@
-"""The next batch is on its way while the application uses this one, and no further."""
+"""``read_ahead``: the client requests the next batches while the application uses the current batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """A server with a cursor that never ends: of two documents in a batch."""
+    """Start a server with an endless cursor. Each batch has two documents."""
     with ScriptedServer() as server:
         numbers = count()
 
@@ -50,13 +50,13 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def many(deployment: Deployment, client: Any) -> Any:
-    """A collection of twenty documents."""
+    """Return a collection of 20 documents."""
     client.db.c.insert_many([{"_id": number, "text": "x" * 100} for number in range(20)])
     return client.db.c
 
 
 def at_rest(client: Any) -> bool:
-    """Whether no connection and no session is in use."""
+    """True if the client uses no connection and no session, and reads no batch."""
     busy = any(stats["in_use"] for stats in client.pool_stats())
     return not busy and client._executor.sessions.in_use == 0 and not client._cursor_killer.reading
 
@@ -65,12 +65,9 @@ def open_cursors(deployment: Deployment) -> int:
     return deployment._cluster.store._state.cursors.count()
 
 
-# What comes, and when
-
-
 @pytest.mark.parametrize("batches", [1, 2, 50])
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 19, 20, 21])
-def test_the_documents_are_those_of_any_cursor(many: Any, batch_size: int, batches: int) -> None:
+def test_read_ahead_returns_all_documents(many: Any, batch_size: int, batches: int) -> None:
     assert [each["_id"] for each in many.find(batch_size=batch_size).read_ahead(batches)] == list(range(20))
     assert [each["_id"] for each in many.aggregate([], batchSize=batch_size).read_ahead(batches)] == list(range(20))
     assert at_rest(many.database.client)
@@ -78,7 +75,7 @@ def test_the_documents_are_those_of_any_cursor(many: Any, batch_size: int, batch
 
 @pytest.mark.parametrize("size", [10, 30_000])
 @pytest.mark.parametrize("limit", [1, 5, 6, 7, 19, 20, 25])
-def test_a_limit_holds_and_is_told_to_the_server(
+def test_read_ahead_with_limit_sends_usual_batch_sizes(
     deployment: Deployment, client: Any, recorder: Any, limit: int, size: int
 ) -> None:
     client.db.c.insert_many([{"_id": number, "text": "x" * size} for number in range(20)])
@@ -94,31 +91,32 @@ def test_a_limit_holds_and_is_told_to_the_server(
     assert open_cursors(deployment) == 0
 
 
-def test_the_next_batch_is_asked_for_before_the_first_document_is_used(server: ScriptedServer, connect: Any) -> None:
+def test_next_batch_is_requested_when_the_current_batch_is_first_used(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     cursor = client.db.c.find().read_ahead()
     assert next(cursor) == {"_id": 0}
     server.wait_for("getMore")
     assert next(cursor) == {"_id": 1}
     gevent.sleep(0.02)
-    assert len(server.commands("getMore")) == 1  # there is room for one only
+    assert len(server.commands("getMore")) == 1  # The buffer has space for one batch.
     assert next(cursor) == {"_id": 2}
     server.wait_for("getMore", 2)
     cursor.close()
 
 
-def test_a_read_ahead_is_sent_although_the_application_never_yields(server: ScriptedServer, connect: Any) -> None:
-    """An application that computes would otherwise hold back the request until it asks for the batch."""
+def test_get_more_is_sent_before_the_next_switch_of_the_application(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     cursor = client.db.c.find().read_ahead()
     next(cursor)
     pool = client._topology.pools()[0]
-    assert [each.mid_message for each in pool.machine.in_use] == [True]  # without a switch since then
+    assert [each.mid_message for each in pool.machine.in_use] == [True]  # No switch happened since `next`.
     cursor.close()
 
 
 @pytest.mark.parametrize("batches", [1, 3])
-def test_no_more_batches_than_allowed_wait(server: ScriptedServer, connect: Any, batches: int) -> None:
+def test_read_ahead_requests_at_most_the_given_number_of_batches(
+    server: ScriptedServer, connect: Any, batches: int
+) -> None:
     cursor = connect(server).db.c.find().read_ahead(batches)
     next(cursor)
     server.wait_for("getMore", batches)
@@ -127,8 +125,8 @@ def test_no_more_batches_than_allowed_wait(server: ScriptedServer, connect: Any,
     cursor.close()
 
 
-def test_no_more_bytes_than_allowed_wait(server: ScriptedServer, connect: Any) -> None:
-    """The second batch was of 30 KB, so the third is expected to be."""
+def test_read_ahead_requests_at_most_max_bytes(server: ScriptedServer, connect: Any) -> None:
+    """The client estimates the size of the next batch from the previous batch."""
     server.replies["getMore"] = lambda command: cursor_reply([{"text": "x" * 30_000}], 7, "nextBatch")
     cursor = connect(server).db.c.find().read_ahead(10, max_bytes=100_000)
     next(cursor)
@@ -141,14 +139,14 @@ def test_no_more_bytes_than_allowed_wait(server: ScriptedServer, connect: Any) -
     cursor.close()
 
 
-def test_files_are_read_ahead(client: Any, recorder: Any) -> None:
+def test_gridfs_file_reads_chunks_ahead(client: Any, recorder: Any) -> None:
     fs = GridFS(client.db)
     data = bytes(range(256)) * 4096
     number = fs.put(data, chunkSize=4096)
     recorder.forget()
     with fs.get(number).read_ahead(2) as file:
         assert file.read(1) == data[:1]
-        eventually(lambda: len(recorder.sent("getMore")) >= 1)  # though the first batch has chunks that are not read
+        eventually(lambda: len(recorder.sent("getMore")) >= 1)  # The first batch still has unread chunks.
         assert file.read() == data[1:]
         file.seek(5000)
         assert file.read(100) == data[5000:5100]
@@ -156,7 +154,7 @@ def test_files_are_read_ahead(client: Any, recorder: Any) -> None:
 
 
 class Numbers(TypeDecoder):  # type: ignore[misc]
-    """Says when a document is decoded, by its number."""
+    """Decoder that records the number of each decoded document."""
 
     bson_type = float
 
@@ -172,7 +170,7 @@ class Numbers(TypeDecoder):  # type: ignore[misc]
 
 @pytest.fixture
 def numbers(deployment: Deployment) -> Iterator[tuple[Any, Numbers]]:
-    """A collection of 200 documents of a kilobyte, of a client without listeners, and what it decodes."""
+    """Return a collection of 200 documents of a kilobyte, and its decoder. The client has no listeners."""
     codec = Numbers()
     options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([codec]))
     client: MongoClient[Any]
@@ -181,16 +179,16 @@ def numbers(deployment: Deployment) -> Iterator[tuple[Any, Numbers]]:
         yield client.db.c.with_options(codec_options=options), codec
 
 
-def test_a_batch_that_waits_is_decoded_while_the_application_waits(numbers: tuple[Any, Numbers]) -> None:
+def test_buffered_batch_is_decoded_while_the_application_waits(numbers: tuple[Any, Numbers]) -> None:
     collection, codec = numbers
     cursor = collection.find(batch_size=100).read_ahead()
     assert next(cursor)["_id"] == 0
     eventually(lambda: codec.decoded[-1:] == [199])
     assert [each["_id"] for each in cursor] == list(range(1, 200))
-    assert sorted(codec.decoded) == list(range(200))  # each once
+    assert sorted(codec.decoded) == list(range(200))
 
 
-def test_what_cannot_be_decoded_is_an_error_where_it_stands(numbers: tuple[Any, Numbers]) -> None:
+def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[Any, Numbers]) -> None:
     collection, codec = numbers
     collection.update_one({"_id": 150}, {"$set": {"at": -1.0}})
     for cursor in (collection.find(batch_size=100), collection.find(batch_size=100).read_ahead()):
@@ -206,7 +204,9 @@ def test_what_cannot_be_decoded_is_an_error_where_it_stands(numbers: tuple[Any, 
         cursor.close()
 
 
-def test_large_batches_wait_undecoded(numbers: tuple[Any, Numbers], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_buffered_batch_is_not_decoded_ahead(
+    numbers: tuple[Any, Numbers], monkeypatch: pytest.MonkeyPatch
+) -> None:
     collection, codec = numbers
     monkeypatch.setattr("gmongo.engines.read_ahead._DECODED", 100_000)
     cursor = collection.find(batch_size=100).read_ahead()
@@ -217,12 +217,9 @@ def test_large_batches_wait_undecoded(numbers: tuple[Any, Numbers], monkeypatch:
     assert len(list(cursor)) == 199
 
 
-# Errors
-
-
-def test_an_error_is_raised_where_its_batch_would_have_begun(many: Any, deployment: Deployment) -> None:
+def test_get_more_error_is_raised_after_the_documents_before_it(many: Any, deployment: Deployment) -> None:
     cursor = many.find(batch_size=5).read_ahead(10)
-    fail(deployment, "getMore", errorCode=11601)  # the first one comes before this
+    fail(deployment, "getMore", errorCode=11601)
     seen = []
     with pytest.raises(OperationFailure) as caught:
         seen.extend(each["_id"] for each in cursor)
@@ -234,13 +231,13 @@ def test_an_error_is_raised_where_its_batch_would_have_begun(many: Any, deployme
     eventually(lambda: at_rest(many.database.client) and open_cursors(deployment) == 0)
 
 
-def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, connect: Any) -> None:
+def test_buffered_batch_is_returned_before_a_network_error(server: ScriptedServer, connect: Any) -> None:
     server.fail("getMore", lambda peer, message: peer.send(message), cut(5))
     client = connect(server)
     cursor = client.db.c.find().read_ahead(5)
     seen = [next(cursor)["_id"]]
     server.wait_for("getMore", 2)
-    eventually(lambda: not client._cursor_killer.reading)  # the error is there already
+    eventually(lambda: not client._cursor_killer.reading)  # The client has received the error.
     with pytest.raises(AutoReconnect):
         seen.extend(each["_id"] for each in cursor)
     assert seen == [0, 1, 2, 3]
@@ -248,7 +245,7 @@ def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, conn
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"),
+    ("reply", "error"),
     [
         ({"ok": 0, "code": 43, "errmsg": "gone"}, CursorNotFound),
         ({"ok": 1, "cursor": {"id": "x", "ns": "db.c", "nextBatch": []}}, PyMongoError),
@@ -256,10 +253,10 @@ def test_what_has_come_before_an_error_is_delivered(server: ScriptedServer, conn
         ({"ok": 1}, PyMongoError),
     ],
 )
-def test_a_wrong_reply_gives_the_error_of_any_cursor(
-    server: ScriptedServer, connect: Any, wrong: dict[str, Any], error: type[Exception]
+def test_malformed_get_more_reply_raises_the_error_of_a_plain_cursor(
+    server: ScriptedServer, connect: Any, reply: dict[str, Any], error: type[Exception]
 ) -> None:
-    server.replies["getMore"] = wrong
+    server.replies["getMore"] = reply
     client = connect(server)
     raised = []
     for cursor in (client.db.c.find(), client.db.c.find().read_ahead()):
@@ -271,10 +268,7 @@ def test_a_wrong_reply_gives_the_error_of_any_cursor(
     eventually(lambda: at_rest(client))
 
 
-# Time
-
-
-def test_a_limit_of_time_around_next_ends_the_wait(server: ScriptedServer, connect: Any) -> None:
+def test_timeout_block_around_next_ends_the_wait(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -290,7 +284,7 @@ def test_a_limit_of_time_around_next_ends_the_wait(server: ScriptedServer, conne
     gate.set()
 
 
-def test_the_time_of_the_whole_cursor_holds_for_what_is_read_ahead(server: ScriptedServer, connect: Any) -> None:
+def test_timeout_ms_of_cursor_limits_read_ahead_batches(server: ScriptedServer, connect: Any) -> None:
     client = connect(server, timeoutMS=80)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -303,15 +297,12 @@ def test_the_time_of_the_whole_cursor_holds_for_what_is_read_ahead(server: Scrip
     eventually(lambda: at_rest(client))
 
 
-# Its end
-
-
-def waiting(client: Any) -> bool:
+def reads_ahead(client: Any) -> bool:
     return bool(client._cursor_killer.reading)
 
 
-def test_closing_ends_the_cursor_at_once_and_keeps_the_connection(server: ScriptedServer, connect: Any) -> None:
-    """The server interrupts what is on its way when it is told to end the cursor, on another connection."""
+def test_close_kills_the_cursor_and_keeps_the_connection(server: ScriptedServer, connect: Any) -> None:
+    """The server replies to the pending getMore after killCursors on another connection."""
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -321,14 +312,14 @@ def test_closing_ends_the_cursor_at_once_and_keeps_the_connection(server: Script
     server.wait_for("getMore")
     cursor.close()
     eventually(lambda: at_rest(client))
-    assert next(cursor) == {"_id": 1}  # which had come
+    assert next(cursor) == {"_id": 1}  # The client has this document already.
     with pytest.raises(StopIteration):
         next(cursor)
     assert client.pool_stats()[0]["total"] == 2
     assert len(server.commands("getMore")) == 1
 
 
-def test_closing_interrupts_what_goes_on_all_the_same(server: ScriptedServer, connect: Any) -> None:
+def test_close_interrupts_a_get_more_that_gets_no_reply(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -339,7 +330,7 @@ def test_closing_interrupts_what_goes_on_all_the_same(server: ScriptedServer, co
     assert client.pool_stats()[0]["total"] == 1
 
 
-def test_a_cursor_that_is_dropped_with_a_batch_on_its_way_is_ended(server: ScriptedServer, connect: Any) -> None:
+def test_dropped_cursor_with_pending_get_more_is_killed(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     gc.disable()
@@ -354,7 +345,7 @@ def test_a_cursor_that_is_dropped_with_a_batch_on_its_way_is_ended(server: Scrip
         gc.enable()
 
 
-def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedServer, connect: Any) -> None:
+def test_session_is_returned_to_the_pool_after_its_last_command(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -372,9 +363,7 @@ def test_a_session_is_given_back_only_when_nothing_runs_in_it(server: ScriptedSe
     assert len(client._executor.sessions) == 2
 
 
-def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_answers(
-    server: ScriptedServer, connect: Any, go: Any
-) -> None:
+def test_kill_of_reader_ends_pending_get_more_before_its_reply(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     server.fail("killCursors", held(Event()))
@@ -387,7 +376,7 @@ def test_what_is_on_its_way_ends_with_the_interruption_and_not_when_the_server_a
     assert client.pool_stats()[0]["in_use"] == 1
 
 
-def test_closing_the_client_ends_what_is_on_its_way(server: ScriptedServer, connect: Any, go: Any) -> None:
+def test_client_close_interrupts_pending_get_more(server: ScriptedServer, connect: Any, go: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -395,28 +384,28 @@ def test_closing_the_client_ends_what_is_on_its_way(server: ScriptedServer, conn
     next(cursor)
     server.wait_for("getMore")
 
-    def wait() -> None:
+    def read() -> None:
         with pytest.raises(AutoReconnect, match="interrupted"):
             next(cursor)
 
-    waiter = go(wait)
+    reader = go(read)
     client.close()
-    waiter.get(timeout=1)
+    reader.get(timeout=1)
     assert not client._cursor_killer.reading
 
 
-def test_after_the_client_is_closed_the_cursor_says_so(server: ScriptedServer, connect: Any) -> None:
+def test_cursor_of_closed_client_returns_buffered_documents_then_raises(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     cursor = client.db.c.find().read_ahead()
     next(cursor)
-    eventually(lambda: not waiting(client))
+    eventually(lambda: not reads_ahead(client))
     client.close()
     assert [next(cursor)["_id"] for _ in range(3)] == [1, 2, 3]
     with pytest.raises(InvalidOperation, match="after close"):
         next(cursor)
 
 
-def test_a_kill_of_all_greenlets_ends_the_batch_and_not_more(server: ScriptedServer, connect: Any) -> None:
+def test_kill_of_background_greenlet_ends_its_cursor_only(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     server.fail("getMore", held(Event()))
     cursor = client.db.c.find().read_ahead()
@@ -432,7 +421,7 @@ def test_a_kill_of_all_greenlets_ends_the_batch_and_not_more(server: ScriptedSer
     assert client.db.c.find_one()
 
 
-def test_the_batch_on_its_way_does_not_hold_the_hub(server: ScriptedServer, connect: Any) -> None:
+def test_pending_get_more_does_not_keep_the_event_loop_alive(server: ScriptedServer, connect: Any) -> None:
     client = connect(server)
     gate = Event()
     server.fail("getMore", held(gate))
@@ -449,8 +438,8 @@ def test_the_batch_on_its_way_does_not_hold_the_hub(server: ScriptedServer, conn
 
 
 @pytest.mark.real_time
-def test_a_greenlet_that_waits_for_a_batch_holds_the_hub(server: ScriptedServer) -> None:
-    """Else the loop has nothing to do, and gevent ends the wait of the main greenlet with LoopExit."""
+def test_greenlet_that_waits_for_a_batch_keeps_the_event_loop_alive(server: ScriptedServer) -> None:
+    """If the event loop ended, gevent would raise `LoopExit` in the main greenlet."""
     program = """
 import sys
 from gmongo import MongoClient
@@ -467,10 +456,7 @@ client.close()
     assert (child.stdout, child.stderr) == ("{'_id': 0} {'_id': 1} {'_id': 2}\n", "")
 
 
-# Where the order of commands is the application's
-
-
-def test_no_reading_ahead_in_a_session_of_the_applications(many: Any) -> None:
+def test_read_ahead_in_explicit_session_raises_invalid_operation(many: Any) -> None:
     client = many.database.client
     with client.start_session() as session:
         with pytest.raises(InvalidOperation, match="session"):
@@ -487,7 +473,7 @@ def test_no_reading_ahead_in_a_session_of_the_applications(many: Any) -> None:
 
 
 @pytest.mark.parametrize("cursor_type", [gmongo.CursorType.TAILABLE, gmongo.CursorType.TAILABLE_AWAIT, 64])
-def test_no_reading_ahead_of_what_is_yet_to_be(client: Any, cursor_type: int) -> None:
+def test_read_ahead_of_tailable_or_exhaust_cursor_raises_invalid_operation(client: Any, cursor_type: int) -> None:
     with pytest.raises(InvalidOperation, match="tailable"):
         client.db.c.find(cursor_type=cursor_type).read_ahead()
     cursor = client.db.c.find().read_ahead()
@@ -495,38 +481,35 @@ def test_no_reading_ahead_of_what_is_yet_to_be(client: Any, cursor_type: int) ->
         next(cursor.add_option(cursor_type))
 
 
-def test_no_reading_ahead_of_changes(client: Any) -> None:
+def test_read_ahead_of_change_stream_raises_invalid_operation(client: Any) -> None:
     with client.db.c.aggregate([{"$changeStream": {}}]) as cursor, pytest.raises(InvalidOperation, match="waits"):
         cursor.read_ahead()
 
 
 @pytest.mark.parametrize("value", [None, "1", 1.0, True])
 @pytest.mark.parametrize("name", ["batches", "max_bytes"])
-def test_wrong_types(client: Any, name: str, value: Any) -> None:
+def test_read_ahead_argument_of_wrong_type_raises_type_error(client: Any, name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{name} must be an integer"):
         client.db.c.find().read_ahead(**{name: value})
 
 
 @pytest.mark.parametrize("value", [0, -1])
 @pytest.mark.parametrize("name", ["batches", "max_bytes"])
-def test_wrong_numbers(client: Any, name: str, value: int) -> None:
+def test_read_ahead_argument_below_one_raises_value_error(client: Any, name: str, value: int) -> None:
     with pytest.raises(ValueError, match=f"{name} must be >= 1, not {value}"):
         client.db.c.aggregate([]).read_ahead(**{name: value})
 
 
-# Behind a load balancer
-
-
 @pytest.fixture
 def balanced(connect: Any) -> Iterator[Any]:
-    """A collection of twenty documents behind a load balancer."""
+    """Return a collection of 20 documents behind a load balancer."""
     with Deployment.load_balanced(2) as deployment:
         collection = connect(deployment).db.c
         collection.insert_many([{"_id": number} for number in range(20)])
         yield collection
 
 
-def test_a_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: Any) -> None:
+def test_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: Any) -> None:
     recorder.forget()
     assert len(list(balanced.find(batch_size=3).read_ahead())) == 20
     ids = {event.connection_id for event in recorder.of("CommandStarted")}
@@ -535,7 +518,7 @@ def test_a_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: 
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_a_pinned_cursor_that_ends_in_the_middle_of_a_batch_loses_its_connection(
+def test_end_of_pinned_cursor_with_pending_get_more_closes_its_connection(
     server: ScriptedServer, connect: Any, end: str
 ) -> None:
     server.hello_extra = {"serviceId": ObjectId(), "msg": "isdbgrid"}

@@ -1,4 +1,4 @@
-"""What an explicit session refuses, and what it makes of the times of replies: the first one, and those that follow."""
+"""Explicit sessions: invalid uses, cluster and snapshot times, read preferences in transactions."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from gmongo.errors import ConfigurationError, InvalidOperation
 from gmongo.read_preferences import Nearest, PrimaryPreferred, Secondary, SecondaryPreferred
 from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import check_nothing_held
-from tests.support.clients import Client
+from tests.execution.harness import assert_no_resource_in_use
+from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
 
 @pytest.mark.parametrize("value", [5, "session", object(), gmongo.MongoClient])
 @pytest.mark.parametrize("operation", ["find_one", "insert_one", "aggregate", "count_documents"])
-def test_only_a_session_is_one(client: Client, value: Any, operation: str) -> None:
-    given = [] if operation == "aggregate" else {}
-    complaint = f"session must be a ClientSession or None, not an instance of {type(value).__name__}"
+def test_session_of_other_type_raises_value_error(client: Client, value: Any, operation: str) -> None:
+    argument = [] if operation == "aggregate" else {}
+    message = f"session must be a ClientSession or None, not an instance of {type(value).__name__}"
     with pytest.raises(ValueError) as caught:
-        getattr(client.db.c, operation)(given, session=value)
-    assert str(caught.value) == complaint
+        getattr(client.db.c, operation)(argument, session=value)
+    assert str(caught.value) == message
 
 
-def test_operations_of_another_client_do_not_run_in_a_bound_session(
-    deployment: Deployment, client: Client, connect: Callable[..., Client]
+def test_operation_of_other_client_in_bound_session_raises_invalid_operation(
+    deployment: Deployment, client: Client, connect: Connect
 ) -> None:
     other = connect(deployment)
-    complaint = "only operations of the client whose session is bound here can run inside bind()"
+    message = "only operations of the client whose session is bound here can run inside bind()"
     with client.start_session() as session, session.bind():
         client.db.c.insert_one({"_id": 1})
         for call in (other.db.c.find_one, other.db.command, lambda name: list(other.db.c.find())):
             with pytest.raises(InvalidOperation) as caught:
                 call("ping")
-            assert str(caught.value) == complaint
+            assert str(caught.value) == message
     assert other.db.c.find_one() == {"_id": 1}
 
 
-@pytest.mark.parametrize("way", ["collection", "insert_many", "bulk"])
-def test_a_write_without_acknowledgement_has_no_session(client: Client, way: str) -> None:
+@pytest.mark.parametrize("operation", ["insert_one", "insert_many", "bulk_write"])
+def test_unacknowledged_write_in_explicit_session_raises_configuration_error(client: Client, operation: str) -> None:
     collection = client.db.c.with_options(write_concern=WriteConcern(w=0))
     calls: dict[str, Callable[[Any], Any]] = {
-        "collection": lambda session: collection.insert_one({}, session=session),
+        "insert_one": lambda session: collection.insert_one({}, session=session),
         "insert_many": lambda session: collection.insert_many([{}, {}], session=session),
-        "bulk": lambda session: collection.bulk_write([gmongo.InsertOne({})], session=session),
+        "bulk_write": lambda session: collection.bulk_write([gmongo.InsertOne({})], session=session),
     }
     with client.start_session() as session:
         with pytest.raises(ConfigurationError) as caught:
-            calls[way](session)
+            calls[operation](session)
         assert str(caught.value) == "Explicit sessions are incompatible with unacknowledged write concern: w=0"
-        client.db.c.insert_one({"_id": 1}, session=session)  # it is free again
+        client.db.c.insert_one({"_id": 1}, session=session)  # The session is no longer in use.
     assert client.db.c.count_documents({}) == 1
 
 
 @pytest.mark.parametrize("mode", ["alone", "in a transaction"])
-def test_a_session_that_is_used_stays_young(client: Client, mode: str) -> None:
-    """The server counts from the last command of a session, not from its first."""
+def test_each_command_updates_last_use_of_its_session(client: Client, mode: str) -> None:
+    """The timeout of a session on the server starts at its last command."""
     client.db.c.insert_many([{} for _ in range(3)])
     with client.start_session() as session:
         if mode == "in a transaction":
@@ -76,14 +76,11 @@ def test_a_session_that_is_used_stays_young(client: Client, mode: str) -> None:
             assert server_session.last_used == pytest.approx(_clock.monotonic(), abs=1)
 
 
-# Times
-
-
-def reading(command: Any) -> Any:
+def read_concern_of(command: Any) -> Any:
     return dict(command.get("readConcern") or {})
 
 
-def test_a_snapshot_is_that_of_the_first_read(server: ScriptedServer, scripted: Client) -> None:
+def test_snapshot_session_sends_cluster_time_of_its_first_read(server: ScriptedServer, scripted: Client) -> None:
     times = iter([Timestamp(3, 1), Timestamp(4, 1), Timestamp(5, 1)])
     server.replies["find"] = lambda command: {
         "ok": 1,
@@ -92,7 +89,7 @@ def test_a_snapshot_is_that_of_the_first_read(server: ScriptedServer, scripted: 
     with scripted.start_session(snapshot=True) as session:
         for _ in range(3):
             list(scripted.db.c.find(session=session))
-    assert [reading(command) for command in server.commands("find")] == [
+    assert [read_concern_of(command) for command in server.commands("find")] == [
         {"level": "snapshot"},
         {"level": "snapshot", "atClusterTime": Timestamp(3, 1)},
         {"level": "snapshot", "atClusterTime": Timestamp(3, 1)},
@@ -100,28 +97,24 @@ def test_a_snapshot_is_that_of_the_first_read(server: ScriptedServer, scripted: 
 
 
 @pytest.mark.parametrize(
-    ("options", "follows"),
+    ("options", "consistent"),
     [({}, True), ({"causal_consistency": True}, True), ({"causal_consistency": False}, False)],
 )
-def test_reads_follow_what_the_session_has_seen(
-    client: Client, recorder: Recorder, options: dict[str, Any], follows: bool
+def test_read_sends_advanced_operation_time_if_causally_consistent(
+    client: Client, recorder: Recorder, options: dict[str, Any], consistent: bool
 ) -> None:
     later = Timestamp(2**31 - 1, 5)
     with client.start_session(**options) as session:
         client.db.c.insert_one({}, session=session)
         session.advance_operation_time(later)
-        session.advance_operation_time(Timestamp(1, 1))  # an older one changes nothing
+        session.advance_operation_time(Timestamp(1, 1))  # The session ignores an older time.
         assert session.operation_time == later
         client.db.c.find_one(session=session)
     (command,) = recorder.sent("find")
-    assert reading(command) == ({"afterClusterTime": later} if follows else {})
+    assert read_concern_of(command) == ({"afterClusterTime": later} if consistent else {})
 
 
-# Which server a transaction reads from
-
-
-def test_a_transaction_reads_from_the_primary_whatever_the_collection_prefers(client: Client) -> None:
-    """There is no secondary at all."""
+def test_transaction_ignores_read_preference_of_collection(client: Client) -> None:
     preferring = client.db.c.with_options(read_preference=Secondary())
     with client.start_session() as session, session.start_transaction():
         assert preferring.find_one(session=session) is None
@@ -131,17 +124,19 @@ def test_a_transaction_reads_from_the_primary_whatever_the_collection_prefers(cl
 
 
 @pytest.mark.parametrize("preference", [Secondary(), SecondaryPreferred(), PrimaryPreferred(), Nearest()])
-@pytest.mark.parametrize("where", ["transaction", "command"])
-def test_no_other_read_preference_holds_in_a_transaction(client: Client, preference: Any, where: str) -> None:
-    given = {"read_preference": preference}
-    with client.start_session() as session, session.start_transaction(**(given if where == "transaction" else {})):
-        if where == "transaction":
+@pytest.mark.parametrize("source", ["transaction", "command"])
+def test_other_read_preference_in_transaction_raises_invalid_operation(
+    client: Client, preference: Any, source: str
+) -> None:
+    options = {"read_preference": preference}
+    with client.start_session() as session, session.start_transaction(**(options if source == "transaction" else {})):
+        if source == "transaction":
             client.db.c.insert_one({}, session=session)
         with pytest.raises(InvalidOperation) as caught:
-            if where == "transaction":
+            if source == "transaction":
                 client.db.c.find_one(session=session)
             else:
-                client.db.command("find", "c", session=session, **given)
+                client.db.command("find", "c", session=session, **options)
         assert str(caught.value) == f"read preference in a transaction must be primary, not: {preference!r}"
         session.abort_transaction()
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)

@@ -1,4 +1,4 @@
-"""What an interrupted operation leaves behind on the server, and for how long (``docs/time-limits.md``)."""
+"""Interrupted operations and cursors on the server (``docs/time-limits.md``)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.testing import Deployment
 from gmongo.wire import compression
 from tests.execution.harness import slow
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.pools import checked_out
 from tests.support.wait import eventually
 
 
-def busy_with(client: Client) -> list[str]:
-    """What the server does now for others."""
-    found = client.admin.command("currentOp")["inprog"]
-    names = (next(iter(each["command"])) for each in found)
+def running_commands(client: Client) -> list[str]:
+    """Return the names of the commands that the server executes for other clients."""
+    operations = client.admin.command("currentOp")["inprog"]
+    names = (next(iter(each["command"])) for each in operations)
     return [name for name in names if name not in ("hello", "isMaster", "currentOp")]
 
 
 @pytest.fixture
-def witness(deployment: Deployment, connect: Callable[..., Client]) -> Client:
-    """Another client, which looks at the server."""
+def witness(deployment: Deployment, connect: Connect) -> Client:
+    """Return a second client."""
     return connect(deployment)
 
 
@@ -41,62 +41,60 @@ OPERATIONS: dict[str, Callable[[Client], Any]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("how", ["kill", "gevent.Timeout"])
-def test_the_close_of_its_connection_ends_it(how, name, client, witness, deployment):
+@pytest.mark.parametrize("interruption", ["kill", "gevent.Timeout"])
+def test_interrupted_operation_ends_on_the_server(interruption, name, client, witness, deployment):
     slow(deployment, name)
-    asking = gevent.spawn(OPERATIONS[name], client)
-    eventually(lambda: busy_with(witness) == [name])
-    asking.kill(gevent.GreenletExit if how == "kill" else gevent.Timeout)
-    eventually(lambda: busy_with(witness) == [])
+    finding = gevent.spawn(OPERATIONS[name], client)
+    eventually(lambda: running_commands(witness) == [name])
+    finding.kill(gevent.GreenletExit if interruption == "kill" else gevent.Timeout)
+    eventually(lambda: running_commands(witness) == [])
 
 
-def test_a_connection_that_is_kept_lets_it_go_on_for_a_while(deployment, connect, witness):
+def test_interrupted_operation_runs_on_the_server_while_its_connection_drains(deployment, connect, witness):
     client = connect(deployment, drainLateReplies=True, drainLateRepliesMS=300)
     slow(deployment, "find")
-    asking = gevent.spawn(client.db.c.find_one, {})
-    eventually(lambda: busy_with(witness) == ["find"])
-    asking.kill()
+    finding = gevent.spawn(client.db.c.find_one, {})
+    eventually(lambda: running_commands(witness) == ["find"])
+    finding.kill()
     gevent.sleep(0.1)
-    assert busy_with(witness) == ["find"]
-    eventually(lambda: busy_with(witness) == [])
+    assert running_commands(witness) == ["find"]
+    eventually(lambda: running_commands(witness) == [])
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("drains", [False, True])
-def test_a_limit_of_the_drivers_is_known_to_the_server_which_ends_it_by_itself(
+def test_operation_with_timeout_ends_on_the_server_and_keeps_its_connection(
     name, drains, virtual_time, deployment, connect, witness, monkeypatch
 ):
-    """So neither the connection nor the server's time is lost: it is what to use around database work."""
     client = connect(deployment, drainLateReplies=drains)
     client.db.c.insert_one({})
     deployment.commands.clear()
     slow(deployment, name)
-    # The reply has this time for its way.
+    # The server gets 30 ms less than the timeout.
     monkeypatch.setattr(ServerDescription, "min_round_trip_time", property(lambda _server: 0.03))
     with pytest.raises(ExecutionTimeout) as raised, gmongo.timeout(0.2):
         OPERATIONS[name](client)
     assert raised.value.timeout
-    assert busy_with(witness) == []
+    assert running_commands(witness) == []
     assert client.pool_stats()[0]["total"] == 1
     assert [each.body["maxTimeMS"] < 200 for each in deployment.commands.named(name)] == [True]
 
 
-def test_a_cursor_that_cannot_be_closed_in_time_is_ended_in_the_background(deployment, connect):
+def test_cursor_whose_close_times_out_is_killed_in_the_background(deployment, connect):
     client = connect(deployment, maxPoolSize=1)
     client.db.c.insert_many([{} for _ in range(10)])
     with gmongo.timeout(0.1):
         cursor = client.db.c.find({}, batch_size=2)
         next(cursor)
     (pool,) = client._topology.pools()
-    with checked_out(pool):  # so that it cannot be sent
+    with checked_out(pool):  # The pool has no connection for `killCursors`.
         with gmongo.timeout(0.02):
             cursor.close()
         assert deployment.commands.named("killCursors") == []
     eventually(lambda: bool(deployment.commands.named("killCursors")))
 
 
-def test_a_limit_that_ends_during_decompression_is_that_limit(monkeypatch):
-    """It is not taken for a damaged reply."""
+def test_timeout_during_decompression_is_raised_unchanged(monkeypatch):
     data = bytes(2_000_000)
     limit = NetworkTimeout("of the test")
     payload = memoryview(compression._WRAPPER.pack(2013, len(data), 2) + zlib.compress(data))

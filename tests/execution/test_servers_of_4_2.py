@@ -1,8 +1,8 @@
-"""Servers of MongoDB 4.2, the oldest that are supported: they neither stream nor label errors."""
+"""MongoDB 4.2, the oldest supported version: no streaming monitor and no error labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import gevent
 import pytest
@@ -11,7 +11,7 @@ from gmongo import WriteConcern
 from gmongo.errors import ConfigurationError, OperationFailure, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import fail
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.recorder import Recorder
 from tests.support.wait import eventually
 
@@ -23,7 +23,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.mark.parametrize("code", [91, 189, 10107])
-def test_a_write_is_tried_again_by_its_code(deployment: Deployment, client: Client, code: int) -> None:
+def test_write_is_retried_after_retryable_error_code(deployment: Deployment, client: Client, code: int) -> None:
     fail(deployment, "insert", times=1, code=code, labels=None)
     client.db.c.insert_one({"_id": 1})
     sent = deployment.commands.named("insert")
@@ -31,22 +31,20 @@ def test_a_write_is_tried_again_by_its_code(deployment: Deployment, client: Clie
     assert sent[0].body["txnNumber"] == sent[1].body["txnNumber"]
 
 
-def test_the_driver_labels_what_the_server_does_not(deployment: Deployment, client: Client) -> None:
+def test_driver_adds_retryable_write_label_to_retryable_errors_only(deployment: Deployment, client: Client) -> None:
     fail(deployment, "insert", code=189, labels=None)
     with pytest.raises(PyMongoError) as raised:
         client.db.c.insert_one({"_id": 1})
     assert raised.value.has_error_label("RetryableWriteError")
     fail(deployment, "insert", code=2, labels=None)
-    with pytest.raises(OperationFailure) as refused:
+    with pytest.raises(OperationFailure) as other_error:
         client.db.c.insert_one({"_id": 1})
-    assert not refused.value.has_error_label("RetryableWriteError")
+    assert not other_error.value.has_error_label("RetryableWriteError")
 
 
 @pytest.mark.parametrize("kind", ["replica_set", "sharded"])
 @pytest.mark.parametrize("code", [91, 262])
-def test_a_mongos_has_tried_again_after_an_error_of_the_write_concern(
-    connect: Callable[..., Client], kind: str, code: int
-) -> None:
+def test_write_concern_error_is_retried_except_on_mongos(connect: Connect, kind: str, code: int) -> None:
     with getattr(Deployment, kind)(1, version="4.2") as deployment:
         client = connect(deployment)
         concern = {"code": code, "errmsg": "not yet"}
@@ -61,7 +59,7 @@ def test_a_mongos_has_tried_again_after_an_error_of_the_write_concern(
             assert len(deployment.commands.named("insert")) == 2
 
 
-def test_hints_of_unacknowledged_writes_are_refused(client: Client) -> None:
+def test_hint_of_unacknowledged_write_raises_configuration_error(client: Client) -> None:
     collection = client.db.get_collection("c", write_concern=WriteConcern(0))
     for write in (
         lambda: collection.delete_one({}, hint="_id_"),
@@ -75,9 +73,7 @@ def test_hints_of_unacknowledged_writes_are_refused(client: Client) -> None:
 
 
 @pytest.mark.requirement("SM-04")
-def test_a_server_of_4_2_is_polled_with_the_legacy_hello(
-    deployment: Deployment, client: Client, recorder: Recorder
-) -> None:
+def test_server_of_4_2_is_polled_with_legacy_hello(deployment: Deployment, client: Client, recorder: Recorder) -> None:
     client.db.c.insert_one({})
     (server,) = client.topology_description.server_descriptions().values()
     assert (server.max_wire_version, server.topology_version) == (8, None)
@@ -87,13 +83,15 @@ def test_a_server_of_4_2_is_polled_with_the_legacy_hello(
     assert deployment.commands.named("hello") == []
 
 
-@pytest.mark.parametrize(("code", "goes_on"), [(91, True), (189, True), (11601, False)])
-def test_a_change_stream_goes_on_by_the_code(deployment: Deployment, client: Client, code: int, goes_on: bool) -> None:
+@pytest.mark.parametrize(("code", "resumes"), [(91, True), (189, True), (11601, False)])
+def test_change_stream_resumes_after_resumable_error_code(
+    deployment: Deployment, client: Client, code: int, resumes: bool
+) -> None:
     client.db.c.insert_one({"_id": 0})
     with client.db.c.watch(max_await_time_ms=200) as stream, gevent.Timeout(5):
         fail(deployment, "getMore", times=1, code=code, labels=None)
         client.db.c.insert_one({"_id": 1})
-        if goes_on:
+        if resumes:
             assert stream.next()["fullDocument"] == {"_id": 1}
             assert len(deployment.commands.named("aggregate")) == 2
         else:

@@ -1,4 +1,4 @@
-"""The pool of server sessions, and the times that sessions carry."""
+"""The pool of server sessions, and the cluster times of sessions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def pool() -> ServerSessionPool:
     return ServerSessionPool(SimpleNamespace(description=description))  # type: ignore[arg-type]
 
 
-def aged(pool: ServerSessionPool, seconds: float) -> ServerSession:
-    """A session that was used so many seconds ago."""
+def session_unused_for(pool: ServerSessionPool, seconds: float) -> ServerSession:
+    """Return a session whose last use was `seconds` ago."""
     session = pool.acquire()
     session.last_used = _clock.monotonic() - seconds
     return session
@@ -44,25 +44,25 @@ def aged(pool: ServerSessionPool, seconds: float) -> ServerSession:
 @pytest.mark.parametrize(
     ("unused", "kept"), [(0, True), (1739.0, True), (1740.0, True), (1740.5, False), (31 * 60, False)]
 )
-def test_a_session_in_its_last_minute_is_not_used_again(
+def test_session_in_its_last_minute_is_not_returned_to_the_pool(
     pool: ServerSessionPool, monkeypatch: pytest.MonkeyPatch, unused: float, kept: bool
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 5000.0)
-    session = aged(pool, unused)
+    session = session_unused_for(pool, unused)
     pool.release(session)
     assert len(pool) == int(kept)
     assert (pool.acquire() is session) is kept
 
 
 @pytest.mark.parametrize(("unused", "kept"), [(28.5 * 60, True), (29.5 * 60, False)])
-def test_a_session_that_grew_old_in_the_pool_is_not_used(pool: ServerSessionPool, unused: float, kept: bool) -> None:
+def test_session_that_expires_in_the_pool_is_not_reused(pool: ServerSessionPool, unused: float, kept: bool) -> None:
     session = pool.acquire()
     pool.release(session)
     session.last_used -= unused
     assert (pool.acquire() is session) is kept
 
 
-def test_old_sessions_do_not_pile_up(pool: ServerSessionPool) -> None:
+def test_release_removes_expired_sessions_from_the_pool(pool: ServerSessionPool) -> None:
     sessions = [pool.acquire() for _ in range(10)]
     for session in sessions[:9]:
         pool.release(session)
@@ -71,7 +71,7 @@ def test_old_sessions_do_not_pile_up(pool: ServerSessionPool) -> None:
     assert len(pool) == 1
 
 
-def test_a_dirty_session_is_not_used_again(pool: ServerSessionPool) -> None:
+def test_dirty_session_is_not_returned_to_the_pool(pool: ServerSessionPool) -> None:
     session = pool.acquire()
     session.dirty = True
     pool.release(session)
@@ -79,13 +79,15 @@ def test_a_dirty_session_is_not_used_again(pool: ServerSessionPool) -> None:
     assert pool.in_use == 0
 
 
-def test_a_lost_connection_makes_its_session_dirty(deployment: Deployment, client: Client) -> None:
+def test_session_of_closed_connection_is_used_for_the_retry_only(deployment: Deployment, client: Client) -> None:
     client.db.command("ping")
     client.db.c.insert_one({"_id": 1})
     fail(deployment, "insert", times=1, code=None, labels=None, closeConnection=True)
     before = deployment.commands.named("insert")[-1].body["lsid"]
     client.db.c.insert_one({"_id": 2})
-    assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, "the retry has it too"
+    assert [each.body["lsid"] for each in deployment.commands.named("insert")] == [before] * 3, (
+        "the retry uses the same session"
+    )
     client.db.c.insert_one({"_id": 3})
     assert deployment.commands.named("insert")[-1].body["lsid"] != before
 
@@ -94,28 +96,29 @@ def cluster_time(seconds: int) -> dict[str, Any]:
     return {"clusterTime": Timestamp(seconds, 1), "signature": {"hash": b"\x00" * 20, "keyId": 0}}
 
 
-NOW = 4_000_000_000  # later than the servers' time
+NOW = 4_000_000_000  # Seconds, later than the time of the servers.
 
 
 @pytest.mark.parametrize(
-    ("client_knows", "session_knows", "sent"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
+    ("client_time", "session_time", "sent"), [(1, 2, 2), (2, 1, 2), (None, 2, 2), (2, None, 2), (2, 2, 2)]
 )
-def test_the_newer_cluster_time_is_sent(
-    deployment: Deployment, client: Client, client_knows: int | None, session_knows: int | None, sent: int
+def test_command_sends_newer_cluster_time_of_client_and_session(
+    deployment: Deployment, client: Client, client_time: int | None, session_time: int | None, sent: int
 ) -> None:
     client.db.command("ping")
     with client.start_session() as session:
-        client._topology.cluster_time = None if client_knows is None else cluster_time(NOW + client_knows)
-        if session_knows is not None:
-            session.advance_cluster_time(cluster_time(NOW + session_knows))
+        client._topology.cluster_time = None if client_time is None else cluster_time(NOW + client_time)
+        if session_time is not None:
+            session.advance_cluster_time(cluster_time(NOW + session_time))
         client.db.command("ping", session=session)
     command = deployment.commands.named("ping")[-1].body
     assert command["$clusterTime"]["clusterTime"].time == NOW + sent
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_the_labels_of_a_lost_connection(deployment: Deployment, client: Client, in_transaction: bool) -> None:
-    """In a transaction the whole may be tried again, but not the write."""
+def test_network_error_has_transient_label_only_in_transaction(
+    deployment: Deployment, client: Client, in_transaction: bool
+) -> None:
     client.db.c.insert_one({"_id": 1})
     with client.start_session() as session:
         if in_transaction:
@@ -129,7 +132,7 @@ def test_the_labels_of_a_lost_connection(deployment: Deployment, client: Client,
         assert raised.value.has_error_label("RetryableWriteError") is not in_transaction
 
 
-def test_a_session_that_is_shared_is_given_back_once_by_the_last_of_its_holders(pool: ServerSessionPool) -> None:
+def test_shared_session_returns_to_the_pool_after_its_last_end(pool: ServerSessionPool) -> None:
     implicit = ImplicitSession(pool)
     taken = implicit.server_session
     shared = SharedSession(implicit)
@@ -144,7 +147,7 @@ def test_a_session_that_is_shared_is_given_back_once_by_the_last_of_its_holders(
     assert pool.acquire() is taken
 
 
-def test_an_implicit_session_may_be_ended_again(pool: ServerSessionPool) -> None:
+def test_second_end_of_implicit_session_has_no_effect(pool: ServerSessionPool) -> None:
     implicit = ImplicitSession(pool)
     implicit.end_implicit()
     assert (len(pool), pool.in_use) == (0, 0)
@@ -155,9 +158,9 @@ def test_an_implicit_session_may_be_ended_again(pool: ServerSessionPool) -> None
     assert (len(pool), pool.in_use) == (1, 0)
 
 
-def test_a_child_leaves_the_sessions_of_its_parent_alone(pool: ServerSessionPool) -> None:
-    held, used = ImplicitSession(pool), pool.acquire()
-    parents = held.server_session
+def test_forked_child_neither_reuses_nor_ends_sessions_of_its_parent(pool: ServerSessionPool) -> None:
+    implicit, used = ImplicitSession(pool), pool.acquire()
+    parents = implicit.server_session
     pool.release(pool.acquire())
     assert (parents.epoch, len(pool), pool.in_use) == (0, 1, 2)
     pool.forget()
@@ -167,9 +170,9 @@ def test_a_child_leaves_the_sessions_of_its_parent_alone(pool: ServerSessionPool
     own = pool.acquire()
     assert (own.epoch, pool.in_use) == (1, 1)
     for epoch, kept in ((0, True), (1, False)):
-        held._server_session = parents
-        held.begin(SimpleNamespace(epoch=epoch), SimpleNamespace())  # type: ignore[arg-type]
-        assert (held._server_session is parents) is kept
+        implicit._server_session = parents
+        implicit.begin(SimpleNamespace(epoch=epoch), SimpleNamespace())  # type: ignore[arg-type]
+        assert (implicit._server_session is parents) is kept
     assert pool.in_use == 1
     assert pool.drain() == [] and pool.release(own) is None and pool.drain() == [own.lsid]
     assert len(pool) == 0

@@ -1,4 +1,4 @@
-"""Interrupted commands and open transactions end on the server (``docs/time-limits.md``)."""
+"""The session reaper ends interrupted commands and open transactions on the server (``docs/time-limits.md``)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.read_preferences import ReadPreference
 from gmongo.server_api import ServerApi
 from gmongo.testing import Deployment
-from tests.execution.harness import check_nothing_held, fail, idle, slow
+from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, slow
 from tests.gevent.switching.servers import open_on_servers
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
@@ -33,14 +33,14 @@ def in_session(client: Client) -> None:
 
 
 OPERATIONS: dict[str, tuple[str, Callable[[Client], Any]]] = {
-    "a read": ("find", lambda client: client.db.c.find_one({})),
-    "a write": ("update", lambda client: client.db.c.update_many({}, {"$set": {"a": 1}})),
-    "a write in a session": ("insert", in_session),
+    "read": ("find", lambda client: client.db.c.find_one({})),
+    "write": ("update", lambda client: client.db.c.update_many({}, {"$set": {"a": 1}})),
+    "write in explicit session": ("insert", in_session),
 }
 
 
 def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], milliseconds: int = 10_000) -> bytes:
-    """Kill a greenlet after the server has received its command; returns the session of that command."""
+    """Kill a greenlet after the server has received its command. Return the session ID of the command."""
     slow(deployment, command, milliseconds=milliseconds, times=1)
     received = len(deployment.commands.named(command))
     running = gevent.spawn(run)
@@ -49,10 +49,11 @@ def interrupt(deployment: Deployment, command: str, run: Callable[[], Any], mill
     return bytes(deployment.commands.named(command)[-1].body["lsid"]["id"])
 
 
-def killed(deployment: Deployment) -> list[list[bytes]]:
-    """The sessions that each `killSessions` names."""
+def killed_sessions(deployment: Deployment) -> list[list[bytes]]:
+    """Return the session IDs of each `killSessions` command."""
     return [
-        [bytes(each["id"]) for each in one.body["killSessions"]] for one in deployment.commands.named("killSessions")
+        [bytes(each["id"]) for each in command.body["killSessions"]]
+        for command in deployment.commands.named("killSessions")
     ]
 
 
@@ -60,13 +61,13 @@ def killed(deployment: Deployment) -> list[list[bytes]]:
 def test_session_of_interrupted_command_is_killed_three_times_and_dropped(name, deployment, client):
     command, run = OPERATIONS[name]
     session = interrupt(deployment, command, lambda: run(client))
-    assert killed(deployment) == []
+    assert killed_sessions(deployment) == []
     gevent.sleep(0.2)
-    assert killed(deployment) == [[session]]
+    assert killed_sessions(deployment) == [[session]]
     gevent.sleep(5)
-    assert killed(deployment) == [[session]] * 3
-    assert session not in idle(client)
-    check_nothing_held(client)
+    assert killed_sessions(deployment) == [[session]] * 3
+    assert session not in idle_sessions(client)
+    assert_no_resource_in_use(client)
 
 
 def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(deployment, client):
@@ -75,7 +76,7 @@ def test_sessions_of_commands_interrupted_together_are_killed_by_one_command(dep
     eventually(lambda: len(deployment.commands.named("find")) == 5)
     gevent.killall(running)
     gevent.sleep(0.2)
-    assert [len(sessions) for sessions in killed(deployment)] == [5]
+    assert [len(sessions) for sessions in killed_sessions(deployment)] == [5]
 
 
 @pytest.mark.parametrize(("milliseconds", "kills"), [(50, 0), (300, 1)])
@@ -83,33 +84,33 @@ def test_session_is_reused_after_its_late_reply(milliseconds, kills, deployment,
     client = connect(deployment, drainLateReplies=True)
     session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), milliseconds)
     gevent.sleep(5)
-    assert killed(deployment) == [[session]] * kills
-    assert session in idle(client)
+    assert killed_sessions(deployment) == [[session]] * kills
+    assert session in idle_sessions(client)
 
 
-def test_session_is_dropped_if_its_kill_may_still_come(deployment, connect):
+def test_session_is_dropped_if_kill_sessions_fails(deployment, connect):
     client = connect(deployment, drainLateReplies=True)
     session = interrupt(deployment, "find", lambda: client.db.c.find_one({}), 300)
     fail(deployment, "killSessions", code=11601, labels=None)
     gevent.sleep(5)
-    assert session not in idle(client)
+    assert session not in idle_sessions(client)
 
 
 def test_close_kills_sessions_at_once(deployment, connect):
     client = connect(deployment)
-    session = interrupt(deployment, "update", lambda: OPERATIONS["a write"][1](client))
+    session = interrupt(deployment, "update", lambda: OPERATIONS["write"][1](client))
     client.close()
-    assert killed(deployment) == [[session]]
+    assert killed_sessions(deployment) == [[session]]
     gevent.sleep(5)
-    assert killed(deployment) == [[session]]
+    assert killed_sessions(deployment) == [[session]]
 
 
-def test_strict_stable_api_sends_no_command_that_it_lacks(deployment, connect):
+def test_strict_stable_api_sends_no_kill_sessions(deployment, connect):
     client = connect(deployment, server_api=ServerApi("1", strict=True))
     interrupt(deployment, "find", lambda: client.db.c.find_one({}))
     gevent.sleep(5)
-    assert killed(deployment) == []
-    check_nothing_held(client)
+    assert killed_sessions(deployment) == []
+    assert_no_resource_in_use(client)
 
 
 @pytest.mark.parametrize("command", ["getMore", "killCursors"])
@@ -123,7 +124,7 @@ def test_cursor_ends_on_the_server_after_a_network_error(command, explicit, depl
         with suppress(AutoReconnect), cursor:
             next(cursor), next(cursor) if command == "getMore" else None
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
-    eventually(lambda: killed(deployment))
+    eventually(lambda: killed_sessions(deployment))
 
 
 def test_session_is_killed_on_each_server_that_has_an_interrupted_command(connect):
@@ -167,30 +168,29 @@ def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployme
     assert reaper() is None
 
 
-# Transactions
-
-
 def write(client: Client, session: ClientSession) -> None:
     client.db.c.update_one({"_id": 1}, {"$inc": {"n": 1}}, session=session)
 
 
 @pytest.fixture
-def witness(deployment: Deployment, connect: Callable[..., Client]) -> Client:
-    """Another client, which has stored the document that the transactions change."""
+def witness(deployment: Deployment, connect: Connect) -> Client:
+    """Return a second client. The document with `_id` 1 exists."""
     witness = connect(deployment)
     witness.db.c.insert_one({"_id": 1, "n": 0})
     return witness
 
 
-def check_free(witness: Client) -> None:
-    """No transaction holds the document, and none has changed it."""
+def assert_document_unlocked_and_unchanged(witness: Client) -> None:
+    """Assert that no transaction locks the document or has changed the document."""
     with gmongo.timeout(1):
         assert witness.db.c.find_one_and_update({"_id": 1}, {"$set": {"free": True}})["n"] == 0
 
 
 @pytest.mark.parametrize("keeps_session", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
-def test_transaction_ends_that_begins_after_its_abort(keeps_session, strict, deployment, connect, witness):
+def test_transaction_that_starts_after_its_abort_ends_on_the_server(
+    keeps_session, strict, deployment, connect, witness
+):
     options = {"server_api": ServerApi("1", strict=True)} if strict else {}
     client = connect(deployment, drainLateReplies=True, **options)
     session = client.start_session()
@@ -200,11 +200,13 @@ def test_transaction_ends_that_begins_after_its_abort(keeps_session, strict, dep
             write(client, session)
 
     interrupt(deployment, "update", run, 400)
-    assert len(deployment.commands.named("abortTransaction")) == 1, "it came before the transaction"
+    assert len(deployment.commands.named("abortTransaction")) == 1, (
+        "the server receives the abort before the transaction starts"
+    )
     gevent.sleep(2)
-    check_free(witness)
+    assert_document_unlocked_and_unchanged(witness)
     session.end_session()
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
 def test_transaction_of_dropped_session_is_aborted(client, witness):
@@ -213,9 +215,9 @@ def test_transaction_of_dropped_session_is_aborted(client, witness):
     write(client, session)
     del session
     gc.collect()
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
     gevent.sleep(1)
-    check_free(witness)
+    assert_document_unlocked_and_unchanged(witness)
 
 
 def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployment, client, witness):
@@ -225,7 +227,7 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
         fail(deployment, "abortTransaction", times=1, code=None, labels=None, blockConnection=True, blockTimeMS=9_000)
         session.abort_transaction(timeout_ms=50)
     gevent.sleep(2)
-    check_free(witness)
+    assert_document_unlocked_and_unchanged(witness)
 
 
 @pytest.mark.parametrize("leaves_by", ["error", "commit"])
@@ -233,8 +235,8 @@ def test_operation_in_progress_succeeds_when_another_greenlet_leaves_the_transac
     leaves_by, deployment, client, witness
 ):
     slow(deployment, "update", milliseconds=300, times=1)
-    refused = pytest.raises(InvalidOperation, match="in use by another greenlet")
-    with refused, client.start_session() as session, session.start_transaction():
+    raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
+    with raises_invalid_operation, client.start_session() as session, session.start_transaction():
         first = gevent.spawn(write, client, session)
         eventually(lambda: deployment.commands.named("update"))
         if leaves_by == "error":
@@ -242,5 +244,5 @@ def test_operation_in_progress_succeeds_when_another_greenlet_leaves_the_transac
     first.get(timeout=5)
     assert session.has_ended
     gevent.sleep(1)
-    check_free(witness)
-    check_nothing_held(client)
+    assert_document_unlocked_and_unchanged(witness)
+    assert_no_resource_in_use(client)

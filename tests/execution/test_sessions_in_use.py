@@ -1,9 +1,9 @@
-"""Sessions under kills and misuse: nothing leaks, and no two greenlets use one at a time."""
+"""Sessions with killed or concurrent greenlets: no session leaks, and one greenlet uses a session at a time."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import gevent
@@ -14,32 +14,34 @@ from gmongo import MongoClient
 from gmongo.client_session import ClientSession
 from gmongo.errors import InvalidOperation
 from gmongo.testing import Deployment
-from tests.execution.harness import bystander, check_nothing_held, fail, idle, slow
+from tests.execution.harness import assert_no_resource_in_use, fail, idle_sessions, run_in_greenlet, slow
 from tests.execution.operations import WITH_SESSION
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
-# One session, one greenlet at a time
+# Concurrent use
 
 
-@pytest.mark.parametrize("what", ["find", "insert_one", "command", "bulk_write", "aggregate"])
-def test_two_greenlets_at_once_are_refused(deployment: Deployment, client: Client, what: str) -> None:
+@pytest.mark.parametrize("operation", ["find", "insert_one", "command", "bulk_write", "aggregate"])
+def test_concurrent_use_of_session_raises_invalid_operation(
+    deployment: Deployment, client: Client, operation: str
+) -> None:
     slow(deployment, "update", milliseconds=100)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
         eventually(lambda: deployment.commands.named("update"))
         with pytest.raises(InvalidOperation, match="in use by another greenlet"):
-            WITH_SESSION[what][1](client, session)
+            WITH_SESSION[operation][1](client, session)
         first.get(timeout=5)
-        WITH_SESSION[what][1](client, session)
-    assert len(deployment.commands.named(WITH_SESSION[what][0])) == 1
-    check_nothing_held(client)
+        WITH_SESSION[operation][1](client, session)
+    assert len(deployment.commands.named(WITH_SESSION[operation][0])) == 1
+    assert_no_resource_in_use(client)
 
 
 @pytest.fixture
 def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, gevent.Greenlet]]:
-    """A session, and the greenlet that uses it for a while."""
+    """Return a session and the greenlet that uses the session for 100 ms."""
     slow(deployment, "find", milliseconds=100)
     session = client.start_session()
     reader = gevent.spawn(client.db.c.find_one, {}, session=session)
@@ -47,10 +49,12 @@ def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSessi
     yield session, reader
     reader.get(timeout=5)
     session.end_session()
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-def test_a_session_in_use_is_not_ended_by_another_greenlet(deployment: Deployment, client: Client, in_use: Any) -> None:
+def test_session_in_use_is_not_reused_after_end_in_another_greenlet(
+    deployment: Deployment, client: Client, in_use: Any
+) -> None:
     session, _reader = in_use
     lsid = session.session_id
     try:
@@ -58,10 +62,12 @@ def test_a_session_in_use_is_not_ended_by_another_greenlet(deployment: Deploymen
     except InvalidOperation as error:
         assert "in use by another greenlet" in str(error)
     client.db.command("ping")
-    assert deployment.commands.named("ping")[0].body["lsid"] != lsid, "two greenlets would use it at the same time"
+    assert deployment.commands.named("ping")[0].body["lsid"] != lsid, (
+        "two greenlets would use the session at the same time"
+    )
 
 
-def test_a_session_in_use_starts_no_transaction_for_another_greenlet(in_use: Any) -> None:
+def test_start_transaction_of_session_in_use_raises_invalid_operation(in_use: Any) -> None:
     session, reader = in_use
     with pytest.raises(InvalidOperation, match="in use by another greenlet"):
         session.start_transaction()
@@ -70,31 +76,28 @@ def test_a_session_in_use_starts_no_transaction_for_another_greenlet(in_use: Any
     session.abort_transaction()
 
 
-# Server sessions
-
-
-@pytest.mark.parametrize("what", ["find", "insert_one", "command", "aggregate", "client bulk_write", "watch"])
-def test_a_killed_operation_leaks_no_session(deployment: Deployment, client: Client, what: str) -> None:
-    name, run = WITH_SESSION[what]
+@pytest.mark.parametrize("operation", ["find", "insert_one", "command", "aggregate", "client bulk_write", "watch"])
+def test_killed_operation_leaks_no_session(deployment: Deployment, client: Client, operation: str) -> None:
+    name, run = WITH_SESSION[operation]
     client.db.c.insert_one({})
-    (good,) = idle(client)
+    (idle_id,) = idle_sessions(client)
     deployment.commands.clear()
     slow(deployment, name)
     killed = gevent.spawn(run, client, None)
     eventually(lambda: deployment.commands.named(name))
     killed.kill()
     eventually(lambda: not client._executor.sessions.in_use)
-    check_nothing_held(client)
-    assert idle(client) == [], f"the server may still be busy with {name} in it"
+    assert_no_resource_in_use(client)
+    assert idle_sessions(client) == [], f"the server may still execute {name} in the session"
     fail(deployment, name, times=0)
     client.db.command("ping")
-    assert bytes(deployment.commands.named("ping")[-1].body["lsid"]["id"]) != good
+    assert bytes(deployment.commands.named("ping")[-1].body["lsid"]["id"]) != idle_id
 
 
-def test_a_kill_before_the_command_costs_no_session(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_kill_before_check_out_keeps_the_session(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, maxPoolSize=1)
     client.db.command("ping")
-    before = idle(client)
+    before = idle_sessions(client)
     slow(deployment, "find", milliseconds=200)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.find_one)
@@ -104,12 +107,12 @@ def test_a_kill_before_the_command_costs_no_session(deployment: Deployment, conn
         waiting.kill()
         first.get(timeout=5)
         client.db.c.insert_one({}, session=session)
-    check_nothing_held(client)
-    assert set(before) <= set(idle(client))
-    assert bytes(deployment.commands.named("insert")[0].body["lsid"]["id"]) in idle(client)
+    assert_no_resource_in_use(client)
+    assert set(before) <= set(idle_sessions(client))
+    assert bytes(deployment.commands.named("insert")[0].body["lsid"]["id"]) in idle_sessions(client)
 
 
-def test_a_dropped_session_is_given_back(client: Client) -> None:
+def test_dropped_session_returns_to_the_pool(client: Client) -> None:
     session: ClientSession | None = client.start_session()
     assert session is not None
     client.db.command("ping", session=session)
@@ -117,11 +120,11 @@ def test_a_dropped_session_is_given_back(client: Client) -> None:
     assert client._executor.sessions.in_use
     del session
     gc.collect()
-    check_nothing_held(client)
-    assert idle(client) == [lsid]
+    assert_no_resource_in_use(client)
+    assert idle_sessions(client) == [lsid]
 
 
-def test_a_dropped_session_with_an_open_transaction_is_not_used_again(deployment: Deployment, client: Client) -> None:
+def test_dropped_session_with_open_transaction_is_not_reused(deployment: Deployment, client: Client) -> None:
     session: ClientSession | None = client.start_session()
     assert session is not None
     session.start_transaction()
@@ -129,12 +132,12 @@ def test_a_dropped_session_with_an_open_transaction_is_not_used_again(deployment
     lsid = bytes(session.session_id["id"])
     del session
     gc.collect()
-    assert lsid not in idle(client)
+    assert lsid not in idle_sessions(client)
     client.db.command("ping")
     assert bytes(deployment.commands.named("ping")[0].body["lsid"]["id"]) != lsid
 
 
-def test_sessions_are_ended_with_the_client(deployment: Deployment) -> None:
+def test_client_close_sends_end_sessions(deployment: Deployment) -> None:
     with MongoClient[Any](deployment.uri) as client:
         sessions = [client.start_session() for _ in range(3)]
         used = {bytes(session.session_id["id"]) for session in sessions}
@@ -145,17 +148,16 @@ def test_sessions_are_ended_with_the_client(deployment: Deployment) -> None:
     assert {bytes(lsid["id"]) for lsid in end.body["endSessions"]} == used
 
 
-def test_bound_sessions_are_those_of_their_greenlet(deployment: Deployment, client: Client) -> None:
+def test_only_the_greenlet_of_bind_uses_the_bound_session(deployment: Deployment, client: Client) -> None:
     with client.start_session().bind() as session:
         client.db.c.insert_one({"_id": 1})
-        bystander(lambda: client.db.c.insert_one({"_id": 2}))
+        run_in_greenlet(lambda: client.db.c.insert_one({"_id": 2}))
         mine, other = [command.body["lsid"] for command in deployment.commands.named("insert")]
         assert mine == session.session_id != other
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
 @since("4.17")
-def test_a_session_shows_nothing_that_is_the_drivers_own() -> None:
-    """What the executor needs of it is its `SessionState`."""
+def test_client_session_has_no_public_name_that_pymongo_lacks() -> None:
     public = {name for name in dir(ClientSession) if not name.startswith("_")}
     assert public <= set(dir(pymongo.client_session.ClientSession))

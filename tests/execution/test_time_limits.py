@@ -1,4 +1,4 @@
-"""``timeoutMS`` and :func:`gmongo.timeout`: one deadline for everything that an operation does."""
+"""``timeoutMS`` and :func:`gmongo.timeout`: one deadline for all steps of an operation."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from gmongo.errors import (
 from gmongo.sdam.selection import WRITABLE
 from gmongo.testing import Deployment, VirtualTime
 from gmongo.write_concern import WriteConcern
-from tests.execution.harness import check_nothing_held, slow
+from tests.execution.harness import assert_no_resource_in_use, slow
 from tests.execution.operations import WITH_SESSION
-from tests.support.clients import Client
+from tests.support.clients import Client, Connect
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 LIMIT = 0.12
-FAR = 60.0  # no test lasts that long
+NO_LIMIT = 60.0  # Seconds, longer than each test.
 
 
 pytestmark = pytest.mark.usefixtures("in_time")
 
 
 @pytest.fixture(params=["option", "block"])
-def limited(request: pytest.FixtureRequest, connect: Callable[..., Client]) -> Iterator[Callable[[Any], Client]]:
-    """Makes clients whose operations have a limit, set in either way."""
+def connect_with_timeout(request: pytest.FixtureRequest, connect: Connect) -> Iterator[Callable[[Any], Client]]:
+    """Return a function that creates clients with a timeout of 120 ms, from the option or a block."""
     if request.param == "option":
         yield lambda uri, **options: connect(uri, timeoutMS=int(LIMIT * 1000), **options)
     else:
@@ -48,14 +48,8 @@ def limited(request: pytest.FixtureRequest, connect: Callable[..., Client]) -> I
             yield connect
 
 
-# What it covers
-
-
-@pytest.mark.parametrize("left", [None, 0.3, 0.8])
-def test_closing_a_cursor_has_as_much_time_as_the_cursor_had(
-    connect: Callable[..., Client], left: float | None
-) -> None:
-    """As much again, though that has passed; or what is left of a limit that was set meanwhile."""
+@pytest.mark.parametrize("seconds", [None, 0.3, 0.8])
+def test_close_of_cursor_uses_timeout_of_block_or_of_the_cursor(connect: Connect, seconds: float | None) -> None:
     gate = gevent.event.Event()
     replies = {"find": cursor_reply([{"_id": 1}], 7), "killCursors": lambda command: gate.wait() and {"ok": 1}}
     with ScriptedServer(replies) as server:
@@ -66,23 +60,25 @@ def test_closing_a_cursor_has_as_much_time_as_the_cursor_had(
         gevent.sleep(0.6)
         began = _clock.monotonic()
         try:
-            with gmongo.timeout(left):
+            with gmongo.timeout(seconds):
                 cursor.close()
-            assert _clock.monotonic() - began == pytest.approx(left or 0.5, abs=0.01)
+            assert _clock.monotonic() - began == pytest.approx(seconds or 0.5, abs=0.01)
         finally:
             gate.set()
 
 
-def test_finding_a_server_has_its_own_limit_too(virtual_time: VirtualTime, limited: Any) -> None:
-    client = limited("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=10)
+def test_shorter_server_selection_timeout_applies(virtual_time: VirtualTime, connect_with_timeout: Any) -> None:
+    client = connect_with_timeout("mongodb://127.0.0.1:1", serverSelectionTimeoutMS=10)
     begin = virtual_time.monotonic()
     with pytest.raises(ServerSelectionTimeoutError):
         client.db.command("ping")
     assert virtual_time.monotonic() - begin == pytest.approx(0.01)
 
 
-def test_waiting_for_a_connection(virtual_time: VirtualTime, deployment: Deployment, limited: Any) -> None:
-    client = limited(deployment, maxPoolSize=1)
+def test_timeout_ends_wait_for_a_connection(
+    virtual_time: VirtualTime, deployment: Deployment, connect_with_timeout: Any
+) -> None:
+    client = connect_with_timeout(deployment, maxPoolSize=1)
     with checked_out(client._topology.select_server(WRITABLE, "test").pool):
         begin = virtual_time.monotonic()
         with pytest.raises(WaitQueueTimeoutError) as raised:
@@ -91,20 +87,22 @@ def test_waiting_for_a_connection(virtual_time: VirtualTime, deployment: Deploym
         assert virtual_time.monotonic() - begin == pytest.approx(LIMIT)
 
 
-def test_establishing_a_connection(server: ScriptedServer, limited: Any) -> None:
-    client = limited(f"mongodb://{server.name}")
+def test_timeout_ends_handshake(server: ScriptedServer, connect_with_timeout: Any) -> None:
+    client = connect_with_timeout(f"mongodb://{server.name}")
     eventually(lambda: client.nodes)
     eventually(lambda: len(server.commands("handshake")) >= 2)
     server.fail("handshake", *[lambda peer, message: None] * 5)
     with pytest.raises(PyMongoError) as raised:
         client.db.command("ping")
     assert raised.value.timeout
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-@pytest.mark.parametrize("what", WITH_SESSION)
-def test_every_command(deployment: Deployment, connect: Callable[..., Client], what: str) -> None:
-    name, run = WITH_SESSION[what]
+@pytest.mark.parametrize("operation", WITH_SESSION)
+def test_every_command_times_out_and_sends_max_time_ms(
+    deployment: Deployment, connect: Connect, operation: str
+) -> None:
+    name, run = WITH_SESSION[operation]
     client = connect(deployment)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
     deployment.commands.clear()
@@ -114,14 +112,11 @@ def test_every_command(deployment: Deployment, connect: Callable[..., Client], w
     assert raised.value.timeout
     sent = deployment.commands.named(name)[0].body
     assert 0 < sent["maxTimeMS"] <= 50
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-# maxTimeMS
-
-
-def test_less_the_least_round_trip(
-    server: ScriptedServer, connect: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+def test_max_time_ms_is_timeout_minus_minimum_round_trip_time(
+    server: ScriptedServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=10_000)
     eventually(lambda: client.nodes)
@@ -131,8 +126,8 @@ def test_less_the_least_round_trip(
     assert 5_000 < server.commands("find")[0]["maxTimeMS"] <= 6_000
 
 
-def test_nothing_is_sent_when_the_reply_would_come_too_late(
-    server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+def test_operation_fails_before_sending_if_timeout_is_below_round_trip_time(
+    server: ScriptedServer, connect: Connect, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=3_000)
     eventually(lambda: client.nodes)
@@ -143,10 +138,10 @@ def test_nothing_is_sent_when_the_reply_would_come_too_late(
     assert raised.value.timeout
     assert server.commands("find") == []
     assert [event for event in recorder.of("CommandStarted") if event.command_name == "find"] == []
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-def test_timeout_ms_replaces_other_limits_of_the_server(deployment: Deployment, connect: Callable[..., Client]) -> None:
+def test_timeout_ms_replaces_wtimeout_and_max_commit_time_ms(deployment: Deployment, connect: Connect) -> None:
     client = connect(deployment, timeoutMS=30_000)
     collection = client.db.c.with_options(write_concern=WriteConcern(1, wtimeout=7))
     collection.insert_one({})
@@ -158,10 +153,7 @@ def test_timeout_ms_replaces_other_limits_of_the_server(deployment: Deployment, 
     assert commit["maxTimeMS"] > 5
 
 
-# Blocks
-
-
-def test_an_inner_block_can_only_shorten(server: ScriptedServer, scripted: Client) -> None:
+def test_inner_timeout_block_only_shortens_the_deadline(server: ScriptedServer, scripted: Client) -> None:
     with gmongo.timeout(10):
         with gmongo.timeout(20):
             scripted.db.c.find_one()
@@ -172,12 +164,12 @@ def test_an_inner_block_can_only_shorten(server: ScriptedServer, scripted: Clien
         with gmongo.timeout(0):
             scripted.db.c.find_one()
         scripted.db.c.find_one()
-    limits = [command.get("maxTimeMS", FAR * 1000) for command in server.commands("find")]
+    limits = [command.get("maxTimeMS", NO_LIMIT * 1000) for command in server.commands("find")]
     assert limits[1] <= 1000
     assert all(9_000 < limit <= 10_000 for limit in (limits[0], *limits[2:]))
 
 
-def test_a_block_goes_before_the_option(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+def test_timeout_block_overrides_timeout_ms(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=1000)
     with gmongo.timeout(20):
         client.db.c.find_one()
@@ -186,26 +178,23 @@ def test_a_block_goes_before_the_option(server: ScriptedServer, connect: Callabl
     assert second <= 1000 < first
 
 
-def test_greenlets_that_are_spawned_inside_have_none(server: ScriptedServer, scripted: Client) -> None:
+def test_greenlet_spawned_in_timeout_block_has_no_deadline(server: ScriptedServer, scripted: Client) -> None:
     with gmongo.timeout(10):
         gevent.spawn(scripted.db.c.find_one).get()
     assert "maxTimeMS" not in server.commands("find")[0]
 
 
-@pytest.mark.parametrize("wrong", ["1", True, object()])
-def test_what_is_no_time(wrong: Any) -> None:
+@pytest.mark.parametrize("value", ["1", True, object()])
+def test_timeout_of_other_type_raises_type_error(value: Any) -> None:
     with pytest.raises(TypeError, match="timeout must be a number of seconds"):
-        gmongo.timeout(wrong)
+        gmongo.timeout(value)
 
 
-def test_a_negative_time() -> None:
+def test_negative_timeout_raises_value_error() -> None:
     with pytest.raises(ValueError, match="0 or more seconds"):
         gmongo.timeout(-1)
     with pytest.raises((ConfigurationError, ValueError)):
         MongoClient("127.0.0.1", connect=False, timeoutMS=-1)
-
-
-# What is a time-out
 
 
 @pytest.mark.parametrize(
@@ -218,7 +207,7 @@ def test_a_negative_time() -> None:
         WTimeoutError("late", 64),
     ],
 )
-def test_every_error_of_a_limit_is_a_time_out(error: PyMongoError) -> None:
+def test_every_timeout_error_has_timeout_true(error: PyMongoError) -> None:
     assert error.timeout
 
 
@@ -231,7 +220,7 @@ def test_every_error_of_a_limit_is_a_time_out(error: PyMongoError) -> None:
         (WriteConcern(), None),
     ],
 )
-def test_a_limit_replaces_wtimeout_and_an_empty_concern_is_not_sent(
+def test_timeout_removes_wtimeout_and_empty_write_concern(
     deployment: Deployment, client: Client, concern: WriteConcern, sent: Any
 ) -> None:
     collection = client.db.get_collection("c", write_concern=concern)
@@ -250,6 +239,6 @@ def test_a_limit_replaces_wtimeout_and_an_empty_concern_is_not_sent(
         with gmongo.timeout(5):
             write()
         bodies = [each.body for each in deployment.commands if each.name not in ("hello", "ismaster", "isMaster")]
-        written = [body for body in bodies if next(iter(body)) not in ("listCollections", "endSessions")]
-        assert written and [body.get("writeConcern") for body in written] == [sent] * len(written), name
-        assert all("writeConcern" not in body or body["writeConcern"] for body in written)
+        writes_sent = [body for body in bodies if next(iter(body)) not in ("listCollections", "endSessions")]
+        assert writes_sent and [body.get("writeConcern") for body in writes_sent] == [sent] * len(writes_sent), name
+        assert all("writeConcern" not in body or body["writeConcern"] for body in writes_sent)

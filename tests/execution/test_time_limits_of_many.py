@@ -1,4 +1,4 @@
-"""Time limits of operations that take several commands: cursors, bulks, retries, transactions."""
+"""Timeouts of operations with several commands: bulk writes, retries, transactions, GridFS files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import Retry
 from gmongo.gridfs import GridFSBucket
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import in_turn, rejected
-from tests.support.clients import Client
+from tests.execution.harness import rejected, reply_in_sequence
+from tests.support.clients import Connect
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, silent
 from tests.support.wait import eventually
@@ -26,17 +26,13 @@ from tests.support.wait import eventually
 pytestmark = pytest.mark.usefixtures("in_time")
 
 
-# Several commands
-
-
-def _later(seconds: float, reply: Any) -> Any:
+def _delayed(seconds: float, reply: Any) -> Any:
     gevent.sleep(seconds)
     return reply
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_bulk_of_several_batches(server: ScriptedServer, connect: Callable[..., Client], ordered: bool) -> None:
-    """The limit is that of the whole: each batch has what the ones before it have left."""
+def test_all_batches_of_bulk_write_share_one_timeout(server: ScriptedServer, connect: Connect, ordered: bool) -> None:
     server.hello_extra["maxWriteBatchSize"] = 1
     server.replies["insert"] = {"ok": 1, "n": 1}
     server.fail("insert", *[lambda peer, message: (gevent.sleep(0.02), peer.send(message))] * 2, silent)
@@ -50,32 +46,26 @@ def test_a_bulk_of_several_batches(server: ScriptedServer, connect: Callable[...
     assert limits[0] > limits[1] + 10 > limits[2] + 20
 
 
-# Retries
-
-
-def test_a_wait_after_overload_is_within_the_limit(server: ScriptedServer, connect: Callable[..., Client]) -> None:
+def test_backoff_reduces_max_time_ms_of_the_retry(server: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=10_000, baseBackoffMS=20)
-    in_turn(server, "find", rejected(), rejected())
+    reply_in_sequence(server, "find", rejected(), rejected())
     client.db.c.find_one()
     limits = [command["maxTimeMS"] for command in server.commands("find")]
-    assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)  # whole milliseconds, of a sum of fractions
+    assert limits == pytest.approx([10_000, 9_980, 9_940], abs=1)
 
 
-# The driver's own time
-
-
-def test_minimum_pool_size_is_filled_in_its_own_time(connect: Callable[..., Client]) -> None:
+def test_client_timeout_does_not_limit_filling_to_min_pool_size(connect: Connect) -> None:
     with ScriptedReplicaSet(1) as members:
         (server,) = members.members
-        server.hello_edit = lambda command, reply: _later(0.06, reply)
+        server.hello_edit = lambda command, reply: _delayed(0.06, reply)
         client = connect(f"mongodb://{server.name}", timeoutMS=10, minPoolSize=1)
         eventually(lambda: client.pool_stats() and client.pool_stats()[0]["available"] == 1)
         server.hello_edit = None
         server.fail("find", cut(0))
 
 
-def test_with_transaction_raises_at_its_limit_and_the_abort_takes_the_limit_again(
-    virtual_time: VirtualTime, server: ScriptedServer, connect: Callable[..., Client], recorder: Recorder
+def test_with_transaction_raises_at_its_timeout_and_abort_gets_a_new_timeout(
+    virtual_time: VirtualTime, server: ScriptedServer, connect: Connect, recorder: Recorder
 ) -> None:
     client = connect(f"mongodb://{server.name}", timeoutMS=60, serverMonitoringMode="poll")
     client.db.command("ping")
@@ -95,16 +85,16 @@ def test_with_transaction_raises_at_its_limit_and_the_abort_takes_the_limit_agai
 
 
 @pytest.mark.parametrize(
-    ("error", "goes_on"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
+    ("error", "retries"), [(OperationFailure("unreachable", 6), True), (NetworkTimeout("too late"), False)]
 )
-def test_after_the_deadline_a_time_out_is_the_end_and_nothing_else(error: PyMongoError, goes_on: bool) -> None:
-    """Another error is tried again, in vain, so that the application is told of a time-out, with this as its cause."""
+def test_only_timeout_error_is_raised_at_once_after_the_deadline(error: PyMongoError, retries: bool) -> None:
+    """After another error, the retry raises a timeout error with this error as its cause."""
     read = Operation(OperationContext("db"))
     read.retryable = True
     with MongoClient[Any](connect=False) as client:
         retry = Retry(client._executor.policy, _clock.monotonic() - 1)
         retry.failed(error, Attempt(read, None))
-    if goes_on:
+    if retries:
         assert retry.delay == 0
     else:
         assert retry.delay is None
@@ -117,17 +107,17 @@ STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "write": ("upload", lambda file: file.write(bytes(5_000_000))),
     "close": ("upload", lambda file: file.close()),
     "read": ("download", lambda file: file.read()),
-    "read a part": ("download", lambda file: file.read(2)),
-    "read a line": ("download", lambda file: file.readline()),
-    "read a chunk": ("download", lambda file: file.readchunk()),
-    "iterate": ("download", lambda file: next(iter(file))),
-    "seek and read": ("download", lambda file: (file.seek(3), file.read(1))),
+    "read with size": ("download", lambda file: file.read(2)),
+    "readline": ("download", lambda file: file.readline()),
+    "readchunk": ("download", lambda file: file.readchunk()),
+    "iteration": ("download", lambda file: next(iter(file))),
+    "read after seek": ("download", lambda file: (file.seek(3), file.read(1))),
 }
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_time_of_a_file_is_that_of_all_its_steps(
-    deployment: Deployment, connect: Callable[..., Client], recorder: Any, monkeypatch: pytest.MonkeyPatch, step: str
+def test_all_steps_of_a_gridfs_file_share_one_timeout(
+    deployment: Deployment, connect: Connect, recorder: Any, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     client = connect(deployment, timeoutMS=1_000_000)
     bucket = GridFSBucket(client.db, chunk_size_bytes=100_000)

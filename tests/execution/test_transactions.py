@@ -1,8 +1,8 @@
-"""Transactions under kills, time-outs and errors: nothing stays open, and no exception is changed."""
+"""Transactions with kills, timeouts and errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import gevent
@@ -12,16 +12,16 @@ import gmongo
 from gmongo.client_session import ClientSession
 from gmongo.errors import ExecutionTimeout, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment, VirtualTime
-from tests.execution.harness import BOTH, check_nothing_held, fail, slow, spread
-from tests.support.clients import Client
+from tests.execution.harness import BOTH, assert_no_resource_in_use, fail, receiving_members, slow
+from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 TRANSIENT = "TransientTransactionError"
 
 
 @pytest.fixture
-def inside(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
-    """A session, and what begins `with_transaction` and then waits within the callback."""
+def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSession, Any]]:
+    """Return a session, a function with a callback that waits for 10 seconds, and the event of its start."""
     entered = gevent.event.Event()
 
     def run(session: ClientSession) -> Any:
@@ -36,8 +36,10 @@ def inside(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSessi
         yield session, (run, entered)
 
 
-def test_a_kill_is_not_held_up_by_a_frozen_server(deployment: Deployment, client: Client, inside: Any) -> None:
-    session, (run, entered) = inside
+def test_kill_in_callback_ends_although_abort_gets_no_reply(
+    deployment: Deployment, client: Client, waiting_callback: Any
+) -> None:
+    session, (run, entered) = waiting_callback
     working = gevent.spawn(run, session)
     assert entered.wait(5)
     slow(deployment, "abortTransaction")
@@ -48,10 +50,9 @@ def test_a_kill_is_not_held_up_by_a_frozen_server(deployment: Deployment, client
     assert (pool["in_use"], pool["waiting"]) == (0, 0)
 
 
-def test_a_kill_while_with_transaction_waits(
+def test_kill_during_backoff_of_with_transaction_leaves_no_transaction(
     deployment: Deployment, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two tries of the whole, nothing is in progress."""
     monkeypatch.setattr("gmongo.engines.transaction._FIRST_BACKOFF", 60.0)
     monkeypatch.setattr("gmongo.engines.transaction._MAX_BACKOFF", 60.0)
     fail(deployment, "insert", times=1, code=112, labels=[TRANSIENT])
@@ -62,24 +63,24 @@ def test_a_kill_while_with_transaction_waits(
         with gevent.Timeout(1):
             working.kill()
         assert not session.in_transaction
-    check_nothing_held(client)
+    assert_no_resource_in_use(client)
 
 
-def test_the_callback_runs_again_after_a_conflict(deployment: Deployment, client: Client) -> None:
+def test_transient_error_repeats_the_callback(deployment: Deployment, client: Client) -> None:
     calls: list[int] = []
 
     def callback(session: ClientSession) -> str:
         calls.append(len(calls))
         client.db.c.insert_one({"_id": len(calls)}, session=session)
-        return f"turn {len(calls)}"
+        return f"call {len(calls)}"
 
     fail(deployment, "insert", times=2, code=112, labels=[TRANSIENT])
     with client.start_session() as session:
-        assert session.with_transaction(callback) == "turn 3"
+        assert session.with_transaction(callback) == "call 3"
     assert [document["_id"] for document in client.db.c.find()] == [3]
 
 
-def test_overload_in_the_callback_is_answered_before_the_whole_is(
+def test_overload_error_in_callback_retries_the_operation_only(
     deployment: Deployment, client: Client, sleeps: list[float]
 ) -> None:
     fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
@@ -90,13 +91,15 @@ def test_overload_in_the_callback_is_answered_before_the_whole_is(
     assert sleeps == [0.1, 0.2, 0.4]
 
 
-def test_the_commit_is_sent_again_to_another_mongos(connect: Callable[..., Client]) -> None:
+def test_commit_is_retried_on_another_mongos_with_majority(connect: Connect) -> None:
     with Deployment.sharded(2) as cluster:
         client = connect(cluster, localThresholdMS=1000)
         eventually(lambda: len(client.nodes) == 2)
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": 1}, session=session)
-            (pinned,) = [member for member in cluster.members if member.address == spread(cluster, "insert")[0]]
+            (pinned,) = [
+                member for member in cluster.members if member.address == receiving_members(cluster, "insert")[0]
+            ]
             fail(
                 cluster,
                 "commitTransaction",
@@ -113,7 +116,7 @@ def test_the_commit_is_sent_again_to_another_mongos(connect: Callable[..., Clien
         assert more[-1].body["writeConcern"]["w"] == "majority"
 
 
-def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> None:
+def test_transaction_block_commits_or_aborts_at_its_end(deployment: Deployment, client: Client) -> None:
     with client.start_session() as session:
         with pytest.raises(ZeroDivisionError), session.start_transaction():
             client.db.c.insert_one({"_id": 1}, session=session)
@@ -121,15 +124,14 @@ def test_the_block_of_a_transaction(deployment: Deployment, client: Client) -> N
         with session.start_transaction():
             client.db.c.insert_one({"_id": 2}, session=session)
         with session.start_transaction():
-            pass  # nothing to send
+            pass  # An empty transaction sends no command.
     assert [document["_id"] for document in client.db.c.find()] == [2]
     assert len(deployment.commands.named("commitTransaction")) == 1
 
 
 @pytest.mark.requirement("LB-56", "LB-57")
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_an_abort_that_failed_in_the_network_is_tried_elsewhere(connect: Callable[..., Client], kind: str) -> None:
-    """Where the transaction was pinned to, the next try might fail like the first."""
+def test_abort_is_retried_on_another_connection_after_network_error(connect: Connect, kind: str) -> None:
     with getattr(Deployment, kind)(2) as cluster:
         client = connect(cluster)
         with client.start_session() as session:
@@ -140,24 +142,24 @@ def test_an_abort_that_failed_in_the_network_is_tried_elsewhere(connect: Callabl
             first, second = cluster.commands.named("abortTransaction")
         assert first.connection != second.connection
         assert kind == "load_balanced" or first.member != second.member
-        check_nothing_held(client)
+        assert_no_resource_in_use(client)
 
 
-def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callable[..., Client]) -> None:
+def test_kill_in_transaction_releases_pinned_connection_of_load_balancer(connect: Connect) -> None:
     with Deployment.load_balanced(2) as balanced:
         client = connect(balanced, maxPoolSize=2)
 
-        def work() -> None:
+        def run_transaction() -> None:
             with client.start_session() as session, session.start_transaction():
                 client.db.c.insert_one({}, session=session)
                 gevent.sleep(10)
 
-        crowd = [gevent.spawn(work) for _ in range(2)]
+        greenlets = [gevent.spawn(run_transaction) for _ in range(2)]
         eventually(lambda: len(balanced.commands.named("insert")) == 2)
         assert client.pool_stats()[0]["in_use"] == 2
         with gevent.Timeout(5):
-            gevent.killall(crowd)
-        check_nothing_held(client)
+            gevent.killall(greenlets)
+        assert_no_resource_in_use(client)
         with gevent.Timeout(2):
             client.db.command("ping")
 
@@ -169,7 +171,7 @@ def test_behind_a_load_balancer_a_kill_lets_go_of_the_connection(connect: Callab
         (3, ExecutionTimeout, "with_transaction ran out of time: try again"),
     ],
 )
-def test_a_callback_that_uses_the_time_up_is_not_called_again(
+def test_callback_that_exceeds_the_timeout_is_not_called_again(
     virtual_time: VirtualTime,
     client: Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -203,17 +205,16 @@ WRITES: dict[str, Any] = {
     "find_one_and_update": lambda c, **s: c.find_one_and_update({}, {"$set": {"a": 1}}, **s) == {"_id": 1},
     "find_one_and_delete": lambda c, **s: c.find_one_and_delete({}, **s) == {"_id": 1},
     "bulk_write": lambda c, **s: c.bulk_write([gmongo.DeleteOne({})], **s).deleted_count == 1,
-    "bulk_write_hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
-    "client_bulk_write": lambda c, **s: (
+    "bulk_write with hint": lambda c, **s: c.bulk_write([gmongo.DeleteOne({}, hint="_id_")], **s).deleted_count == 1,
+    "client bulk_write": lambda c, **s: (
         c.database.client.bulk_write([gmongo.DeleteOne({}, namespace="db.c")], **s).deleted_count == 1
     ),
 }
 
 
-@pytest.mark.parametrize("bound", [False, True], ids=["given", "bound"])
+@pytest.mark.parametrize("bound", [False, True], ids=["argument", "bound"])
 @pytest.mark.parametrize("write", WRITES)
-def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write: str, bound: bool) -> None:
-    """A transaction has one write concern; what is written in it has results."""
+def test_write_with_w_0_client_is_acknowledged_in_transaction(deployment: Any, write: str, bound: bool) -> None:
     with gmongo.MongoClient(deployment.uri, w=0) as client, client.start_session() as session:
         client.get_database("db", write_concern=gmongo.WriteConcern(1)).c.insert_one({"_id": 1})
         session.start_transaction(write_concern=gmongo.WriteConcern(1))
@@ -228,9 +229,9 @@ def test_a_write_of_w_0_is_acknowledged_in_a_transaction(deployment: Any, write:
         assert not client.db.c.insert_one({"_id": 3}).acknowledged
 
 
-@pytest.mark.parametrize("how", ["commit_transaction", "abort_transaction"])
-def test_an_end_that_is_killed_before_it_is_sent_has_not_ended_anything(
-    deployment: Deployment, connect: Callable[..., Client], how: str
+@pytest.mark.parametrize("method", ["commit_transaction", "abort_transaction"])
+def test_commit_or_abort_killed_before_check_out_keeps_the_transaction(
+    deployment: Deployment, connect: Connect, method: str
 ) -> None:
     client = connect(deployment, maxPoolSize=1)
     session = client.start_session()
@@ -239,7 +240,7 @@ def test_an_end_that_is_killed_before_it_is_sent_has_not_ended_anything(
     slow(deployment, "ping", milliseconds=300, times=1)
     pinging = gevent.spawn(client.db.command, "ping")
     eventually(lambda: deployment.commands.named("ping"))
-    ending = gevent.spawn(getattr(session, how))
+    ending = gevent.spawn(getattr(session, method))
     eventually(lambda: client.pool_stats()[0]["waiting"] == 1)
     ending.kill()
     assert session.in_transaction
@@ -248,7 +249,7 @@ def test_an_end_that_is_killed_before_it_is_sent_has_not_ended_anything(
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-def test_a_time_out_in_a_later_try_tells_why_there_was_one(client: Client) -> None:
+def test_timeout_in_retried_callback_has_previous_error_as_cause(client: Client) -> None:
     failed = PyMongoError("try again", [TRANSIENT])
     timed_out = ExecutionTimeout("too late", 50)
     errors = iter([failed, timed_out])

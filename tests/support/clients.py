@@ -11,6 +11,7 @@ from gmongo import MongoClient
 from tests.support.recorder import PoolRecorder, Recorder
 
 Client = MongoClient[dict[str, Any]]
+Connect = Callable[..., Client]
 
 
 def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Client:
@@ -30,7 +31,7 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
 
 
 @contextmanager
-def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Callable[..., Client]]:
+def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     """Makes clients as :func:`make_client` does, of deployments, scripted servers or URIs, and ends them all."""
     clients: list[Client] = []
 
