@@ -1,4 +1,4 @@
-"""A scripted server that knows users: the other side of SCRAM, PLAIN and X.509."""
+"""Scripted server with users and the server side of SCRAM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 
 
 class Conversation:
-    """One SCRAM conversation, from the server's side."""
+    """Server side of one SCRAM conversation."""
 
     def __init__(self, server: AuthServer, mechanism: str, payload: bytes) -> None:
         self.server = server
@@ -51,16 +51,16 @@ class Conversation:
 
 
 class AuthServer(ScriptedServer):
-    """A scripted server with users (name -> password)."""
+    """Scripted server that authenticates users (name -> password)."""
 
     def __init__(self, users: dict[str, str] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.users = users if users is not None else {"ann": "pencil"}
-        self.mechanisms: dict[str, list[str]] = {}  # of a user, if not both
+        self.mechanisms: dict[str, list[str]] = {}  # the default of a user is both mechanisms
         self.salt = os.urandom(16)
         self.iterations = 4096
         self.speculates = True
-        self.short = True  # as servers are from 4.4 on
+        self.short = True  # servers since MongoDB 4.4 honor skipEmptyExchange
         self.forge_nonce = lambda nonce: nonce + "server"
         self.forge_final = lambda final: final
         self.conversations: dict[int, Conversation] = {}
@@ -75,15 +75,15 @@ class AuthServer(ScriptedServer):
             self.sources.append(command["$db"])
             return self.begin(command)
         if name == "saslContinue":
-            return self.go_on(command)
+            return self.continue_conversation(command)
         reply = super().reply_to(name, command)
         if name == "handshake":
-            wanted = command.get("saslSupportedMechs")
-            if wanted is not None and wanted.split(".", 1)[1] in self.users:
-                reply["saslSupportedMechs"] = self.mechanisms_of(wanted.split(".", 1)[1])
-            begun = command.get("speculativeAuthenticate")
-            if begun is not None and "saslStart" in begun and self.speculates:
-                answer = self.begin(begun)
+            requested_user = command.get("saslSupportedMechs")
+            if requested_user is not None and requested_user.split(".", 1)[1] in self.users:
+                reply["saslSupportedMechs"] = self.mechanisms_of(requested_user.split(".", 1)[1])
+            speculation = command.get("speculativeAuthenticate")
+            if speculation is not None and "saslStart" in speculation and self.speculates:
+                answer = self.begin(speculation)
                 if answer.pop("ok"):
                     reply["speculativeAuthenticate"] = answer
         return reply
@@ -99,7 +99,7 @@ class AuthServer(ScriptedServer):
         self.conversations[number] = conversation
         return {"ok": 1, "conversationId": number, "done": False, "payload": conversation.first()}
 
-    def go_on(self, command: dict[str, Any]) -> dict[str, Any]:
+    def continue_conversation(self, command: dict[str, Any]) -> dict[str, Any]:
         number = command["conversationId"]
         if not command["payload"]:
             return {"ok": 1, "conversationId": number, "done": True, "payload": b""}

@@ -1,4 +1,4 @@
-"""Local HTTP services that give out credentials, as clouds have them."""
+"""Local HTTP services that issue credentials in place of cloud services."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gevent.pywsgi import WSGIServer
 
 
 class Endpoint:
-    """A service, as a context manager.
+    """Context manager of one HTTP service.
 
-    :param answer: called with method, path (with query), headers (in lower case) and body; returns a status and a text.
+    :param answer: Returns status and text for a method, a path with query, headers in lower case, and a body.
     """
 
     def __init__(self, answer: Callable[[str, str, dict[str, str], str], tuple[int, str]]) -> None:

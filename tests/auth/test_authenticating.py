@@ -1,4 +1,4 @@
-"""Connections that authenticate, against a scripted server with users."""
+"""Authentication of connections to a scripted server with users."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ def find(client):
 @pytest.mark.parametrize("mechanism", [None, "DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
 @pytest.mark.parametrize("speculates", [True, False])
 @pytest.mark.parametrize("short", [True, False])
-def test_scram(server, mechanism, speculates, short):
+def test_scram_authenticates_with_each_length_of_conversation(server, mechanism, speculates, short):
     server.speculates, server.short = speculates, short
     options = {} if mechanism is None else {"authMechanism": mechanism}
     with client_of(server, **options) as client:
         assert find(client) == {"_id": 1}
         (pool,) = client._topology.pools()
         (connection,) = pool.machine.available
-        assert not connection.hello.reply.keys() & {"speculativeAuthenticate", "saslSupportedMechs"}  # not kept
+        assert not connection.hello.reply.keys() & {"speculativeAuthenticate", "saslSupportedMechs"}
     starts, continues = server.commands("saslStart"), server.commands("saslContinue")
     assert len(starts) == (0 if speculates else 1)
     assert len(continues) == (1 if short else 2)
-    speculated = [hello for hello in server.commands("handshake") if "speculativeAuthenticate" in hello]
-    assert len(speculated) == 1
-    wanted = "SCRAM-SHA-256" if mechanism in (None, "DEFAULT") else mechanism
-    assert speculated[0]["speculativeAuthenticate"]["mechanism"] == wanted
-    assert speculated[0]["speculativeAuthenticate"]["db"] == "admin"
-    assert speculated[0].get("saslSupportedMechs") == ("admin.ann" if mechanism in (None, "DEFAULT") else None)
-    assert all(start["mechanism"] == wanted for start in starts)
+    speculative_hellos = [hello for hello in server.commands("handshake") if "speculativeAuthenticate" in hello]
+    assert len(speculative_hellos) == 1
+    expected = "SCRAM-SHA-256" if mechanism in (None, "DEFAULT") else mechanism
+    assert speculative_hellos[0]["speculativeAuthenticate"]["mechanism"] == expected
+    assert speculative_hellos[0]["speculativeAuthenticate"]["db"] == "admin"
+    assert speculative_hellos[0].get("saslSupportedMechs") == ("admin.ann" if mechanism in (None, "DEFAULT") else None)
+    assert all(start["mechanism"] == expected for start in starts)
 
 
-def test_a_user_with_only_the_old_mechanism(server):
+def test_default_mechanism_is_scram_sha_1_for_user_without_sha_256(server):
     with client_of(server, "sha1", "one") as client:
         find(client)
     assert [start["mechanism"] for start in server.commands("saslStart")] == ["SCRAM-SHA-1"]
 
 
-def test_the_wrong_mechanism(server):
+def test_unsupported_mechanism_of_user_raises_operation_failure(server):
     with (
         client_of(server, "sha1", "one", authMechanism="SCRAM-SHA-256") as client,
         pytest.raises(OperationFailure, match="Authentication failed") as caught,
@@ -77,28 +77,30 @@ def test_the_wrong_mechanism(server):
 
 
 @pytest.mark.parametrize("source", ["users", "admin"])
-def test_auth_source(server, source):
+def test_auth_source_selects_database_of_sasl_start(server, source):
     server.speculates = False
     with client_of(server, authSource=source) as client:
         find(client)
     assert server.sources == [source]
 
 
-def test_an_empty_password(server):
-    with client_of(server, "empty", "") as client:
-        assert find(client) == {"_id": 1}
-
-
 @pytest.mark.parametrize(
-    ("username", "password"), [("IX", "IX"), ("IX", "I\u00adX"), ("\u2168", "IV"), ("\u2168", "I\u00adV")]
+    ("username", "password", "mechanism"),
+    [
+        ("empty", "", "DEFAULT"),
+        ("IX", "IX", "SCRAM-SHA-256"),
+        ("IX", "I\u00adX", "SCRAM-SHA-256"),
+        ("\u2168", "IV", "SCRAM-SHA-256"),
+        ("\u2168", "I\u00adV", "SCRAM-SHA-256"),
+    ],
 )
-def test_prepared_passwords(server, username, password):
-    with client_of(server, username, password, authMechanism="SCRAM-SHA-256") as client:
+def test_empty_or_equivalent_password_authenticates(server, username, password, mechanism):
+    with client_of(server, username, password, authMechanism=mechanism) as client:
         assert find(client) == {"_id": 1}
 
 
 @pytest.mark.parametrize(("username", "password"), [("ann", "wrong secret"), ("nobody", "wrong secret")])
-def test_a_wrong_password_or_user(server, username, password):
+def test_wrong_credentials_raise_operation_failure_without_secret(server, username, password):
     with client_of(server, username, password) as client, pytest.raises(OperationFailure) as caught:
         find(client)
     error = caught.value
@@ -108,7 +110,7 @@ def test_a_wrong_password_or_user(server, username, password):
     assert error.details["codeName"] == "AuthenticationFailed"
 
 
-def test_the_client_recovers_when_the_password_is_right_again(server):
+def test_client_authenticates_after_password_is_restored(server):
     server.users["ann"] = "another"
     with client_of(server) as client:
         with pytest.raises(OperationFailure):
@@ -117,7 +119,7 @@ def test_the_client_recovers_when_the_password_is_right_again(server):
         assert find(client) == {"_id": 1}
 
 
-def test_a_failed_authentication_clears_the_pool(server):
+def test_failed_authentication_clears_pool(server):
     with client_of(server) as client:
         find(client)
         server.users["ann"] = "another"
@@ -126,13 +128,13 @@ def test_a_failed_authentication_clears_the_pool(server):
         server.replies["find"] = lambda command: (
             gate.wait() and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
         )
-        busy = gevent.spawn(find, client)
+        running_find = gevent.spawn(find, client)
         server.wait_for("find", 2)
         with pytest.raises(OperationFailure, match="Authentication failed"):
             find(client)
         assert eventually(lambda: client.pool_stats()[0]["generation"] > stats["generation"])
         gate.set()
-        busy.get(timeout=5)
+        running_find.get(timeout=5)
 
 
 def test_monitors_do_not_authenticate(server):
@@ -144,7 +146,7 @@ def test_monitors_do_not_authenticate(server):
     assert sum("saslSupportedMechs" in hello for hello in hellos) == 1
 
 
-def test_arbiters_have_no_users(server):
+def test_connection_to_arbiter_skips_authentication(server):
     server.hello_extra = {"arbiterOnly": True}
     server.speculates = False
     connection, authentication = _authentication(server)
@@ -167,16 +169,12 @@ def _authentication(server):
     return connection, Authentication(connection, options, authenticator)
 
 
-def test_many_connections_derive_once(server, monkeypatch):
+def test_ten_connections_derive_scram_keys_once(server, monkeypatch):
     derived = []
     derive = scram_keys.derive_keys
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *question: derived.append(1) or derive(*question))
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: derived.append(1) or derive(*arguments))
     server.replies["find"] = lambda command: (
-        gevent.sleep(0.05)
-        or {
-            "ok": 1,
-            "cursor": {"id": 0, "ns": "db.c", "firstBatch": []},
-        }
+        gevent.sleep(0.05) or {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
     )
     with client_of(server, maxConnecting=10) as client:
         gevent.joinall([gevent.spawn(find, client) for _ in range(10)], raise_error=True)
@@ -185,14 +183,14 @@ def test_many_connections_derive_once(server, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["saslStart", "saslContinue"])
-def test_a_connection_lost_while_authenticating(server, command):
+def test_closed_connection_during_authentication_raises_auto_reconnect(server, command):
     server.speculates = False
     server.fail(command, *[cut(0)] * 4)
     with client_of(server, retryReads=False) as client, pytest.raises(AutoReconnect):
         find(client)
 
 
-def test_a_server_that_falls_silent_while_authenticating(server):
+def test_silent_server_during_authentication_raises_timeout(server):
     server.fail("saslContinue", *[silent] * 4)
     with (
         client_of(server, retryReads=False, connectTimeoutMS=200) as client,
@@ -201,19 +199,20 @@ def test_a_server_that_falls_silent_while_authenticating(server):
         find(client)
 
 
-def test_a_server_that_does_not_know_the_password_itself(server):
-    server.forge_final = lambda final: b"v=AAAA"
-    with client_of(server) as client, pytest.raises(OperationFailure, match="did not prove that it knows"):
+@pytest.mark.parametrize(
+    ("final", "error", "message"),
+    [
+        (b"v=AAAA", OperationFailure, "did not prove that it knows"),
+        (b"\xff\x00", ProtocolError, "not UTF-8"),
+    ],
+)
+def test_invalid_final_message_of_server_raises_error(server, final, error, message):
+    server.forge_final = lambda _: final
+    with client_of(server) as client, pytest.raises(error, match=message):
         find(client)
 
 
-def test_a_server_that_answers_nonsense(server):
-    server.forge_final = lambda final: b"\xff\x00"
-    with client_of(server) as client, pytest.raises(ProtocolError, match="not UTF-8"):
-        find(client)
-
-
-def test_too_few_iterations(server):
+def test_server_with_too_few_iterations_raises_operation_failure(server):
     server.iterations = 1000
     with client_of(server) as client, pytest.raises(OperationFailure, match="1000 iterations"):
         find(client)
@@ -222,11 +221,11 @@ def test_too_few_iterations(server):
 # Secrets
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_secrets_appear_nowhere(server, caplog, right):
+@pytest.mark.parametrize("correct", [True, False])
+def test_logs_events_and_representations_contain_no_secret(server, caplog, correct):
     caplog.set_level(logging.DEBUG)
     secret = "tr0ub4dor-secret"
-    server.users["ann"] = secret if right else "x"
+    server.users["ann"] = secret if correct else "x"
     recorder = Recorder()
     uri = f"mongodb://ann:{secret}@127.0.0.1:{server.port}/?authSource=admin"
     with gmongo.MongoClient(uri, event_listeners=[recorder]) as client:
@@ -242,20 +241,19 @@ def test_secrets_appear_nowhere(server, caplog, right):
         ]
         texts.append(repr(client.options._connection()))
         texts.append(repr(gmongo.uri_parser.parse_uri(uri)["options"]))
-    seen = [
+    event_texts = [
         f"{event!r} {[getattr(event, name, '') for name in dir(event) if name[0] != '_']!r}"
         for event in recorder.events
     ]
-    texts += seen + [record.getMessage() for record in caplog.records]
-    salt = "speculativeAuthenticate"
-    assert seen
-    assert not [text for text in texts if secret in text or salt in text]
+    texts += event_texts + [record.getMessage() for record in caplog.records]
+    assert event_texts
+    assert not [text for text in texts if secret in text or "speculativeAuthenticate" in text]
 
 
 # Other mechanisms
 
 
-def test_plain(server):
+def test_plain_sends_password_to_external_database_after_hello(server):
     server.replies["saslStart"] = lambda command: (
         {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
         if command["payload"] == b"\0ann\0pencil"
@@ -272,12 +270,12 @@ def test_plain(server):
 
 @pytest.fixture
 def without_tls(monkeypatch):
-    """The scripted server has no TLS, which the driver insists on for X.509."""
+    """Permit X.509 without TLS because the scripted server has no TLS."""
     monkeypatch.setattr("gmongo.client_options._check_without_tls", lambda credential, seeds: None)
 
 
 @pytest.mark.parametrize("username", [None, "CN=ann"])
-def test_x509(server, username, without_tls):
+def test_x509_sends_authenticate_command_to_external_database(server, username, without_tls):
     with client_of(server, username, None, authMechanism="MONGODB-X509") as client:
         find(client)
     [command] = server.commands("authenticate")
@@ -285,7 +283,7 @@ def test_x509(server, username, without_tls):
     assert command.get("user") == username
 
 
-def test_x509_within_the_hello(server, without_tls):
+def test_speculative_x509_needs_no_authenticate_command(server, without_tls):
     reply = server.reply_to
     server.reply_to = lambda name, command: (
         reply(name, command)
@@ -300,7 +298,7 @@ def test_x509_within_the_hello(server, without_tls):
     assert not server.commands("authenticate")
 
 
-def test_the_stable_api_is_declared_while_authenticating(server):
+def test_sasl_commands_declare_stable_api_version(server):
     server.speculates = False
     with client_of(server, server_api=gmongo.server_api.ServerApi("1")) as client:
         find(client)
@@ -308,10 +306,7 @@ def test_the_stable_api_is_declared_while_authenticating(server):
     assert server.commands("saslContinue")[0]["apiVersion"] == "1"
 
 
-# Again
-
-
-def test_reauthentication(server):
+def test_reauthentication_succeeds_or_closes_connection(server):
     with client_of(server) as client:
         find(client)
         [pool] = client._topology.pools()
@@ -322,10 +317,10 @@ def test_reauthentication(server):
         server.users["ann"] = "another"
         with pytest.raises(OperationFailure), checked_out(pool) as connection:
             connection.reauthenticate()
-        assert client.pool_stats()[0]["available"] == 0, "a connection that has not authenticated must not be used"
+        assert client.pool_stats()[0]["available"] == 0, "the pool must not keep a connection without authentication"
 
 
-def test_reauthentication_without_authentication(server):
+def test_reauthentication_without_credential_raises_invalid_operation(server):
     with gmongo.MongoClient(*server.address) as client:
         find(client)
         [pool] = client._topology.pools()

@@ -1,4 +1,4 @@
-"""The authentication of a connection, without a server: its limits of time, and what it says of a refusal."""
+"""Class `Authentication` without a server: time limits and errors."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ class Scene:
         self.authenticator.login.return_value = self.login
         self.authenticator.credential = SimpleNamespace(username="anna")
         self.options: Any = SimpleNamespace(connect_timeout=connect_timeout, server_api={"apiVersion": "1"})
-        self.made = Authentication(self.connection, self.options, self.authenticator)
+        self.authentication = Authentication(self.connection, self.options, self.authenticator)
 
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The limits that were set, in seconds."""
-    found: list[Any] = []
+    """Return the recorded time limits, in seconds."""
+    recorded: list[Any] = []
 
     def interrupt_after(seconds: Any, _error: Any) -> Any:
-        found.append(seconds)
+        recorded.append(seconds)
         return Mock(__enter__=Mock(), __exit__=Mock(return_value=None))
 
     monkeypatch.setattr(authentication, "interrupt_after", interrupt_after)
-    return found
+    return recorded
 
 
 @pytest.mark.parametrize("arbiter", [False, True])
-def test_first_authentication_extends_the_limit_of_connecting(arbiter: bool) -> None:
+def test_first_authentication_extends_connect_timeout_except_for_arbiter(arbiter: bool) -> None:
     limit = Mock()
     scene = Scene(patience=60.0)
     hello: Any = SimpleNamespace(reply={"ok": 1, "speculativeAuthenticate": 1, "saslSupportedMechs": 2})
     if arbiter:
         hello.reply["arbiterOnly"] = True
-    whole = dict(hello.reply)
-    scene.made.begin(hello, limit)
+    original_reply = dict(hello.reply)
+    scene.authentication.begin(hello, limit)
     assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if arbiter else {})}
     scene.authenticator.login.assert_called_once_with("h")
     if arbiter:
@@ -55,26 +55,26 @@ def test_first_authentication_extends_the_limit_of_connecting(arbiter: bool) -> 
             not scene.login.authenticate.called and scene.connection.authentication is None and not limit.begin.called
         )
         return
-    scene.login.authenticate.assert_called_once_with(scene.made._run, whole, None)
-    assert scene.connection.authentication is scene.made
+    scene.login.authenticate.assert_called_once_with(scene.authentication._run, original_reply, None)
+    assert scene.connection.authentication is scene.authentication
     limit.begin.assert_called_once_with(60.0)
-    assert scene.made.hello_fields() is scene.login.hello_fields.return_value
+    assert scene.authentication.hello_fields() is scene.login.hello_fields.return_value
 
 
 @pytest.mark.parametrize(
     ("seconds", "connect_timeout", "limit"),
     [(None, None, None), (None, 5.0, 65.0), (2.0, 5.0, 62.0), (9.0, 5.0, 65.0), (9.0, None, 69.0)],
 )
-def test_once_more(
+def test_reauthentication_is_limited_by_operation_and_connect_timeout(
     limits: list[Any], seconds: float | None, connect_timeout: float | None, limit: float | None
 ) -> None:
     scene = Scene(connect_timeout, patience=60.0)
-    scene.made.again(seconds)
-    scene.login.authenticate_again.assert_called_once_with(scene.made._run, seconds)
+    scene.authentication.again(seconds)
+    scene.login.authenticate_again.assert_called_once_with(scene.authentication._run, seconds)
     assert limits == [limit]
 
 
-def test_a_command_of_a_conversation() -> None:
+def test_sasl_command_has_stable_api_version_and_database() -> None:
     scene = Scene()
     sent: list[Any] = []
 
@@ -82,13 +82,13 @@ def test_a_command_of_a_conversation() -> None:
         sent.append((bson.decode(buffers[0][21:]), timeout, decode))
         return {"ok": 1, "payload": b"x"}
 
-    scene.made._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
-    assert scene.made._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
+    scene.authentication._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
+    assert scene.authentication._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
     assert sent == [({"saslStart": 1, "apiVersion": "1", "$db": "db"}, None, bson.decode)]
 
 
 @pytest.mark.parametrize(
-    ("reply", "said", "code"),
+    ("reply", "message", "code"),
     [
         ({"ok": 0, "errmsg": "no.", "code": 18}, "no", 18),
         ({"ok": 0}, "Authentication failed", None),
@@ -96,12 +96,12 @@ def test_a_command_of_a_conversation() -> None:
         ({"ok": 0, "errmsg": "no s3cret", "code": 18}, "message withheld, because it quotes secret data", 18),
     ],
 )
-def test_a_refusal(reply: dict[str, Any], said: str, code: int | None) -> None:
+def test_error_reply_raises_error_without_secret(reply: dict[str, Any], message: str, code: int | None) -> None:
     scene = Scene()
-    scene.made._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
+    scene.authentication._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
     with pytest.raises(OperationFailure) as caught:
-        scene.made._run("db", {"saslStart": 1, "payload": b"anna\x00s3cret"})
-    assert str(caught.value).startswith(f"{said} ({scene.authenticator.credential})") and caught.value.code == code
-    scene.made._connection = SimpleNamespace(exchange=lambda *_: {"ok": "x"})  # type: ignore[assignment]
+        scene.authentication._run("db", {"saslStart": 1, "payload": b"anna\x00s3cret"})
+    assert str(caught.value).startswith(f"{message} ({scene.authenticator.credential})") and caught.value.code == code
+    scene.authentication._connection = SimpleNamespace(exchange=lambda *_: {"ok": "x"})  # type: ignore[assignment]
     with pytest.raises(ProtocolError):
-        scene.made._run("db", {"saslStart": 1})
+        scene.authentication._run("db", {"saslStart": 1})

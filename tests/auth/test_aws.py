@@ -1,4 +1,4 @@
-"""MONGODB-AWS: signatures, where credentials come from, and conversations with a scripted server."""
+"""MONGODB-AWS: signatures, sources of credentials, and conversations with a scripted server."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ VARIABLES = (
 
 
 @pytest.fixture(autouse=True)
-def no_variables(monkeypatch):
+def without_aws_variables(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
-def far(**fields):
+def credentials_document(**fields):
     return {"AccessKeyId": "KEY", "SecretAccessKey": "SECRET", "Token": "TOKEN", **fields}
 
 
-def in_minutes(minutes):
+def expiration_in(minutes):
     return (datetime.now(timezone.utc) + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -62,18 +62,17 @@ def in_minutes(minutes):
         ("localhost", "us-east-1"),
     ],
 )
-def test_regions(host, region):
+def test_sts_host_selects_region(host, region):
     assert region_of(host) == region
 
 
 @pytest.mark.parametrize("host", ["sts..com", ".amazonaws.com", "sts.amazonaws.", "", "x" * 256, 7])
-def test_impossible_hosts(host):
+def test_invalid_sts_host_raises_operation_failure(host):
     with pytest.raises(OperationFailure, match="impossible STS host"):
         region_of(host)
 
 
-def test_the_example_of_amazon():
-    """From the documentation of Signature Version 4; the driver specification shows its signature too."""
+def test_signature_equals_example_of_signature_version_4():
     text = "\n".join(
         (
             "AWS4-HMAC-SHA256",
@@ -86,8 +85,8 @@ def test_the_example_of_amazon():
     assert signature == "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7"
 
 
-def test_the_example_of_the_specification():
-    """The server's nonce and the date are given there, the secret is not; so only what is public is compared."""
+def test_conversation_equals_specification_example():
+    """Compare all fields except the signature, because the specification does not publish the secret."""
     nonce = base64.b64decode("dzw1U2IwSEtgaWI0IUxZMVJqc2xuQzNCcUxBc05wZjIGS0J9EgLwzEZ9dIzr/hnnK2mgd4D7F52t8g9yTC5cIA==")
     client = AwsConversation(
         "$external",
@@ -117,17 +116,17 @@ def test_the_example_of_the_specification():
         (bson.encode({"s": b"n" * 64, "h": "sts..com"}), OperationFailure),
     ],
 )
-def test_a_bad_first_message(message, error):
+def test_invalid_first_message_raises_error(message, error):
     client = AwsConversation("$external", lambda: CREDENTIALS, lambda: b"n" * 32)
     client.begin()
     with pytest.raises(error, match="MONGODB-AWS"):
         client.step(message, False)
 
 
-# Where credentials come from
+# Sources of credentials
 
 
-def test_the_environment(monkeypatch):
+def test_environment_variables_provide_credentials(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
     cache = AwsCredentialsCache()
@@ -137,14 +136,14 @@ def test_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
-def test_one_variable_of_the_environment_alone(monkeypatch, name):
+def test_incomplete_environment_variables_raise_configuration_error(monkeypatch, name):
     monkeypatch.setenv(name, "value-secret")
     with pytest.raises(ConfigurationError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be") as caught:
         AwsCredentialsCache().find()
     assert "value-secret" not in str(caught.value)
 
 
-def ec2(method, path, headers, body):
+def answer_as_ec2(method, path, headers, body):
     if method == "PUT" and path == "/latest/api/token" and "x-aws-ec2-metadata-token-ttl-seconds" in headers:
         return 200, "session"
     if headers.get("x-aws-ec2-metadata-token") != "session":
@@ -152,12 +151,12 @@ def ec2(method, path, headers, body):
     if path == "/latest/meta-data/iam/security-credentials/":
         return 200, "the-role"
     if path == "/latest/meta-data/iam/security-credentials/the-role":
-        return 200, json.dumps(far(Expiration=in_minutes(60)))
+        return 200, json.dumps(credentials_document(Expiration=expiration_in(60)))
     return 404, ""
 
 
-def test_ecs(monkeypatch):
-    answer = json.dumps(far(Expiration=in_minutes(60)))
+def test_ecs_endpoint_provides_credentials(monkeypatch):
+    answer = json.dumps(credentials_document(Expiration=expiration_in(60)))
     with Endpoint(lambda *request: (200, answer)) as endpoint:
         monkeypatch.setattr(aws_credentials, "_ECS", endpoint.url)
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/creds?id=1")
@@ -168,10 +167,10 @@ def test_ecs(monkeypatch):
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_web_identity(monkeypatch, tmp_path, wrapped):
+def test_web_identity_token_provides_credentials(monkeypatch, tmp_path, wrapped):
     token = tmp_path / "token"
     token.write_text("identity\n")
-    reply = {"Credentials": {**far(Expiration=1e10), "SessionToken": "SESSION"}}
+    reply = {"Credentials": {**credentials_document(Expiration=1e10), "SessionToken": "SESSION"}}
     if wrapped:
         reply = {"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}}
     with Endpoint(lambda *request: (200, json.dumps(reply))) as endpoint:
@@ -189,31 +188,31 @@ def test_web_identity(monkeypatch, tmp_path, wrapped):
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "words"),
+    ("status", "text", "message"),
     [
         (500, "", "answered GET /creds with status 500"),
         (200, "no json", "did not answer with a JSON object"),
         (200, "[]", "did not answer with a JSON object"),
         (200, "{}", "answered without AccessKeyId"),
-        (200, json.dumps(far(Token=None)), "answered without Token"),
+        (200, json.dumps(credentials_document(Token=None)), "answered without Token"),
     ],
 )
-def test_a_service_that_has_none(monkeypatch, status, text, words):
+def test_service_without_credentials_raises_operation_failure(monkeypatch, status, text, message):
     with Endpoint(lambda *request: (status, text)) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url + "/creds")
-        with pytest.raises(OperationFailure, match=words):
+        with pytest.raises(OperationFailure, match=message):
             AwsCredentialsCache().find()
 
 
-def test_a_service_that_is_not_there(monkeypatch):
+def test_unreachable_service_raises_operation_failure(monkeypatch):
     with refusing() as port:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
-        words = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
-        with pytest.raises(OperationFailure, match=words):
+        message = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
+        with pytest.raises(OperationFailure, match=message):
             AwsCredentialsCache().find()
 
 
-def test_a_service_that_is_silent(monkeypatch):
+def test_silent_service_raises_timeout(monkeypatch):
     import gevent
 
     monkeypatch.setattr(aws_credentials, "_TIMEOUT", 0.05)
@@ -223,7 +222,7 @@ def test_a_service_that_is_silent(monkeypatch):
             AwsCredentialsCache().find()
 
 
-def test_a_token_file_that_is_not_there(monkeypatch, tmp_path):
+def test_missing_token_file_raises_operation_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_ROLE_ARN", "arn")
     with pytest.raises(OperationFailure, match=r"AWS_WEB_IDENTITY_TOKEN_FILE: cannot read .*: No such file"):
@@ -234,7 +233,7 @@ def test_a_token_file_that_is_not_there(monkeypatch, tmp_path):
 
 
 class AwsServer(ScriptedServer):
-    """Trusts every client that has signed with the right key ID."""
+    """Scripted server that accepts a signature of the expected key ID."""
 
     key_id = "KEY"
 
@@ -250,8 +249,7 @@ class AwsServer(ScriptedServer):
             answer = bson.decode(command["payload"])
             self.answer = answer
             expected = AwsCredentials(self.key_id, "SECRET", answer.get("t"))
-            good = authorization(expected, self.nonce, "sts.eu-west-1.amazonaws.com", answer["d"])
-            if answer["a"] != good:
+            if answer["a"] != authorization(expected, self.nonce, "sts.eu-west-1.amazonaws.com", answer["d"]):
                 return dict(REFUSED)
             return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
         return super().reply_to(name, command)
@@ -263,7 +261,7 @@ def server():
         yield server
 
 
-def test_options_of_the_client(server):
+def test_client_options_provide_credentials_without_exposing_them(server):
     with gmongo.MongoClient(
         *server.address,
         username="KEY",
@@ -278,11 +276,11 @@ def test_options_of_the_client(server):
     assert not any("speculativeAuthenticate" in hello for hello in server.commands("handshake"))
 
 
-def test_credentials_that_are_refused_are_fetched_anew(server, monkeypatch):
+def test_rejected_credentials_are_fetched_again(server, monkeypatch):
     keys = iter(["OLD", "KEY"])
 
     def answer(*request):
-        return 200, json.dumps(far(AccessKeyId=next(keys), Expiration=in_minutes(60)))
+        return 200, json.dumps(credentials_document(AccessKeyId=next(keys), Expiration=expiration_in(60)))
 
     with Endpoint(answer) as endpoint:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.url)

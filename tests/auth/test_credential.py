@@ -1,4 +1,4 @@
-"""What each mechanism demands of a credential, and that the complaint says it."""
+"""Validation of credentials and the messages of its errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN_OBJECT = object()
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"username": "", "password": "x"}, "DEFAULT: a username is required and must not be empty"),
         ({"username": "ann"}, "DEFAULT: a password is required"),
@@ -76,21 +76,21 @@ PLAIN_OBJECT = object()
         ),
     ],
 )
-def test_what_is_wrong_with_a_credential(options, words):
-    with pytest.raises(ConfigurationError, match=words):
+def test_invalid_credential_raises_configuration_error_with_rule(options, message):
+    with pytest.raises(ConfigurationError, match=message):
         gmongo.MongoClient("localhost", connect=False, **options)
 
 
-def test_keywords_override_the_uri():
+def test_keyword_credentials_override_uri():
     client = gmongo.MongoClient("mongodb://ann:pencil@localhost/db", username="bob", password="pen", connect=False)
     credential = client.options.credential
     assert (credential.username, credential.password, credential.source) == ("bob", "pen", "db")
 
 
-def test_a_source_alone_is_no_credential():
+def test_auth_source_alone_creates_no_credential():
     assert gmongo.MongoClient("mongodb://localhost/db?authSource=x", connect=False).options.credential is None
 
 
-def test_names_of_properties_in_any_case():
+def test_property_names_ignore_case():
     options = validate_keyword_options({"authMechanismProperties": "service_name:other"})
     assert options["authmechanismproperties"] == {"SERVICE_NAME": "other"}

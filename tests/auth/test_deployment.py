@@ -1,4 +1,4 @@
-"""Whole deployments with users, TLS and compression, simulated by another hand than the one that wrote the client."""
+"""Authentication at simulated deployments with users, TLS and compression."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def running(kind="standalone", **settings):
         yield deployment
 
 
-def names(deployment):
+def command_names(deployment):
     return [command.name for command in deployment.commands]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tls", [False, True])
-def test_every_kind_of_deployment(kind, tls):
+def test_each_deployment_kind_accepts_only_correct_password(kind, tls):
     with running(kind, users=USERS, tls=tls, compressors=["zlib"]) as deployment:
         with gmongo.MongoClient(deployment.uri, compressors="zlib") as client:
             client.db.c.insert_many([{"_id": number} for number in range(10)])
@@ -46,7 +46,7 @@ def test_every_kind_of_deployment(kind, tls):
 
 @pytest.mark.parametrize("version", ["4.4", "5.0", "6.0", "7.0", "8.0"])
 @pytest.mark.parametrize("mechanism", ["DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
-def test_versions_and_mechanisms(version, mechanism):
+def test_each_server_version_accepts_each_scram_mechanism(version, mechanism):
     with (
         running(users=USERS, version=version) as deployment,
         gmongo.MongoClient(deployment.uri, authMechanism=mechanism) as client,
@@ -55,7 +55,7 @@ def test_versions_and_mechanisms(version, mechanism):
         assert client.db.c.find_one() == {"_id": 1}
 
 
-def test_without_credentials():
+def test_command_without_authentication_raises_unauthorized():
     with running(users=USERS) as deployment:
         uri = deployment.uri_of(deployment.members[0].address)
         bare = uri.replace("ann:pencil@", "")
@@ -64,7 +64,7 @@ def test_without_credentials():
         assert caught.value.code == 13
 
 
-def test_prepared_passwords():
+def test_equivalent_passwords_authenticate():
     with running(users=USERS) as deployment:
         for password in ("IX", "I\u00adX", "\u2168"):
             with gmongo.MongoClient(
@@ -74,7 +74,7 @@ def test_prepared_passwords():
 
 
 @pytest.mark.parametrize("kind", ["standalone", "replica_set"])
-def test_certificates_as_users(kind):
+def test_x509_authenticates_only_user_of_certificate(kind):
     path = certificates().issue("ann@example.com", common_name="ann")
     subject = _subject(path)
     with running(kind, users={subject: None}, tls=True) as deployment:
@@ -113,7 +113,7 @@ class Tokens(OIDCCallback):
 
 
 @pytest.mark.parametrize("property_name", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
-def test_tokens(property_name):
+def test_oidc_reauthentication_fetches_second_token(property_name):
     tokens = Tokens()
     with (
         running(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
@@ -130,17 +130,17 @@ def test_tokens(property_name):
         assert tokens.given == ["token-0", "token-1"]
 
 
-def test_a_pool_of_connections_logs_in_in_one_round_trip_each():
+def test_each_connection_authenticates_with_one_round_trip_after_hello():
     with running(users=USERS) as deployment, gmongo.MongoClient(deployment.uri, maxConnecting=10) as client:
         client.db.c.insert_one({"_id": 1})
         jobs = [gevent.spawn(client.db.c.find_one) for _ in range(20)]
         gevent.joinall(jobs, raise_error=True)
         connections = client.pool_stats()[0]["total"]
-        assert names(deployment).count("saslStart") == 0, "it goes with the hello"
-        assert names(deployment).count("saslContinue") == connections
+        assert command_names(deployment).count("saslStart") == 0, "the hello contains the first message"
+        assert command_names(deployment).count("saslContinue") == connections
 
 
-def test_a_client_that_does_not_trust_the_server():
+def test_untrusted_server_certificate_fails_server_selection():
     with running(tls=True) as deployment:
         uri = deployment.uri.partition("?")[0]
         with (

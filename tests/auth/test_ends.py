@@ -1,4 +1,4 @@
-"""The ends of conversations: servers that end them too early or not at all, and services that answer in odd ways."""
+"""Conversations that the server ends too early or continues too long, and unusual replies of services."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.auth.endpoints import Endpoint
 TOO_EARLY = "the server ended the conversation too early"
 TOO_LONG = "the server continues after the end of the conversation"
 CREDENTIALS = AwsCredentials("id", "secret", None)
-# Of RFC 7677, "Example": what the server says, after which it is complete.
+# The two server messages in the example of RFC 7677.
 FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
@@ -61,13 +61,13 @@ PROVIDER = bson.encode({"issuer": "https://issuer", "clientId": "c"})
     ("make", "replies"),
     [(aws, [AWS_REPLY]), (principal, [PROVIDER]), (token, []), (plain, []), (scram, [FIRST, FINAL])],
 )
-def test_a_conversation_has_one_length(make: Any, replies: list[bytes]) -> None:
-    for end in range(len(replies)):  # the server says that it is done with each of its replies but the last
+def test_conversation_that_ends_early_or_continues_raises_protocol_error(make: Any, replies: list[bytes]) -> None:
+    for end in range(len(replies)):  # the server marks each message except the last as done
         conversation = make()
         conversation.first()
         for payload in replies[:end]:
             assert conversation.next({"payload": payload, "done": False, "conversationId": 5})["conversationId"] == 5
-        if make is scram and end == 1:  # where the server needs no empty message, this is the end
+        if make is scram and end == 1:  # the conversation ends here if the server skips the empty exchange
             assert conversation.next({"payload": replies[end], "done": True}) is None
             continue
         with pytest.raises(ProtocolError) as caught:
@@ -86,31 +86,31 @@ def test_a_conversation_has_one_length(make: Any, replies: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("make", "speculates"), [(aws, False), (principal, True), (token, True), (plain, False), (scram, True)]
 )
-def test_which_conversations_may_begin_within_the_hello(make: Any, speculates: bool) -> None:
+def test_hello_contains_first_message_of_speculative_mechanisms(make: Any, speculates: bool) -> None:
     fields = SimpleLogin(make).hello_fields()
     assert bool(fields) is speculates
     if speculates:
         assert fields == {"speculativeAuthenticate": {**make().first(), "db": make().database}}
 
 
-def test_a_login_holds_a_new_conversation_each_time_but_the_first() -> None:
+def test_login_creates_conversation_for_each_reauthentication() -> None:
     def run(database: str, command: Any) -> Any:
         sent.append((database, next(iter(command))))
         return {"done": True, "payload": b""}
 
     sent: list[Any] = []
-    made: list[Any] = []
+    conversations: list[Any] = []
 
     def make() -> SaslConversation:
-        made.append(plain())
-        return made[-1]
+        conversations.append(plain())
+        return conversations[-1]
 
     login = SimpleLogin(make)
-    assert len(made) == 1 and not sent
+    assert len(conversations) == 1 and not sent
     login.authenticate(run, {}, None)
-    assert len(made) == 1 and sent == [("$external", "saslStart")]
+    assert len(conversations) == 1 and sent == [("$external", "saslStart")]
     login.authenticate_again(run, None)
-    assert len(made) == 2 and sent == [("$external", "saslStart")] * 2
+    assert len(conversations) == 2 and sent == [("$external", "saslStart")] * 2
     SimpleLogin(token).authenticate(run, {"speculativeAuthenticate": {"done": True, "payload": b""}}, None)
     assert len(sent) == 2
 
@@ -126,9 +126,7 @@ def test_a_login_holds_a_new_conversation_each_time_but_the_first() -> None:
         ({"speculativeAuthenticate": None}, "SCRAM-SHA-1"),
     ],
 )
-def test_the_kind_of_scram(first: str, hello: dict[str, Any], best: str) -> None:
-    """The one that was chosen, or the best that the server names for the user."""
-
+def test_default_scram_selects_best_mechanism_of_user(first: str, hello: dict[str, Any], best: str) -> None:
     class Sent(Exception):
         pass
 
@@ -138,8 +136,8 @@ def test_the_kind_of_scram(first: str, hello: dict[str, Any], best: str) -> None
     login = ScramLogin(Credential(first, "db", "ann", "secret"), ScramKeys())
     fields = login.hello_fields()
     assert fields.get("saslSupportedMechs") == ("db.ann" if first == "DEFAULT" else None)
-    begun = fields["speculativeAuthenticate"]
-    assert begun["db"] == "db" and begun["mechanism"] == ("SCRAM-SHA-256" if first == "DEFAULT" else first)
+    speculation = fields["speculativeAuthenticate"]
+    assert speculation["db"] == "db" and speculation["mechanism"] == ("SCRAM-SHA-256" if first == "DEFAULT" else first)
     chosen = best if first == "DEFAULT" else first
     with pytest.raises(Sent) as caught:
         login.authenticate(run, hello, None)
@@ -151,7 +149,7 @@ def test_the_kind_of_scram(first: str, hello: dict[str, Any], best: str) -> None
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("username", [None, "key"])
-def test_credentials_of_aws_are_forgotten_when_they_are_refused(fails: bool, username: str | None) -> None:
+def test_rejected_aws_credentials_clear_cache(fails: bool, username: str | None) -> None:
     def run(database: str, command: Any) -> Any:
         assert database == "$external"
         if "saslStart" in command:
@@ -167,19 +165,19 @@ def test_credentials_of_aws_are_forgotten_when_they_are_refused(fails: bool, use
     credential = Credential("MONGODB-AWS", "$external", username, "own", {"AWS_SESSION_TOKEN": "token"})
     login = AwsLogin(credential, cache)
     assert login.hello_fields() == {}
-    for again in (lambda: login.authenticate(run, {}, None), lambda: login.authenticate_again(run, None)):
+    for authenticate in (lambda: login.authenticate(run, {}, None), lambda: login.authenticate_again(run, None)):
         if fails:
             with pytest.raises(OperationFailure):
-                again()
+                authenticate()
         else:
-            again()
+            authenticate()
     assert cache.clear.call_count == (2 if fails else 0)
     assert [each.get("t") for each in answers] == ([] if fails else [None if username is None else "token"] * 2)
     assert all(f"Credential={username or 'id'}/" in each["a"] for each in answers)
 
 
 @pytest.mark.parametrize("hosts", [5, "h", {"h": 1}, [5], ["h", 5], [5, "h"], None])
-def test_allowed_hosts_are_names(hosts: Any) -> None:
+def test_invalid_allowed_hosts_raise_configuration_error(hosts: Any) -> None:
     class Callback(OIDCCallback):
         def fetch(self, context: Any) -> Any:
             raise AssertionError
@@ -189,26 +187,26 @@ def test_allowed_hosts_are_names(hosts: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         credential_of({**options, "authmechanismproperties": properties}, None, None, None)
     assert str(caught.value) == "authMechanism MONGODB-OIDC: ALLOWED_HOSTS must be a list of host names"
-    for good in ([], ["h"], ("h", "*.i")):
-        given = {**options, "authmechanismproperties": {**properties, "ALLOWED_HOSTS": good}}
-        assert credential_of(given, None, None, None) is not None
+    for valid in ([], ["h"], ("h", "*.i")):
+        valid_options = {**options, "authmechanismproperties": {**properties, "ALLOWED_HOSTS": valid}}
+        assert credential_of(valid_options, None, None, None) is not None
 
 
 @pytest.mark.parametrize("payload", [5, None, "?", "a", {}, [b"x"]])
-def test_a_payload_is_bytes(payload: Any) -> None:
+def test_payload_of_other_type_raises_protocol_error(payload: Any) -> None:
     with pytest.raises(ProtocolError) as caught:
         plain().next({"payload": payload, "done": True})
     assert str(caught.value) == "the reply to a SASL command has no payload of bytes"
 
 
 @pytest.mark.parametrize("payload", [b"x", "eA=="])
-def test_a_payload_may_be_base64(payload: Any) -> None:
+def test_base64_or_missing_payload_is_accepted(payload: Any) -> None:
     assert plain().next({"payload": payload, "done": True}) is None
     assert plain().next({"done": True}) is None
 
 
 @pytest.mark.parametrize(
-    ("value", "moment"),
+    ("value", "expiration"),
     [
         ("2030-01-02T03:04:05Z", datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
         ("2030-01-02T03:04:05+00:00", datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)),
@@ -218,12 +216,12 @@ def test_a_payload_may_be_base64(payload: Any) -> None:
         *((value, None) for value in (None, "", "soon", 1e300, float("nan"), [], "2030-13-01T00:00:00Z")),
     ],
 )
-def test_when_credentials_expire(value: Any, moment: datetime | None) -> None:
-    assert _moment(value) == moment
+def test_expiration_is_parsed_as_utc_or_none(value: Any, expiration: datetime | None) -> None:
+    assert _moment(value) == expiration
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "detail"),
     [
         ("", ""),
         ("plainly no", ": 'plainly no'"),
@@ -240,17 +238,17 @@ def test_when_credentials_expire(value: Any, moment: datetime | None) -> None:
         ),
     ],
 )
-def test_what_a_service_says_when_it_refuses(body: str, said: str) -> None:
+def test_http_error_contains_service_message_without_secrets(body: str, detail: str) -> None:
     with Endpoint(lambda *_: (403, body)) as endpoint:
         with pytest.raises(OperationFailure) as caught:
             request("the service", "PUT", f"{endpoint.url}/path?query=1", {"X-Secret": "s3cret"}, 5, "body")
-        assert str(caught.value) == f"the service at {endpoint.host} answered PUT /path with status 403{said}"
+        assert str(caught.value) == f"the service at {endpoint.host} answered PUT /path with status 403{detail}"
         assert [(method, path, text) for method, path, _, text in endpoint.requests] == [
             ("PUT", "/path?query=1", "body")
         ]
 
 
-def test_an_empty_token_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_google_token_raises_operation_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     with Endpoint(lambda *_: (200, " \n")) as endpoint:
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
         with pytest.raises(OperationFailure, match=r"^the Google Cloud metadata service answered without a token$"):
@@ -261,7 +259,7 @@ def test_an_empty_token_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         ({"ENVIRONMENT": "cloud"}, "ENVIRONMENT must be one of test, k8s, azure, gcp, not 'cloud'"),
         ({"ENVIRONMENT": "azure"}, "TOKEN_RESOURCE must be given with ENVIRONMENT:azure"),
@@ -273,14 +271,20 @@ def test_an_empty_token_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "x", "username": "ann"}, None),
     ],
 )
-def test_environments_of_tokens(options: dict[str, str], complaint: str | None) -> None:
+def test_invalid_oidc_environment_options_raise_configuration_error(
+    options: dict[str, str], message: str | None
+) -> None:
     properties = {name: value for name, value in options.items() if name != "username"}
-    given: dict[str, Any] = {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": properties, "connect": False}
+    client_options: dict[str, Any] = {
+        "authMechanism": "MONGODB-OIDC",
+        "authMechanismProperties": properties,
+        "connect": False,
+    }
     if "username" in options:
-        given["username"] = options["username"]
-    if complaint is None:
-        MongoClient(**given).close()
+        client_options["username"] = options["username"]
+    if message is None:
+        MongoClient(**client_options).close()
         return
     with pytest.raises(ConfigurationError) as caught:
-        MongoClient(**given)
-    assert complaint in str(caught.value)
+        MongoClient(**client_options)
+    assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""GSSAPI with a stand-in for the library, which needs a Kerberos realm."""
+"""GSSAPI with a substitute for the library `gssapi`, because the library needs a Kerberos realm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.server import ScriptedServer
 
 
 class Context:
-    """Two tokens and it is complete; what it wraps is marked."""
+    """Security context that is complete after two tokens and prefixes wrapped messages."""
 
     made = ()
 
@@ -66,7 +66,7 @@ def conversation(password=None, **properties):
     return GssapiConversation(credential, "db.example.com")
 
 
-def test_a_conversation(library):
+def test_conversation_sends_tokens_and_user_name(library):
     client = conversation()
     assert client.first() == {"saslStart": 1, "mechanism": "GSSAPI", "payload": b"token-1"}
     assert client.step(b"challenge", False) == b"token-2"
@@ -77,14 +77,14 @@ def test_a_conversation(library):
     assert Context.made[0]["usage"] == "initiate" and set(Context.made[0]) == {"name", "creds", "usage"}
 
 
-def test_a_password_and_another_service(library):
+def test_password_and_service_properties_reach_library(library):
     conversation("secret", SERVICE_HOST="other", SERVICE_NAME="alternate", SERVICE_REALM="ELSEWHERE").begin()
     assert Context.made[0]["name"] == ("alternate/other@ELSEWHERE", "principal")
     assert Context.made[0]["creds"] == ("password", ("ann@REALM", "user"), b"secret", "initiate")
 
 
 @pytest.mark.parametrize("offer", [b"wrapped:\x06\x00\x10\x00", b"wrapped:", b"wrapped:\x01"])
-def test_a_server_that_insists_on_a_layer(library, offer):
+def test_required_security_layer_raises_operation_failure(library, offer):
     client = conversation()
     client.begin()
     client.step(b"challenge", False)
@@ -92,21 +92,21 @@ def test_a_server_that_insists_on_a_layer(library, offer):
         client.step(offer, False)
 
 
-def test_a_library_that_fails(library):
+def test_library_error_raises_operation_failure(library):
     client = conversation()
     client.begin()
     with pytest.raises(OperationFailure, match="GSSAPI: the ticket has expired"):
         client.step(b"bad", False)
 
 
-def test_a_server_that_ends_too_early(library):
+def test_early_end_of_conversation_raises_protocol_error(library):
     client = conversation()
     client.begin()
     with pytest.raises(ProtocolError, match="too early"):
         client.step(b"", True)
 
 
-def test_a_server_that_goes_on(library):
+def test_continued_conversation_raises_protocol_error(library):
     client = conversation()
     client.begin()
     client.step(b"challenge", False)
@@ -116,12 +116,12 @@ def test_a_server_that_goes_on(library):
         client.step(b"", False)
 
 
-def test_it_does_not_begin_within_the_hello(library):
+def test_hello_contains_no_gssapi_token(library):
     assert SimpleLogin(conversation).hello_fields() == {}
     assert not Context.made
 
 
-def test_an_empty_token_is_sent_as_one(library, monkeypatch):
+def test_missing_token_is_sent_as_empty_payload(library, monkeypatch):
     monkeypatch.setattr(Context, "step", lambda self, token=None: self.tokens.pop(0) and None)
     client = conversation()
     assert client.begin() == b""
@@ -129,13 +129,12 @@ def test_an_empty_token_is_sent_as_one(library, monkeypatch):
 
 
 @pytest.mark.parametrize("failing", ["getaddrinfo", "getnameinfo"])
-@pytest.mark.parametrize("wanted", ["forward", "true", "True", "forwardAndReverse"])
-def test_what_dns_is_asked(monkeypatch, wanted, failing):
-    """For the name of TCP services; and backwards for the name alone, not its number."""
-    asked = []
+@pytest.mark.parametrize("mode", ["forward", "true", "True", "forwardAndReverse"])
+def test_canonicalization_queries_dns_and_ignores_failure(monkeypatch, mode, failing):
+    queries = []
 
     def answer(name, *arguments):
-        asked.append((name, *arguments))
+        queries.append((name, *arguments))
         if name == failing:
             raise socket.gaierror
         return [(2, 1, 6, "", ("10.0.0.1", 0))] if name == "getaddrinfo" else ("Reverse", "0")
@@ -148,12 +147,12 @@ def test_what_dns_is_asked(monkeypatch, wanted, failing):
         NI_NAMEREQD=8,
     )
     monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
-    assert canonical("Db", wanted) == ("Db" if failing == "getaddrinfo" else "db")
-    backwards = failing == "getnameinfo" and wanted != "forward"
-    assert asked == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + backwards]
+    assert canonical("Db", mode) == ("Db" if failing == "getaddrinfo" else "db")
+    reverse = failing == "getnameinfo" and mode != "forward"
+    assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + reverse]
 
 
-def test_without_the_library(monkeypatch):
+def test_missing_library_raises_configuration_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with (
         ScriptedServer() as server,
@@ -165,7 +164,7 @@ def test_without_the_library(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("mode", "expected"),
     [
         ("none", "Db"),
         ("false", "Db"),
@@ -174,7 +173,7 @@ def test_without_the_library(monkeypatch):
         ("true", "reverse.example.com"),
     ],
 )
-def test_canonical_names(monkeypatch, wanted, expected):
+def test_mode_selects_canonical_host_name(monkeypatch, mode, expected):
     fake = SimpleNamespace(
         getaddrinfo=lambda *_: [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))],
         getnameinfo=lambda *_: ("Reverse.example.com", "0"),
@@ -183,10 +182,10 @@ def test_canonical_names(monkeypatch, wanted, expected):
         NI_NAMEREQD=8,
     )
     monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
-    assert canonical("Db", wanted) == expected
+    assert canonical("Db", mode) == expected
 
 
-def test_names_that_dns_does_not_know(monkeypatch):
+def test_host_unknown_to_dns_stays_unchanged(monkeypatch):
     def unknown(*_):
         raise socket.gaierror
 
@@ -196,8 +195,8 @@ def test_names_that_dns_does_not_know(monkeypatch):
     assert canonical("db", "forward") == "db"
 
 
-@pytest.mark.parametrize(("properties", "wanted"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")])
-def test_a_host_is_made_canonical_when_that_is_wanted(library, monkeypatch, properties, wanted):
+@pytest.mark.parametrize(("properties", "mode"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")])
+def test_property_selects_canonicalization_mode(library, monkeypatch, properties, mode):
     monkeypatch.setattr(gmongo_gssapi, "canonical", lambda host, mode: f"{host}-{mode}")
     conversation(**properties).begin()
-    assert Context.made[0]["name"] == (f"mongodb@db.example.com-{wanted}", "service")
+    assert Context.made[0]["name"] == (f"mongodb@db.example.com-{mode}", "service")

@@ -1,4 +1,4 @@
-"""Requests to the services that give out credentials: where they go, what ends them, and what their errors show."""
+"""Requests to HTTP services that issue credentials: addresses, timeouts and errors."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from tests.auth.endpoints import Endpoint
         ("https://h.example:81/p", ("h.example", 81)),
     ],
 )
-def test_the_port_is_that_of_the_scheme(monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int]) -> None:
-    asked = []
+def test_url_scheme_selects_default_port(monkeypatch: pytest.MonkeyPatch, url: str, address: tuple[str, int]) -> None:
+    addresses = []
 
     def refuse(address: Any) -> None:
-        asked.append(address)
+        addresses.append(address)
         raise OSError("no way")
 
     monkeypatch.setattr(http.gevent_socket, "create_connection", refuse)
     with pytest.raises(OperationFailure) as caught:
         request("a service", "GET", url, {}, 5)
-    assert asked == [address]
+    assert addresses == [address]
     assert str(caught.value) == f"a service at {url.split('/')[2]} cannot be reached: no way"
     assert isinstance(caught.value.__cause__, OSError)
 
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("trusted", [True, False])
-def test_https_checks_the_certificate(monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool) -> None:
-    """By the authorities that OpenSSL takes by default."""
+def test_https_request_verifies_certificate(
+    monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool
+) -> None:
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", files.ca)
 
@@ -69,18 +70,18 @@ def test_https_checks_the_certificate(monkeypatch: pytest.MonkeyPatch, files: Si
         server.stop(timeout=0)
 
 
-def test_a_time_out_of_the_callers_is_not_the_services() -> None:
+def test_timeout_of_caller_is_not_converted() -> None:
     with (
         Endpoint(lambda *_: gevent.sleep(60)) as endpoint,
         pytest.raises(gevent.Timeout) as caught,
-        gevent.Timeout(0.05) as mine,
+        gevent.Timeout(0.05) as caller_timeout,
     ):
         request("a service", "GET", endpoint.url, {}, 5)
-    assert caught.value is mine
+    assert caught.value is caller_timeout
 
 
-@pytest.mark.parametrize(("answer", "why"), [(b"junk\r\n\r\n", "junk"), (b"", "Remote end closed connection")])
-def test_what_does_not_answer_by_http(answer: bytes, why: str) -> None:
+@pytest.mark.parametrize(("answer", "reason"), [(b"junk\r\n\r\n", "junk"), (b"", "Remote end closed connection")])
+def test_invalid_http_response_raises_operation_failure(answer: bytes, reason: str) -> None:
     def reply(sock: Any, _address: Any) -> None:
         sock.recv(65536)
         sock.sendall(answer)
@@ -93,12 +94,12 @@ def test_what_does_not_answer_by_http(answer: bytes, why: str) -> None:
             request("a service", "GET", f"http://127.0.0.1:{server.server_port}/p", {}, 5)
     finally:
         server.stop(timeout=0)
-    assert str(caught.value).partition("reached: ")[2].startswith(why)
+    assert str(caught.value).partition("reached: ")[2].startswith(reason)
     assert isinstance(caught.value.__cause__, HTTPException)
 
 
 @pytest.mark.parametrize("text", ["", "junk", "[]", "5", "null", '"text"'])
-def test_json_that_is_no_object(text: str) -> None:
+def test_json_other_than_object_raises_operation_failure(text: str) -> None:
     with Endpoint(lambda *_: (200, text)) as endpoint, pytest.raises(OperationFailure) as caught:
         request_json("a service", "GET", endpoint.url, {}, 5)
     assert str(caught.value) == f"a service at {endpoint.host} did not answer with a JSON object"

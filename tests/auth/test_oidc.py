@@ -1,4 +1,4 @@
-"""MONGODB-OIDC: callbacks, the cache of tokens, built-in environments, authenticating again."""
+"""MONGODB-OIDC: callbacks, token cache, built-in environments, reauthentication."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PROVIDER = {"issuer": "https://issuer", "clientId": "abcd", "requestScopes": ["a
 
 
 class OidcServer(ScriptedServer):
-    """Accepts every client that has a good token."""
+    """Scripted server that accepts valid tokens."""
 
     def __init__(self):
         super().__init__()
-        self.good = {"token-1"}
-        self.begun = []
+        self.valid_tokens = {"token-1"}
+        self.payloads = []
         self.speculates = True
 
     def reply_to(self, name, command):
@@ -46,16 +46,16 @@ class OidcServer(ScriptedServer):
 
     def answer(self, command):
         payload = bson.decode(command["payload"])
-        self.begun.append(payload)
+        self.payloads.append(payload)
         if "jwt" not in payload:
             return {"ok": 1, "conversationId": 1, "done": False, "payload": bson.encode(PROVIDER)}
-        if payload["jwt"] not in self.good:
+        if payload["jwt"] not in self.valid_tokens:
             return dict(REFUSED)
         return {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
 
 
 class Callback(OIDCCallback):
-    """Returns token-1, token-2, ..., with refresh-1, refresh-2, ..."""
+    """Callback that returns token-1, token-2 and so on, optionally with refresh tokens."""
 
     def __init__(self, refreshes=False):
         self.contexts = []
@@ -66,7 +66,7 @@ class Callback(OIDCCallback):
     def fetch(self, context):
         self.contexts.append(context)
         self.running += 1
-        assert self.running == 1, "it is not called twice at a time"
+        assert self.running == 1, "the driver must not run two calls at the same time"
         gevent.sleep(0.01)
         self.running -= 1
         number = next(self.numbers)
@@ -92,8 +92,8 @@ def find(client):
     return client.db.c.find_one({"_id": 1})
 
 
-def crowd(server, client, number=5):
-    """Use several connections at a time."""
+def find_concurrently(server, client, number=5):
+    """Run `number` concurrent operations, each on its own connection."""
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: (
         gate.wait(5) and {"ok": 1, "cursor": {"id": 0, "ns": "d.c", "firstBatch": []}}
@@ -104,10 +104,10 @@ def crowd(server, client, number=5):
     gevent.joinall(jobs, raise_error=True)
 
 
-# Machines
+# Machine callbacks
 
 
-def test_a_callback(server):
+def test_machine_callback_receives_context_and_provides_token(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}, username="principal") as client:
         assert find(client) == {"_id": 1}
@@ -115,37 +115,37 @@ def test_a_callback(server):
     assert isinstance(context, OIDCCallbackContext)
     assert context.timeout_seconds == 60
     assert (context.username, context.version, context.refresh_token, context.idp_info) == ("principal", 1, None, None)
-    assert server.begun == [{"jwt": "token-1"}]
+    assert server.payloads == [{"jwt": "token-1"}]
 
 
-def test_the_callback_is_called_once_for_many_connections(server):
+def test_five_connections_call_callback_once(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}, maxConnecting=5) as client:
-        crowd(server, client)
+        find_concurrently(server, client)
         assert client.pool_stats()[0]["total"] == 5
     assert len(callback.contexts) == 1
 
 
-def test_a_known_token_goes_with_the_hello(server):
+def test_cached_token_is_sent_with_hello(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}) as client:
         find(client)
-        crowd(server, client, 2)
+        find_concurrently(server, client, 2)
     assert len(server.commands("saslStart")) == 1
     assert sum("speculativeAuthenticate" in hello for hello in server.commands("handshake")) == 1
 
 
-def test_a_token_that_has_expired(server):
+def test_expired_token_calls_callback_again(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}) as client:
         find(client)
-        server.good = {"token-2"}
-        crowd(server, client, 2)
+        server.valid_tokens = {"token-2"}
+        find_concurrently(server, client, 2)
     assert len(callback.contexts) == 2
 
 
-def test_a_token_that_is_never_good(server):
-    server.good = set()
+def test_rejected_new_token_raises_operation_failure_after_one_call(server):
+    server.valid_tokens = set()
     callback = Callback()
     with (
         client_of(server, {"OIDC_CALLBACK": callback}) as client,
@@ -157,7 +157,7 @@ def test_a_token_that_is_never_good(server):
     assert len(callback.contexts) == 1
 
 
-def test_another_error_says_nothing_of_the_token(server):
+def test_other_authentication_error_keeps_token(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}) as client:
         find(client)
@@ -173,11 +173,11 @@ def test_another_error_says_nothing_of_the_token(server):
     assert len(callback.contexts) == 1
 
 
-def test_an_operation_with_a_limit_leaves_less_for_the_callback(server):
+def test_operation_timeout_limits_callback(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}) as client:
         find(client)
-        server.good = {"token-2"}
+        server.valid_tokens = {"token-2"}
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
             connection.reauthenticate(5.0)
@@ -185,7 +185,7 @@ def test_an_operation_with_a_limit_leaves_less_for_the_callback(server):
 
 
 @pytest.mark.parametrize("option", ["OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK"])
-def test_a_callback_may_take_longer_than_a_connection(server, option):
+def test_callback_may_exceed_connect_timeout(server, option):
     class Slow(Callback):
         def fetch(self, context):
             gevent.sleep(0.3)
@@ -195,7 +195,7 @@ def test_a_callback_may_take_longer_than_a_connection(server, option):
         assert find(client) == {"_id": 1}
 
 
-class Failing(OIDCCallback):
+class FixedResult(OIDCCallback):
     def __init__(self, result):
         self.result = result
 
@@ -206,7 +206,7 @@ class Failing(OIDCCallback):
 
 
 @pytest.mark.parametrize(
-    ("result", "error", "words"),
+    ("result", "error", "message"),
     [
         (KeyError("mine"), KeyError, "mine"),
         (None, ValueError, "must return an OIDCCallbackResult with an access token, not NoneType"),
@@ -214,44 +214,44 @@ class Failing(OIDCCallback):
         (OIDCCallbackResult("t", -1), ValueError, "must not return a negative lifetime, was -1"),
     ],
 )
-def test_a_callback_that_fails(server, result, error, words):
-    with client_of(server, {"OIDC_CALLBACK": Failing(result)}) as client, pytest.raises(error, match=words):
+def test_failed_callback_raises_error(server, result, error, message):
+    with client_of(server, {"OIDC_CALLBACK": FixedResult(result)}) as client, pytest.raises(error, match=message):
         find(client)
 
 
-def test_authenticating_again(server):
+def test_reauthentication_replaces_token_for_all_connections(server):
     callback = Callback()
     with client_of(server, {"OIDC_CALLBACK": callback}) as client:
         find(client)
-        server.good = {"token-2"}
+        server.valid_tokens = {"token-2"}
         [pool] = client._topology.pools()
         with checked_out(pool) as connection:
             connection.reauthenticate()
         find(client)
         assert len(callback.contexts) == 2
-        assert len(server.commands("handshake")) == 2, "no other hello"
-        # Another connection with the same old token finds the new one there.
+        assert len(server.commands("handshake")) == 2, "reauthentication sends no hello"
+        # A second invalidation of the old token must not remove the new token.
         tokens = client._topology.settings.connection.authenticator.login("h")._tokens
         tokens.invalidate("token-1")
         assert tokens.access == "token-2"
 
 
-# Humans
+# Human callbacks
 
 
-def test_a_human(server):
+def test_human_callback_receives_identity_provider(server):
     callback = Callback()
     with client_of(server, {"OIDC_HUMAN_CALLBACK": callback}, username="me") as client:
         assert find(client) == {"_id": 1}
-        crowd(server, client, 3)
+        find_concurrently(server, client, 3)
     [context] = callback.contexts
     assert context.timeout_seconds == 300
     assert context.idp_info == OIDCIdPInfo("https://issuer", "abcd", ["a", "b"])
     assert context.refresh_token is None
-    assert server.begun[:2] == [{"n": "me"}, {"jwt": "token-1"}]
+    assert server.payloads[:2] == [{"n": "me"}, {"jwt": "token-1"}]
 
 
-def test_tokens_are_not_sent_to_other_hosts(server):
+def test_host_outside_allowed_hosts_raises_configuration_error(server):
     callback = Callback()
     properties = {"OIDC_HUMAN_CALLBACK": callback, "ALLOWED_HOSTS": ["example.com"]}
     with (
@@ -275,7 +275,7 @@ def test_tokens_are_not_sent_to_other_hosts(server):
         ("a.mongodb.net.evil.com", False),
     ],
 )
-def test_allowed_hosts(host, allowed):
+def test_default_allowed_hosts_match_only_trusted_hosts(host, allowed):
     assert is_allowed(host, DEFAULT_ALLOWED_HOSTS) is allowed
 
 
@@ -287,7 +287,7 @@ def fetch(properties, username=None):
     return callback.fetch(OIDCCallbackContext(5.0, username or "", 1))
 
 
-def test_the_environment_of_tests(server, monkeypatch, tmp_path):
+def test_environment_test_reads_token_file(server, monkeypatch, tmp_path):
     file = tmp_path / "token"
     file.write_text("token-1\n")
     monkeypatch.setenv("OIDC_TOKEN_FILE", str(file))
@@ -296,13 +296,13 @@ def test_the_environment_of_tests(server, monkeypatch, tmp_path):
         assert find(client) == {"_id": 1}
 
 
-def test_an_environment_without_its_variable(monkeypatch):
+def test_environment_test_without_variable_raises_configuration_error(monkeypatch):
     monkeypatch.delenv("OIDC_TOKEN_FILE", raising=False)
     with pytest.raises(ConfigurationError, match="OIDC_TOKEN_FILE must name the file"):
         fetch({"ENVIRONMENT": "test"})
 
 
-def test_kubernetes(monkeypatch, tmp_path):
+def test_environment_k8s_reads_token_file(monkeypatch, tmp_path):
     for name in ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OperationFailure, match=r"/var/run/secrets/kubernetes\.io"):
@@ -313,7 +313,7 @@ def test_kubernetes(monkeypatch, tmp_path):
         assert fetch({"ENVIRONMENT": "k8s"}).access_token == f"token of {name}"
 
 
-def test_azure(monkeypatch):
+def test_environment_azure_requests_token_from_metadata_service(monkeypatch):
     reply = json.dumps({"access_token": "token", "expires_in": "3600"})
     with Endpoint(lambda *request: (200, reply)) as endpoint:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
@@ -328,7 +328,7 @@ def test_azure(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["azure", "gcp"])
-def test_a_cloud_that_refuses(monkeypatch, name):
+def test_error_status_of_cloud_service_raises_operation_failure(monkeypatch, name):
     with Endpoint(lambda *request: (403, "not allowed")) as endpoint:
         monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", endpoint.url)
         monkeypatch.setenv("GCE_METADATA_HOST", endpoint.host)
@@ -336,7 +336,7 @@ def test_a_cloud_that_refuses(monkeypatch, name):
             fetch({"ENVIRONMENT": name, "TOKEN_RESOURCE": "r"})
 
 
-def test_tokens_are_not_shown():
+def test_representations_contain_no_token():
     result = OIDCCallbackResult("access-secret", 1, "refresh-secret")
-    credential = Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": Failing(result)})
+    credential = Credential("MONGODB-OIDC", "$external", None, None, {"OIDC_CALLBACK": FixedResult(result)})
     assert "secret" not in repr(result) + repr(credential) + repr(Authenticator(credential))

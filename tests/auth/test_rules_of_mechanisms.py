@@ -1,4 +1,4 @@
-"""What each mechanism makes of a username, a password, a source and the database of a URI: all combinations."""
+"""Rules of each mechanism for all combinations of username, password, source and database of the URI."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gmongo.auth.credential import credential_of
 from gmongo.auth_oidc import OIDCCallback
 from gmongo.errors import ConfigurationError
 
-# For each: whether a username and a password are needed (None: both or none; "any": as one likes; False: not allowed),
-# what the source is if none is given, and whether the database of the URI comes before that.
+# Rule of the username, rule of the password, default source, True if the database of the URI replaces the default.
+# A rule is True (required), False (forbidden), "any" (optional) or None (both or none of the two).
 MECHANISMS: dict[str, tuple[Any, Any, str, bool]] = {
     "DEFAULT": (True, True, "admin", True),
     "SCRAM-SHA-1": (True, True, "admin", True),
@@ -31,15 +31,15 @@ class Callback(OIDCCallback):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_combinations(mechanism: str) -> None:
-    username_rule, password_rule, usual, takes_database = MECHANISMS[mechanism]
+def test_credential_follows_rules_of_mechanism(mechanism: str) -> None:
+    username_rule, password_rule, default_source, takes_database = MECHANISMS[mechanism]
     for username, password, source, database in product((None, "ann"), (None, "secret"), (None, "own"), (None, "db")):
         options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
         if source is not None:
             options["authsource"] = source
         if mechanism == "MONGODB-OIDC":
             options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
-        good = (
+        valid = (
             not (username_rule is True and username is None)
             and not (password_rule is True and password is None)
             and not (password_rule is False and password is not None)
@@ -48,21 +48,20 @@ def test_combinations(mechanism: str) -> None:
         )
         if mechanism == "DEFAULT" and username is None:
             assert credential_of(options, username, password, database) is None
-        elif not good:
+        elif not valid:
             with pytest.raises(ConfigurationError, match=f"^authMechanism {mechanism}: "):
                 credential_of(options, username, password, database)
         else:
-            found = credential_of(options, username, password, database)
-            assert found is not None
-            expected = source or (database if takes_database else None) or usual
-            assert (found.mechanism, found.source) == (mechanism, expected)
-            assert (found.username, found.password) == (username, password)
+            credential = credential_of(options, username, password, database)
+            assert credential is not None
+            expected = source or (database if takes_database else None) or default_source
+            assert (credential.mechanism, credential.source) == (mechanism, expected)
+            assert (credential.username, credential.password) == (username, password)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("username", "password"), [("", None), ("", ""), ("ann", "")])
-def test_empty_names(mechanism: str, username: str, password: Any) -> None:
-    """A URI without a password has an empty one, where none is needed."""
+def test_empty_username_or_password_follows_rules_of_mechanism(mechanism: str, username: str, password: Any) -> None:
     options: dict[str, Any] = {} if mechanism == "DEFAULT" else {"authmechanism": mechanism}
     if mechanism == "MONGODB-OIDC":
         options["authmechanismproperties"] = {"OIDC_CALLBACK": Callback()}
@@ -74,8 +73,8 @@ def test_empty_names(mechanism: str, username: str, password: Any) -> None:
         with pytest.raises(ConfigurationError):
             credential_of(options, username, password, None)
         return
-    found = credential_of(options, username, password, None)
-    assert found is not None and found.password == ("" if MECHANISMS[mechanism][1] is True else None)
+    credential = credential_of(options, username, password, None)
+    assert credential is not None and credential.password == ("" if MECHANISMS[mechanism][1] is True else None)
 
 
 @pytest.mark.parametrize(
@@ -87,25 +86,25 @@ def test_empty_names(mechanism: str, username: str, password: Any) -> None:
         ("SCRAM-SHA-256", ()),
     ],
 )
-def test_the_properties_of_a_mechanism(mechanism: str, properties: tuple[str, ...]) -> None:
+def test_property_of_other_mechanism_raises_configuration_error(mechanism: str, properties: tuple[str, ...]) -> None:
     for name in ("SERVICE_NAME", "SERVICE_REALM", "SERVICE_HOST", "AWS_SESSION_TOKEN", "ENVIRONMENT", "TOKEN_RESOURCE"):
         options = {"authmechanism": mechanism, "authmechanismproperties": {name: "x"}}
         if name in properties:
-            found = credential_of(options, "ann", "secret", None)
-            assert found is not None and found.properties[name] == "x"
+            credential = credential_of(options, "ann", "secret", None)
+            assert credential is not None and credential.properties[name] == "x"
         else:
             with pytest.raises(ConfigurationError, match=f"must not have {name}"):
                 credential_of(options, "ann", "secret", None)
 
 
 @pytest.mark.parametrize("value", ["none", "forward", "forwardAndReverse", "true", "false", True, False])
-def test_how_a_host_may_be_canonicalized(value: Any) -> None:
-    for given, good in ((value, True), (f"{value}!", False), ("TRUE", False)):
-        options = {"authmechanism": "GSSAPI", "authmechanismproperties": {"CANONICALIZE_HOST_NAME": given}}
-        if good:
-            found = credential_of(options, "ann", None, None)
-            assert found is not None
-            assert found.properties == {"SERVICE_NAME": "mongodb", "CANONICALIZE_HOST_NAME": given}
+def test_unknown_canonicalization_mode_raises_configuration_error(value: Any) -> None:
+    for option, valid in ((value, True), (f"{value}!", False), ("TRUE", False)):
+        options = {"authmechanism": "GSSAPI", "authmechanismproperties": {"CANONICALIZE_HOST_NAME": option}}
+        if valid:
+            credential = credential_of(options, "ann", None, None)
+            assert credential is not None
+            assert credential.properties == {"SERVICE_NAME": "mongodb", "CANONICALIZE_HOST_NAME": option}
         else:
             with pytest.raises(ConfigurationError, match="CANONICALIZE_HOST_NAME must be one of none, forward, "):
                 credential_of(options, "ann", None, None)

@@ -1,4 +1,4 @@
-"""SASLprep: the examples of RFC 4013, section 3, and those of the driver specification."""
+"""SASLprep: the examples of RFC 4013, section 3, and of the driver specification."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gmongo.auth.saslprep import saslprep
 
 
 @pytest.mark.parametrize(
-    ("given", "prepared"),
+    ("text", "prepared"),
     [
         ("", ""),
         ("user", "user"),
@@ -25,12 +25,12 @@ from gmongo.auth.saslprep import saslprep
         ("pa\u0308ss", "p\u00e4ss"),
     ],
 )
-def test_prepared(given, prepared):
-    assert saslprep(given) == prepared
+def test_saslprep_normalizes_text(text, prepared):
+    assert saslprep(text) == prepared
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("text", "message"),
     [
         ("\u0007", "control character"),
         ("a\x7fb", "control character"),
@@ -41,6 +41,6 @@ def test_prepared(given, prepared):
         ("\U0001f600", "not assigned"),
     ],
 )
-def test_prohibited(given, words):
-    with pytest.raises(ValueError, match=words):
-        saslprep(given)
+def test_prohibited_character_raises_value_error(text, message):
+    with pytest.raises(ValueError, match=message):
+        saslprep(text)

@@ -1,4 +1,4 @@
-"""SCRAM without a server: the vectors of the specifications, and what a bad server may say."""
+"""SCRAM without a server: test vectors of the specifications, and malformed messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gmongo.auth.scram_keys import ScramKeys
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.support.wait import PATIENCE
 
-# Mechanism, client's nonce, and the four messages. The second is from RFC 7677, both from the driver specification.
+# Nonce of the client and the four messages. Both vectors are in the driver specification, the second in RFC 7677.
 VECTORS = {
     "SCRAM-SHA-1": (
         "fyko+d2lbbFgONRv9qkxdawL",
@@ -39,7 +39,7 @@ def conversation(mechanism="SCRAM-SHA-256", password="pencil", username="user", 
 
 
 @pytest.mark.parametrize("mechanism", VECTORS)
-def test_vectors(mechanism):
+def test_conversation_equals_specification_vector(mechanism):
     nonce, first, server_first, final, server_final = VECTORS[mechanism]
     client = conversation(mechanism, nonce=nonce)
     command = client.first()
@@ -54,7 +54,7 @@ def test_vectors(mechanism):
     assert client.next({"conversationId": 7, "done": True, "payload": server_final}) is None
 
 
-def test_the_longer_conversation_of_old_servers():
+def test_old_server_receives_empty_last_message():
     client = conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
@@ -62,17 +62,17 @@ def test_the_longer_conversation_of_old_servers():
     assert client.next({"conversationId": 7, "done": True, "payload": b""}) is None
 
 
-def test_a_user_name_with_reserved_characters():
+def test_reserved_characters_of_username_are_escaped():
     assert conversation(username="a=b,c").begin() == b"n,,n=a=3Db=2Cc,r=" + NONCE.encode()
 
 
-def test_a_nonce_is_never_used_twice():
+def test_fifty_conversations_have_different_nonces():
     nonces = {ScramConversation("admin", "SCRAM-SHA-1", "u", "p", ScramKeys()).begin() for _ in range(50)}
     assert len(nonces) == 50
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "words"),
+    ("message", "error", "description"),
     [
         (SERVER_FIRST.replace(b"i=4096", b"i=4095"), OperationFailure, "4095 iterations, fewer than the 4096"),
         (SERVER_FIRST.replace(b"i=4096", b"i=99999999"), OperationFailure, "99999999 iterations, more than"),
@@ -85,15 +85,15 @@ def test_a_nonce_is_never_used_twice():
         (b"\xff\xfe", ProtocolError, "not UTF-8"),
     ],
 )
-def test_a_bad_first_message(message, error, words):
+def test_invalid_first_message_raises_error(message, error, description):
     client = conversation()
     client.begin()
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=description):
         client.step(message, False)
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "words"),
+    ("message", "error", "description"),
     [
         (b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", OperationFailure, "did not prove"),
         (b"v=", OperationFailure, "did not prove"),
@@ -103,22 +103,22 @@ def test_a_bad_first_message(message, error, words):
         (b"e=other-error", OperationFailure, "the server reports 'other-error'"),
     ],
 )
-def test_a_server_that_does_not_know_the_password(message, error, words):
+def test_invalid_last_message_raises_error(message, error, description):
     client = conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=description):
         client.step(message, True)
 
 
-def test_a_server_that_skips_its_proof():
+def test_missing_last_message_raises_protocol_error():
     client = conversation()
     client.begin()
     with pytest.raises(ProtocolError, match="too early"):
         client.step(SERVER_FIRST, True)
 
 
-def test_a_server_that_never_ends():
+def test_continued_conversation_raises_protocol_error():
     client = conversation()
     client.begin()
     client.step(SERVER_FIRST, False)
@@ -128,19 +128,19 @@ def test_a_server_that_never_ends():
 
 
 @pytest.mark.parametrize("payload", [17, {"a": 1}, "no base64!"])
-def test_a_payload_that_is_none(payload):
+def test_invalid_payload_raises_protocol_error(payload):
     with pytest.raises(ProtocolError, match="no payload of bytes"):
         conversation().next({"conversationId": 1, "done": False, "payload": payload})
 
 
-def test_a_payload_in_base64():
+def test_base64_payload_is_decoded():
     client = conversation()
     client.begin()
     answer = client.next({"conversationId": 1, "done": False, "payload": base64.b64encode(SERVER_FIRST).decode()})
     assert answer["payload"] == FINAL
 
 
-def test_a_password_that_cannot_be_prepared():
+def test_prohibited_password_raises_configuration_error_without_password():
     with pytest.raises(ConfigurationError, match="cannot be used with SCRAM-SHA-256: it has a control character") as e:
         conversation(password="se\u0007cret")
     assert "cret" not in str(e.value)
@@ -150,20 +150,20 @@ def test_a_password_that_cannot_be_prepared():
 
 
 @pytest.mark.real_time
-def test_deriving_does_not_hold_the_loop(monkeypatch):
-    """What derives waits here until the loop has had its turns, which it could not have if it was held."""
-    derive, turned = scram_keys.derive_keys, threading.Event()
-    monkeypatch.setattr(scram_keys, "derive_keys", lambda *question: turned.wait(PATIENCE) and derive(*question))
+def test_key_derivation_does_not_block_event_loop(monkeypatch):
+    derive, loop_ran = scram_keys.derive_keys, threading.Event()
+    # The derivation waits for the event loop, and a blocked event loop would not set `loop_ran`.
+    monkeypatch.setattr(scram_keys, "derive_keys", lambda *arguments: loop_ran.wait(PATIENCE) and derive(*arguments))
     keys = ScramKeys()
     derivation = gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096)
     for _ in range(5):
         gevent.sleep(0.001)
     assert not derivation.ready()
-    turned.set()
+    loop_ran.set()
     assert derivation.get() == derive("sha256", b"p", b"s", 4096)
 
 
-def test_keys_are_not_shown():
+def test_representation_of_keys_contains_no_password():
     keys = ScramKeys()
     keys.derive("sha1", b"password", b"salt", 1)
     assert "password" not in repr(keys)

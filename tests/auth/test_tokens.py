@@ -1,4 +1,4 @@
-"""The parts of MONGODB-OIDC, SCRAM and MONGODB-AWS alone: tokens, callbacks, keys and credentials that are kept."""
+"""Cached tokens, keys and credentials of MONGODB-OIDC, SCRAM and MONGODB-AWS without a server."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-class Gives(OIDCCallback):
-    """Gives out one token after the other."""
+class SequentialCallback(OIDCCallback):
+    """Callback that returns the given results, then numbered tokens."""
 
     def __init__(self, *results: Any) -> None:
         self.results = list(results)
-        self.asked: list[OIDCCallbackContext] = []
+        self.calls: list[OIDCCallbackContext] = []
 
     def fetch(self, context: OIDCCallbackContext) -> Any:
-        self.asked.append(context)
+        self.calls.append(context)
         if self.results:
             return self.results.pop(0)
-        return OIDCCallbackResult(f"token {len(self.asked)}", refresh_token=f"refresh {len(self.asked)}")
+        return OIDCCallbackResult(f"token {len(self.calls)}", refresh_token=f"refresh {len(self.calls)}")
 
 
 def tokens_of(
@@ -72,8 +72,8 @@ def tokens_of(
 PROVIDER = OIDCIdPInfo("https://issuer", "c")
 
 
-def test_a_token_is_kept_until_it_is_refused(clock: Clock) -> None:
-    callback = Gives()
+def test_token_is_cached_until_invalidated(clock: Clock) -> None:
+    callback = SequentialCallback()
     tokens = tokens_of(callback)
     assert repr(tokens) == "<OidcTokens without a token>"
     assert (tokens.get(5.0), tokens.get(5.0)) == (("token 1", False), ("token 1", True))
@@ -94,22 +94,24 @@ def test_a_token_is_kept_until_it_is_refused(clock: Clock) -> None:
 @pytest.mark.parametrize("human", [False, True])
 @pytest.mark.parametrize(("seconds", "limit"), [(None, 60.0), (5.0, 5.0), (100.0, 60.0), (0, 60.0)])
 @pytest.mark.parametrize("username", [None, "ann"])
-def test_what_a_callback_is_told(clock: Clock, human: bool, seconds: Any, limit: float, username: str | None) -> None:
-    callback = Gives()
+def test_callback_receives_limit_username_provider_and_refresh_token(
+    clock: Clock, human: bool, seconds: Any, limit: float, username: str | None
+) -> None:
+    callback = SequentialCallback()
     tokens = tokens_of(callback, human=human, username=username)
     for provider in (None, PROVIDER, None):
         tokens.get(seconds, provider)
         tokens.access = None
-    first, second, third = callback.asked
-    assert {each.timeout_seconds for each in callback.asked} == {300.0 if human else limit}
-    assert {each.username for each in callback.asked} == {username or ""}
-    assert {each.version for each in callback.asked} == {1}
-    assert [each.refresh_token for each in callback.asked] == [None, None, "refresh 2"]
+    first, second, third = callback.calls
+    assert {each.timeout_seconds for each in callback.calls} == {300.0 if human else limit}
+    assert {each.username for each in callback.calls} == {username or ""}
+    assert {each.version for each in callback.calls} == {1}
+    assert [each.refresh_token for each in callback.calls] == [None, None, "refresh 2"]
     assert (first.idp_info, second.idp_info, third.idp_info) == (None, PROVIDER, PROVIDER)
 
 
 class Server:
-    """Takes some tokens."""
+    """Command runner that accepts the given tokens."""
 
     def __init__(self, *good: str, code: int = codes.AUTHENTICATION_FAILED) -> None:
         self.good, self.code = good, code
@@ -127,8 +129,8 @@ class Server:
         return {"payload": b"", "done": True}
 
 
-def test_a_machine_gets_another_token_when_the_kept_one_is_refused(clock: Clock) -> None:
-    tokens = tokens_of(Gives())
+def test_machine_login_replaces_rejected_token(clock: Clock) -> None:
+    tokens = tokens_of(SequentialCallback())
     server = Server("token 1", "token 2")
     login = OidcLogin(tokens)
     assert login.hello_fields() == {}
@@ -150,28 +152,29 @@ def test_a_machine_gets_another_token_when_the_kept_one_is_refused(clock: Clock)
     assert server.seen[5:] == ["token 3"] and tokens.access == "token 3"
 
 
-def test_a_human_is_asked_last(clock: Clock) -> None:
-    callback = Gives()
+def test_human_login_uses_token_then_refresh_token_then_callback(clock: Clock) -> None:
+    callback = SequentialCallback()
     tokens = tokens_of(callback, human=True, username="ann")
     login = HumanOidcLogin(tokens, "h")
     assert (login.patience, OidcLogin.patience) == (300.0, 60.0)
     server = Server("token 1")
     login.authenticate(server, {}, None)
-    assert server.seen == ["principal ann", "token 1"] and callback.asked[0].idp_info == PROVIDER
-    login.authenticate(server, {}, None)  # the token is good still
+    assert server.seen == ["principal ann", "token 1"] and callback.calls[0].idp_info == PROVIDER
+    login.authenticate(server, {}, None)  # the token is still valid
     assert server.seen[2:] == ["token 1"]
     server.good = ("token 2",)
-    login.authenticate(server, {}, None)  # it is not, and the refresh token is
-    assert server.seen[3:] == ["token 1", "token 2"] and callback.asked[1].refresh_token == "refresh 1"
+    login.authenticate(server, {}, None)  # only the refresh token is valid
+    assert server.seen[3:] == ["token 1", "token 2"] and callback.calls[1].refresh_token == "refresh 1"
     server.good = ("token 4",)
-    login.authenticate(server, {}, None)  # nor is that: the human is asked
+    login.authenticate(server, {}, None)  # neither token is valid, so the callback gets no refresh token
     assert server.seen[5:] == ["token 2", "token 3", "principal ann", "token 4"]
-    assert [each.refresh_token for each in callback.asked] == [None, "refresh 1", "refresh 2", None]
+    assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", "refresh 2", None]
 
 
-def test_a_refresh_token_that_was_no_good_is_not_tried_again(clock: Clock) -> None:
-    """Though the human is asked then, and gives no answer."""
-    callback = Gives(*(OIDCCallbackResult(f"token {n}", refresh_token=f"refresh {n}") for n in (1, 2)), None)
+def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Clock) -> None:
+    callback = SequentialCallback(
+        *(OIDCCallbackResult(f"token {n}", refresh_token=f"refresh {n}") for n in (1, 2)), None
+    )
     login = HumanOidcLogin(tokens_of(callback, human=True), "h")
     server = Server("token 1")
     login.authenticate(server, {}, None)
@@ -179,7 +182,7 @@ def test_a_refresh_token_that_was_no_good_is_not_tried_again(clock: Clock) -> No
     with pytest.raises(ValueError):
         login.authenticate(server, {}, None)
     login.authenticate(server, {}, None)
-    assert [each.refresh_token for each in callback.asked] == [None, "refresh 1", None, None]
+    assert [each.refresh_token for each in callback.calls] == [None, "refresh 1", None, None]
 
 
 @pytest.mark.parametrize(
@@ -195,9 +198,11 @@ def test_a_refresh_token_that_was_no_good_is_not_tried_again(clock: Clock) -> No
         ("a.h", ["h"], False),
     ],
 )
-def test_hosts_that_get_a_token(clock: Clock, host: str, patterns: list[str], allowed: bool) -> None:
+def test_host_outside_allowed_hosts_raises_configuration_error(
+    clock: Clock, host: str, patterns: list[str], allowed: bool
+) -> None:
     assert is_allowed(host, patterns) is allowed
-    tokens = tokens_of(Gives(), human=True, hosts=patterns)
+    tokens = tokens_of(SequentialCallback(), human=True, hosts=patterns)
     if allowed:
         HumanOidcLogin(tokens, host)
         return
@@ -209,14 +214,14 @@ def test_hosts_that_get_a_token(clock: Clock, host: str, patterns: list[str], al
 
 
 @pytest.mark.parametrize("payload", [b"", b"junk", bson.encode({}), bson.encode({"clientId": "c"})])
-def test_a_provider_that_is_not_named(payload: bytes) -> None:
+def test_missing_identity_provider_raises_protocol_error(payload: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"^MONGODB-OIDC: the server does not name an identity provider$"):
         oidc._read_provider(payload)
-    found = oidc._read_provider(bson.encode({"issuer": "i", "requestScopes": ["a"]}))
-    assert (found.issuer, found.clientId, found.requestScopes) == ("i", None, ["a"])
+    provider = oidc._read_provider(bson.encode({"issuer": "i", "requestScopes": ["a"]}))
+    assert (provider.issuer, provider.clientId, provider.requestScopes) == ("i", None, ["a"])
 
 
-# The callbacks of environments
+# Callbacks of environments
 
 
 @pytest.mark.parametrize(
@@ -230,34 +235,36 @@ def test_a_provider_that_is_not_named(payload: bytes) -> None:
         ({"OIDC_HUMAN_CALLBACK": 1}, int),
     ],
 )
-def test_the_callback_of_a_credential(properties: dict[str, Any], kind: type) -> None:
-    found = callback_of(Credential("MONGODB-OIDC", "$external", properties=properties))
-    assert type(found) is kind
+def test_credential_properties_select_callback(properties: dict[str, Any], kind: type) -> None:
+    callback = callback_of(Credential("MONGODB-OIDC", "$external", properties=properties))
+    assert type(callback) is kind
     if properties.get("ENVIRONMENT") == "k8s":
         variables = ("AZURE_FEDERATED_TOKEN_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
         default = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-        assert (vars(found)["_variables"], vars(found)["_default"]) == (variables, default)
+        assert (vars(callback)["_variables"], vars(callback)["_default"]) == (variables, default)
     elif kind is FileToken:
-        assert (vars(found)["_variables"], vars(found)["_default"]) == (("OIDC_TOKEN_FILE",), None)
+        assert (vars(callback)["_variables"], vars(callback)["_default"]) == (("OIDC_TOKEN_FILE",), None)
     elif kind is not int:
-        assert vars(found)["_resource"] == "r"
+        assert vars(callback)["_resource"] == "r"
 
 
 @pytest.mark.parametrize("host", [None, "own"])
-def test_what_google_is_asked(monkeypatch: pytest.MonkeyPatch, host: str | None) -> None:
-    asked = Mock(return_value=" t\n")
-    monkeypatch.setattr(oidc_environments, "request", asked)
+def test_google_callback_requests_token_from_metadata_service(
+    monkeypatch: pytest.MonkeyPatch, host: str | None
+) -> None:
+    calls = Mock(return_value=" t\n")
+    monkeypatch.setattr(oidc_environments, "request", calls)
     if host:
         monkeypatch.setenv("GCE_METADATA_HOST", host)
     assert GcpToken("a/b").fetch(OIDCCallbackContext(7.0, "", 1)).access_token == "t"
     url = f"http://{host or 'metadata'}/computeMetadata/v1/instance/service-accounts/default/identity?audience=a%2Fb"
-    asked.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
+    calls.assert_called_once_with("the Google Cloud metadata service", "GET", url, {"Metadata-Flavor": "Google"}, 7.0)
 
 
 @pytest.mark.parametrize(
     ("value", "seconds"), [("5", 5.0), (5, 5.0), ("-5", 0.0), (None, None), ("soon", None), ([], None)]
 )
-def test_lifetimes(value: Any, seconds: float | None) -> None:
+def test_lifetime_is_parsed_as_seconds_or_none(value: Any, seconds: float | None) -> None:
     assert oidc_environments._seconds(value) == seconds
 
 
@@ -266,38 +273,40 @@ def test_lifetimes(value: Any, seconds: float | None) -> None:
 
 @pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
 @pytest.mark.parametrize("base", [None, "http://own/"])
-def test_what_the_instance_is_asked(monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str) -> None:
+def test_ec2_credentials_request_session_role_and_keys(
+    monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str
+) -> None:
     answers = iter([" session\n", roles])
-    asked = Mock(side_effect=lambda *_: next(answers))
+    calls = Mock(side_effect=lambda *_: next(answers))
     read = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
-    monkeypatch.setattr(aws_credentials, "request", asked)
+    monkeypatch.setattr(aws_credentials, "request", calls)
     monkeypatch.setattr(aws_credentials, "request_json", read)
     variables = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": base} if base else {}
     assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
-    what, where = "the EC2 metadata service", "http://own" if base else "http://169.254.169.254"
-    path, limit = f"{where}/latest/meta-data/iam/security-credentials/", aws_credentials._TIMEOUT
+    service, base_url = "the EC2 metadata service", "http://own" if base else "http://169.254.169.254"
+    path, limit = f"{base_url}/latest/meta-data/iam/security-credentials/", aws_credentials._TIMEOUT
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": aws_credentials._TOKEN_LIFETIME}
     session = {"X-aws-ec2-metadata-token": "session"}
-    assert [call.args for call in asked.call_args_list] == [
-        (what, "PUT", f"{where}/latest/api/token", lifetime, limit),
-        (what, "GET", path, session, limit),
+    assert [call.args for call in calls.call_args_list] == [
+        (service, "PUT", f"{base_url}/latest/api/token", lifetime, limit),
+        (service, "GET", path, session, limit),
     ]
     role = {"": "", "one role\nother": "one%20role"}.get(roles, "one")
-    read.assert_called_once_with(what, "GET", path + role, session, limit)
+    read.assert_called_once_with(service, "GET", path + role, session, limit)
 
 
-def test_what_the_token_service_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_web_identity_sends_token_to_security_token_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t")
     reply = {"Credentials": {"AccessKeyId": "k", "SecretAccessKey": "s", "SessionToken": "t"}}
-    asked = Mock(return_value={"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}})
-    monkeypatch.setattr(aws_credentials, "request_json", asked)
+    calls = Mock(return_value={"AssumeRoleWithWebIdentityResponse": {"AssumeRoleWithWebIdentityResult": reply}})
+    monkeypatch.setattr(aws_credentials, "request_json", calls)
     variables = {
         "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
         "AWS_ROLE_ARN": "r",
         "AWS_ROLE_SESSION_NAME": "n",
     }
     assert aws_credentials._fetch(variables) == AwsCredentials("k", "s", "t")
-    asked.assert_called_once_with(
+    calls.assert_called_once_with(
         "the AWS security token service",
         "POST",
         "https://sts.amazonaws.com",
@@ -307,22 +316,22 @@ def test_what_the_token_service_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_pa
     )
 
 
-def test_credentials_are_fetched_again_before_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("AWS_"):
             monkeypatch.delenv(name)
-    made: list[AwsCredentials] = []
+    fetched: list[AwsCredentials] = []
 
     def fetch(variables: Any) -> AwsCredentials:
-        made.append(AwsCredentials("id", "secret", "token", expires))
-        return made[-1]
+        fetched.append(AwsCredentials("id", "secret", "token", expires))
+        return fetched[-1]
 
     monkeypatch.setattr(aws_credentials, "_fetch", fetch)
     cache = AwsCredentialsCache()
-    for minutes, kept in ((6, True), (4, False), (None, False)):
+    for minutes, cached in ((6, True), (4, False), (None, False)):
         cache.clear()
         expires = None if minutes is None else datetime.now(timezone.utc) + timedelta(minutes=minutes)
-        assert (cache.find() is cache.find()) is kept
+        assert (cache.find() is cache.find()) is cached
     expires = datetime.now(timezone.utc) + timedelta(hours=1)
     first = cache.find()
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
@@ -347,7 +356,7 @@ def test_credentials_are_fetched_again_before_they_expire(monkeypatch: pytest.Mo
         ({}, ("_from_ec2",)),
     ],
 )
-def test_which_service_gives_credentials(
+def test_aws_variables_select_credentials_service(
     monkeypatch: pytest.MonkeyPatch, variables: Any, called: tuple[str, ...]
 ) -> None:
     calls: list[tuple[Any, ...]] = []
@@ -362,10 +371,9 @@ def test_which_service_gives_credentials(
     ("host", "region"),
     [("sts.amazonaws.com", "us-east-1"), ("sts.eu-west-3.amazonaws.com", "eu-west-3"), ("first", "us-east-1")],
 )
-def test_a_request_of_aws_is_signed(token: str | None, host: str, region: str) -> None:
-    """By "Signature Version 4", computed here once more from its description."""
+def test_aws_authorization_equals_independent_signature_version_4(token: str | None, host: str, region: str) -> None:
     nonce, date = b"n" * 64, "20150830T123600Z"
-    found = aws.authorization(AwsCredentials("KEY", "SECRET", token), nonce, host, date)
+    header = aws.authorization(AwsCredentials("KEY", "SECRET", token), nonce, host, date)
     headers = [
         "content-length:43",
         "content-type:application/x-www-form-urlencoded",
@@ -384,25 +392,25 @@ def test_a_request_of_aws_is_signed(token: str | None, host: str, region: str) -
     for part in scope.split("/"):
         key = hmac.digest(key, part.encode(), "sha256")
     signature = hmac.digest(key, text.encode(), "sha256").hex()
-    assert found == f"AWS4-HMAC-SHA256 Credential=KEY/{scope}, SignedHeaders={names}, Signature={signature}"
+    assert header == f"AWS4-HMAC-SHA256 Credential=KEY/{scope}, SignedHeaders={names}, Signature={signature}"
 
 
-# Keys of SCRAM
+# SCRAM keys
 
 
-def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers_derive_keys_once_and_cache_keeps_eight(monkeypatch: pytest.MonkeyPatch) -> None:
     derived: list[Any] = []
 
-    def derive(*question: Any) -> Any:
-        derived.append(question)
+    def derive(*arguments: Any) -> Any:
+        derived.append(arguments)
         return (b"client", b"%d" % len(derived))
 
     monkeypatch.setattr(scram_keys, "derive_keys", derive)
     keys = ScramKeys()
-    asking = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(3)]
+    callers = [gevent.spawn(keys.derive, "sha256", b"p", b"s", 4096) for _ in range(3)]
     gevent.sleep(0)
-    asking[0].kill()
-    assert [each.get() for each in asking[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
+    callers[0].kill()
+    assert [each.get() for each in callers[1:]] == [(b"client", b"1")] * 2 and len(derived) == 1
     assert repr(keys) == "<ScramKeys 1 cached>" and not keys._derivations
     for number in range(7):
         keys.derive("sha256", b"p", b"%d" % number, 4096)
@@ -412,7 +420,7 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
     keys.derive("sha256", b"p", b"7", 4096)
     assert len(derived) == 9 and repr(keys) == "<ScramKeys 1 cached>"
     keys._process = -1
-    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # the parent's, which does not end here
+    keys._derivations["sha256", b"p", b"s", 4096] = Mock()  # a derivation of the parent never ends in the child
     assert keys.derive("sha256", b"p", b"s", 4096)[1] == b"10"
     monkeypatch.setattr(scram_keys, "derive_keys", Mock(side_effect=ValueError))
     for _ in range(2):
@@ -422,7 +430,7 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("iterations", "why"),
+    ("iterations", "reason"),
     [
         (4095, "the server asks for 4095 iterations, fewer than the 4096 that are safe"),
         (1_000_001, "the server asks for 1000001 iterations, more than 1000000"),
@@ -430,29 +438,29 @@ def test_keys_are_kept_and_derived_once(monkeypatch: pytest.MonkeyPatch) -> None
         (1_000_000, None),
     ],
 )
-def test_the_number_of_iterations(monkeypatch: pytest.MonkeyPatch, iterations: int, why: str | None) -> None:
+def test_iterations_out_of_range_raise_operation_failure(iterations: int, reason: str | None) -> None:
     keys: Any = Mock()
     keys.derive.return_value = (bytes(32), bytes(32))
     client = ScramConversation("admin", "SCRAM-SHA-256", "u", "p", keys, lambda: "nonce")
     client.begin()
     message = f"r=nonceX,s=c2FsdA==,i={iterations}".encode()
-    if why is None:
+    if reason is None:
         client.step(message, False)
         assert keys.derive.call_args.args == ("sha256", b"p", b"salt", iterations)
         return
     with pytest.raises(OperationFailure) as caught:
         client.step(message, False)
-    assert str(caught.value) == f"SCRAM-SHA-256: {why}"
+    assert str(caught.value) == f"SCRAM-SHA-256: {reason}"
 
 
-def test_the_thread_that_derives_keys_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
+def test_thread_of_key_derivation_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    pools: list[Any] = []
 
     class Pool(scram_keys.ThreadPool):
         def __init__(self, size: int) -> None:
             super().__init__(size)
-            made.append(self)
+            pools.append(self)
 
     monkeypatch.setattr(scram_keys, "ThreadPool", Pool)
     ScramKeys().derive("sha256", b"p", b"s", 1)
-    assert [pool.size for pool in made] == [0]
+    assert [pool.size for pool in pools] == [0]
