@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import gevent
 import pytest
 
@@ -19,12 +17,6 @@ USERS = {"ann": "pencil", "I\u00adX": "I\u00adX"}
 KINDS = ("standalone", "replica_set", "sharded", "load_balanced")
 
 
-@contextmanager
-def running(kind="standalone", **settings):
-    with getattr(Deployment, kind)(**settings) as deployment:
-        yield deployment
-
-
 def command_names(deployment):
     return [command.name for command in deployment.commands]
 
@@ -32,7 +24,7 @@ def command_names(deployment):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tls", [False, True])
 def test_each_deployment_kind_accepts_only_correct_password(kind, tls):
-    with running(kind, users=USERS, tls=tls, compressors=["zlib"]) as deployment:
+    with getattr(Deployment, kind)(users=USERS, tls=tls, compressors=["zlib"]) as deployment:
         with gmongo.MongoClient(deployment.uri, compressors="zlib") as client:
             client.db.c.insert_many([{"_id": number} for number in range(10)])
             assert client.db.c.count_documents({}) == 10
@@ -48,7 +40,7 @@ def test_each_deployment_kind_accepts_only_correct_password(kind, tls):
 @pytest.mark.parametrize("mechanism", ["DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256"])
 def test_each_server_version_accepts_each_scram_mechanism(version, mechanism):
     with (
-        running(users=USERS, version=version) as deployment,
+        Deployment.standalone(users=USERS, version=version) as deployment,
         gmongo.MongoClient(deployment.uri, authMechanism=mechanism) as client,
     ):
         client.db.c.insert_one({"_id": 1})
@@ -56,7 +48,7 @@ def test_each_server_version_accepts_each_scram_mechanism(version, mechanism):
 
 
 def test_command_without_authentication_raises_unauthorized():
-    with running(users=USERS) as deployment:
+    with Deployment.standalone(users=USERS) as deployment:
         uri = deployment.uri_of(deployment.members[0].address)
         bare = uri.replace("ann:pencil@", "")
         with gmongo.MongoClient(bare) as client, pytest.raises(OperationFailure) as caught:
@@ -65,7 +57,7 @@ def test_command_without_authentication_raises_unauthorized():
 
 
 def test_equivalent_passwords_authenticate():
-    with running(users=USERS) as deployment:
+    with Deployment.standalone(users=USERS) as deployment:
         for password in ("IX", "I\u00adX", "\u2168"):
             with gmongo.MongoClient(
                 deployment.uri, username="I\u00adX", password=password, authMechanism="SCRAM-SHA-256"
@@ -77,7 +69,7 @@ def test_equivalent_passwords_authenticate():
 def test_x509_authenticates_only_user_of_certificate(kind):
     path = certificates().issue("ann@example.com", common_name="ann")
     subject = _subject(path)
-    with running(kind, users={subject: None}, tls=True) as deployment:
+    with getattr(Deployment, kind)(users={subject: None}, tls=True) as deployment:
         options = {"authMechanism": "MONGODB-X509", "tlsCertificateKeyFile": path}
         for name in (None, subject):
             with gmongo.MongoClient(deployment.uri, username=name, **options) as client:
@@ -116,7 +108,7 @@ class Tokens(OIDCCallback):
 def test_oidc_reauthentication_fetches_second_token(property_name):
     tokens = Tokens()
     with (
-        running(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
+        Deployment.standalone(oidc_tokens={"token-0": "ann", "token-1": "ann"}) as deployment,
         gmongo.MongoClient(
             deployment.uri, authMechanism="MONGODB-OIDC", authMechanismProperties={property_name: tokens}
         ) as client,
@@ -131,7 +123,10 @@ def test_oidc_reauthentication_fetches_second_token(property_name):
 
 
 def test_each_connection_authenticates_with_one_round_trip_after_hello():
-    with running(users=USERS) as deployment, gmongo.MongoClient(deployment.uri, maxConnecting=10) as client:
+    with (
+        Deployment.standalone(users=USERS) as deployment,
+        gmongo.MongoClient(deployment.uri, maxConnecting=10) as client,
+    ):
         client.db.c.insert_one({"_id": 1})
         jobs = [gevent.spawn(client.db.c.find_one) for _ in range(20)]
         gevent.joinall(jobs, raise_error=True)
@@ -141,7 +136,7 @@ def test_each_connection_authenticates_with_one_round_trip_after_hello():
 
 
 def test_untrusted_server_certificate_fails_server_selection():
-    with running(tls=True) as deployment:
+    with Deployment.standalone(tls=True) as deployment:
         uri = deployment.uri.partition("?")[0]
         with (
             gmongo.MongoClient(uri, tls=True, serverSelectionTimeoutMS=500) as client,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -92,18 +93,15 @@ def test_required_security_layer_raises_operation_failure(library, offer):
         client.step(offer, False)
 
 
-def test_library_error_raises_operation_failure(library):
+@pytest.mark.parametrize(
+    ("token", "done", "error", "message"),
+    [(b"bad", False, OperationFailure, "GSSAPI: the ticket has expired"), (b"", True, ProtocolError, "too early")],
+)
+def test_library_error_or_early_end_of_conversation_raises_error(library, token, done, error, message):
     client = conversation()
     client.begin()
-    with pytest.raises(OperationFailure, match="GSSAPI: the ticket has expired"):
-        client.step(b"bad", False)
-
-
-def test_early_end_of_conversation_raises_protocol_error(library):
-    client = conversation()
-    client.begin()
-    with pytest.raises(ProtocolError, match="too early"):
-        client.step(b"", True)
+    with pytest.raises(error, match=message):
+        client.step(token, done)
 
 
 def test_continued_conversation_raises_protocol_error(library):
@@ -128,9 +126,16 @@ def test_missing_token_is_sent_as_empty_payload(library, monkeypatch):
     assert client.step(b"challenge", False) == b""
 
 
+def replace_dns(monkeypatch, getaddrinfo, getnameinfo):
+    dns = SimpleNamespace(
+        getaddrinfo=getaddrinfo, getnameinfo=getnameinfo, IPPROTO_TCP=6, AI_CANONNAME=2, NI_NAMEREQD=8
+    )
+    monkeypatch.setattr(gmongo_gssapi, "gevent_socket", dns)
+
+
 @pytest.mark.parametrize("failing", ["getaddrinfo", "getnameinfo"])
 @pytest.mark.parametrize("mode", ["forward", "true", "True", "forwardAndReverse"])
-def test_canonicalization_queries_dns_and_ignores_failure(monkeypatch, mode, failing):
+def test_host_stays_unchanged_when_dns_query_fails(monkeypatch, mode, failing):
     queries = []
 
     def answer(name, *arguments):
@@ -139,14 +144,7 @@ def test_canonicalization_queries_dns_and_ignores_failure(monkeypatch, mode, fai
             raise socket.gaierror
         return [(2, 1, 6, "", ("10.0.0.1", 0))] if name == "getaddrinfo" else ("Reverse", "0")
 
-    fake = SimpleNamespace(
-        getaddrinfo=lambda *arguments: answer("getaddrinfo", *arguments),
-        getnameinfo=lambda *arguments: answer("getnameinfo", *arguments),
-        IPPROTO_TCP=6,
-        AI_CANONNAME=2,
-        NI_NAMEREQD=8,
-    )
-    monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
+    replace_dns(monkeypatch, partial(answer, "getaddrinfo"), partial(answer, "getnameinfo"))
     assert canonical("Db", mode) == ("Db" if failing == "getaddrinfo" else "db")
     reverse = failing == "getnameinfo" and mode != "forward"
     assert queries == [("getaddrinfo", "Db", None, 0, 0, 6, 2), ("getnameinfo", ("10.0.0.1", 0), 8)][: 1 + reverse]
@@ -174,25 +172,9 @@ def test_missing_library_raises_configuration_error(monkeypatch):
     ],
 )
 def test_mode_selects_canonical_host_name(monkeypatch, mode, expected):
-    fake = SimpleNamespace(
-        getaddrinfo=lambda *_: [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))],
-        getnameinfo=lambda *_: ("Reverse.example.com", "0"),
-        IPPROTO_TCP=6,
-        AI_CANONNAME=2,
-        NI_NAMEREQD=8,
-    )
-    monkeypatch.setattr(gmongo_gssapi, "gevent_socket", fake)
+    addresses = [(socket.AF_INET, 1, 6, "Canonical.example.com", ("10.0.0.1", 0))]
+    replace_dns(monkeypatch, lambda *_: addresses, lambda *_: ("Reverse.example.com", "0"))
     assert canonical("Db", mode) == expected
-
-
-def test_host_unknown_to_dns_stays_unchanged(monkeypatch):
-    def unknown(*_):
-        raise socket.gaierror
-
-    monkeypatch.setattr(
-        gmongo_gssapi, "gevent_socket", SimpleNamespace(getaddrinfo=unknown, IPPROTO_TCP=6, AI_CANONNAME=2)
-    )
-    assert canonical("db", "forward") == "db"
 
 
 @pytest.mark.parametrize(("properties", "mode"), [({}, "none"), ({"CANONICALIZE_HOST_NAME": True}, "True")])
