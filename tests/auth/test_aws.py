@@ -16,7 +16,7 @@ from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
-from tests.support.refusal import refusing
+from tests.support.refusal import refused_port
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
@@ -205,7 +205,7 @@ def test_service_without_credentials_raises_operation_failure(monkeypatch, statu
 
 
 def test_unreachable_service_raises_operation_failure(monkeypatch):
-    with refusing() as port:
+    with refused_port() as port:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{port}/creds")
         message = f"the ECS credentials endpoint at 127.0.0.1:{port} cannot be reached"
         with pytest.raises(OperationFailure, match=message):

@@ -1,4 +1,4 @@
-"""Servers in the middle: one that compresses what it passes on, and a SOCKS5 proxy."""
+"""Intermediate servers: a relay that compresses messages, and a SOCKS5 proxy."""
 
 from __future__ import annotations
 
@@ -27,8 +27,23 @@ def read(sock: Any, size: int) -> bytes:
     return data
 
 
+def copy_bytes(source: Any, target: Any) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass
+
+
+def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes) -> None:
+    """Copy bytes in both directions until one socket closes."""
+    jobs = [gevent.spawn(pump, first, second), gevent.spawn(pump, second, first)]
+    gevent.joinall(jobs, count=1)
+    gevent.killall(jobs)
+
+
 class Middleman:
-    """A server on the loopback interface, as a context manager."""
+    """Context manager of a server on the loopback interface."""
 
     def __init__(self) -> None:
         self._listener = StreamServer(("127.0.0.1", 0), self._accept)
@@ -54,7 +69,7 @@ class Middleman:
 
 
 class Compressing(Middleman):
-    """Passes messages on to a server that knows no compression. Replies to what came compressed are compressed too."""
+    """Relay that compresses the replies to compressed messages, for a server without compression."""
 
     def __init__(self, server: Any, offer: list[str], reply_with: str | None = None) -> None:
         super().__init__()
@@ -91,17 +106,17 @@ class Compressing(Middleman):
 
 
 class Socks5(Middleman):
-    """A proxy.
+    """SOCKS5 proxy.
 
-    :param account: username and password that it asks for, if it does.
-    :param names: host -> address, for names that no other resolver knows.
+    :param account: Required username and password, or None.
+    :param names: Addresses of host names that only the proxy resolves.
     """
 
     def __init__(self, account: tuple[str, str] | None = None, names: dict[str, str] | None = None) -> None:
         super().__init__()
         self.account = account
         self.names = names or {}
-        self.asked: list[tuple[int, str, int]] = []
+        self.requests: list[tuple[int, str, int]] = []
         self.methods: list[bytes] = []
         self.refuse_with = 0
         self.bound = b"\x01\x7f\x00\x00\x01\x00\x00"
@@ -110,42 +125,32 @@ class Socks5(Middleman):
         _version, count = read(sock, 2)
         methods = read(sock, count)
         self.methods.append(methods)
-        wanted = 2 if self.account else 0
-        if wanted not in methods:
+        method = 2 if self.account else 0
+        if method not in methods:
             sock.sendall(b"\x05\xff")
             return
-        sock.sendall(bytes([5, wanted]))
-        if self.account and not self._let_in(sock):
+        sock.sendall(bytes([5, method]))
+        if self.account and not self._authenticate(sock):
             return
         _version, _command, _reserved, kind = read(sock, 4)
         host = self._host(sock, kind)
         [port] = struct.unpack(">H", read(sock, 2))
-        self.asked.append((kind, host, port))
+        self.requests.append((kind, host, port))
         if self.refuse_with:
             sock.sendall(bytes([5, self.refuse_with, 0]) + self.bound)
             return
         with gevent_socket.create_connection((self.names.get(host, host), port)) as onward:
             sock.sendall(b"\x05\x00\x00" + self.bound)
-            there, back = gevent.spawn(pump, sock, onward), gevent.spawn(pump, onward, sock)
-            gevent.joinall([there, back], count=1)
-            gevent.killall([there, back])
+            relay(sock, onward)
 
-    def _let_in(self, sock: Any) -> bool:
+    def _authenticate(self, sock: Any) -> bool:
         read(sock, 1)
-        given = tuple(read(sock, read(sock, 1)[0]).decode() for _ in range(2))
-        sock.sendall(b"\x01\x00" if given == self.account else b"\x01\x01")
-        return given == self.account
+        credentials = tuple(read(sock, read(sock, 1)[0]).decode() for _ in range(2))
+        sock.sendall(b"\x01\x00" if credentials == self.account else b"\x01\x01")
+        return credentials == self.account
 
     def _host(self, sock: Any, kind: int) -> str:
         if kind == 3:
             return read(sock, read(sock, 1)[0]).decode()
         family, size = (socket.AF_INET, 4) if kind == 1 else (socket.AF_INET6, 16)
         return socket.inet_ntop(family, read(sock, size))
-
-
-def pump(source: Any, target: Any) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-    except OSError:
-        pass

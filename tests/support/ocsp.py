@@ -1,6 +1,4 @@
-"""Authorities of the tests' own, the OCSP responses they sign, responders that give them out, and servers that staple
-them.
-"""
+"""Certificate authorities, OCSP responses, OCSP responders, and servers with OCSP stapling."""
 
 from __future__ import annotations
 
@@ -32,26 +30,23 @@ def now() -> datetime.datetime:
 
 @dataclass(frozen=True)
 class Certified:
-    """A certificate and its key."""
+    """Certificate with its private key."""
 
     certificate: x509.Certificate
     key: Any
 
     def write(self, path: Path, *chain: Certified) -> str:
-        """Write both as one PEM file; returns its path.
-
-        :param chain: further certificates.
-        """
+        """Write key, certificate and further certificates as one PEM file, and return its path."""
         key = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        shown = (each.certificate.public_bytes(serialization.Encoding.PEM) for each in (self, *chain))
-        path.write_bytes(key + b"".join(shown))
+        certificates = (each.certificate.public_bytes(serialization.Encoding.PEM) for each in (self, *chain))
+        path.write_bytes(key + b"".join(certificates))
         return str(path)
 
 
 def new_key(kind: str) -> Any:
-    """A private key: ``"rsa"``, ``"ecdsa"``, ``"ed25519"`` or ``"ed448"``."""
+    """Create a private key: ``"rsa"``, ``"ecdsa"``, ``"ed25519"`` or ``"ed448"``."""
     makers: dict[str, Callable[[], Any]] = {
         "rsa": lambda: rsa.generate_private_key(65537, 2048),
         "ecdsa": lambda: ec.generate_private_key(ec.SECP256R1()),
@@ -62,15 +57,12 @@ def new_key(kind: str) -> Any:
 
 
 def hash_for(key: Any) -> hashes.SHA256 | None:
-    """What a key signs the hash of; None if it has one of its own."""
+    """Return the hash for signatures, or None if the algorithm of the key includes a hash."""
     return None if isinstance(key, (ed25519.Ed25519PrivateKey, ed448.Ed448PrivateKey)) else hashes.SHA256()
 
 
 class Authority:
-    """A certificate authority.
-
-    :param kind: of its keys and those that it certifies.
-    """
+    """Certificate authority with one kind of keys."""
 
     def __init__(self, kind: str = "ecdsa", name: str = "authority") -> None:
         self.kind = kind
@@ -81,7 +73,7 @@ class Authority:
         self.own = Certified(self.certificate, self.key)
 
     def subordinate(self) -> Authority:
-        """Another one, which this one has certified."""
+        """Return an intermediate authority that this authority has certified."""
         other = Authority(self.kind, "subordinate")
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)
         other.certificate = self._signed(other.subject, other.key, [basic], DAY)
@@ -89,7 +81,7 @@ class Authority:
         return other
 
     def server(self, *responders: str, must_staple: bool = False) -> Certified:
-        """The certificate of a server on this machine."""
+        """Issue a server certificate for the loopback interface."""
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         extensions: list[tuple[Any, bool]] = [(x509.SubjectAlternativeName(names), False)]
         if responders:
@@ -103,10 +95,10 @@ class Authority:
         return self._certified("server", extensions)
 
     def delegate(self, *purposes: Any, signs: bool | None = None, days: int = 1) -> Certified:
-        """A certificate that signs responses in the place of the authority's.
+        """Issue the certificate of a delegate that signs responses for the authority.
 
-        :param purposes: of its extended key usage; without any, it has none.
-        :param signs: whether its key usage allows signatures; None is that it has none.
+        :param purposes: Extended key usage. Empty omits the extension.
+        :param signs: True if the key usage permits signatures. None omits the extension.
         """
         extensions: list[tuple[Any, bool]] = []
         if purposes:
@@ -149,14 +141,14 @@ class Authority:
         signed_with: Any = None,
         by_name: bool = False,
     ) -> bytes:
-        """A response about a certificate.
+        """Return a signed response for a certificate.
 
-        :param signer: the authority itself by default; if not, its certificate is added.
-        :param since: ``thisUpdate``, from now.
-        :param until: ``nextUpdate``, from now; None is none.
-        :param identified_by: the hash in the ID of the certificate.
-        :param signed_with: the hash of the signature.
-        :param by_name: whether the responder names itself by its name, and not by its key.
+        :param signer: Another signer than the authority. The response contains the certificate of the signer.
+        :param since: Interval from now to ``thisUpdate``.
+        :param until: Interval from now to ``nextUpdate``, or None to omit the field.
+        :param identified_by: Hash in the ID of the certificate.
+        :param signed_with: Hash of the signature.
+        :param by_name: True if the response identifies the responder by its name instead of its key.
         """
         signer = signer or self.own
         revoked = status is REVOKED
@@ -177,7 +169,7 @@ class Authority:
         return builder.sign(signer.key, signed_with or hash_for(signer.key)).public_bytes(serialization.Encoding.DER)
 
     def revocations(self, *revoked: Certified) -> bytes:
-        """A list of revoked certificates, as a PEM file."""
+        """Return a certificate revocation list in PEM format."""
         builder = x509.CertificateRevocationListBuilder(self.subject, now() - MINUTE, now() + DAY)
         for each in revoked:
             entry = x509.RevokedCertificateBuilder(each.certificate.serial_number, now() - MINUTE).build()
@@ -190,15 +182,15 @@ FOR_SERVERS = ExtendedKeyUsageOID.SERVER_AUTH
 
 
 def http(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """A response as HTTP has it."""
+    """Return an HTTP response."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/ocsp-response", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 class Responder:
-    """Answers HTTP requests on the loopback interface, as a context manager.
+    """Context manager of an HTTP server on the loopback interface.
 
-    :param answer: from the socket, after a request has come: it sends what it likes. None is that ``body`` is sent.
+    :param answer: Function that gets the socket after each request. None sends ``body``.
     """
 
     def __init__(self, answer: Callable[[Any], None] | None = None) -> None:
@@ -233,11 +225,11 @@ class Responder:
 
 
 class StaplingServer(ScriptedServer):
-    """A scripted server behind TLS that staples.
+    """Scripted server with TLS and OCSP stapling.
 
-    :param certificate: its PEM file.
-    :param staple: what it staples; empty is nothing.
-    :param version: the newest of TLS that it speaks.
+    :param certificate: Path of the PEM file.
+    :param staple: Stapled response, or empty for none.
+    :param version: Highest version of TLS.
     """
 
     def __init__(self, certificate: str, staple: bytes = b"", version: int = SSL.TLS1_3_VERSION) -> None:
@@ -266,7 +258,7 @@ class StaplingServer(ScriptedServer):
 
 
 class _TlsSocket:
-    """A socket of gevent's, behind OpenSSL that works in memory."""
+    """Socket of gevent with an OpenSSL connection in memory."""
 
     def __init__(self, connection: SSL.Connection, sock: Any) -> None:
         self._connection = connection

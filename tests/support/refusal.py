@@ -1,4 +1,4 @@
-"""A port at which nothing listens, and why a client cannot connect, however busy the machine is."""
+"""Port without a listener, and error messages of clients that cannot connect."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from gmongo.errors import ServerSelectionTimeoutError
 
 
-def why_refused(client_of: Callable[[int], Any]) -> str:
-    """What the error of a client's first operation says once a check has ended; before, it has nothing to say.
+def selection_error(client_of: Callable[[int], Any]) -> str:
+    """Return the server selection error of the first operation, after one server check has ended.
 
-    :param client_of: makes a client that waits so many milliseconds for a server.
+    :param client_of: Creates a client for a server selection timeout in milliseconds.
     """
-    for patience in (300, 3_000, 30_000):
+    for patience in (300, 3_000, 30_000):  # a busy machine may need more time for the first check
         with client_of(patience) as client, pytest.raises(ServerSelectionTimeoutError) as caught:
             client.db.c.find_one({"_id": 1})
         if "error=" in str(caught.value):
@@ -26,8 +26,8 @@ def why_refused(client_of: Callable[[int], Any]) -> str:
 
 
 @contextmanager
-def refusing() -> Iterator[int]:
-    """A port of the loopback interface that refuses connections: it is bound, so that no other can listen there."""
+def refused_port() -> Iterator[int]:
+    """Yield a bound port of the loopback interface that refuses connections."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

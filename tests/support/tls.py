@@ -1,4 +1,4 @@
-"""Certificates of every kind, made for the tests, and scripted servers that use them."""
+"""Certificates for tests, and scripted servers with TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEY_SERVICES = (
 
 
 class TlsServer(ScriptedServer):
-    """A scripted server behind TLS."""
+    """Scripted server with TLS."""
 
     def __init__(self, context: ssl.SSLContext, **options: Any) -> None:
         super().__init__(**options)
@@ -38,10 +38,10 @@ class TlsServer(ScriptedServer):
         super().start()
         assert self._listener is not None
         self._listener.stop(timeout=0)
-        self._listener = StreamServer(("127.0.0.1", self.port), self._greet)
+        self._listener = StreamServer(("127.0.0.1", self.port), self._accept_tls)
         self._listener.start()
 
-    def _greet(self, sock: Any, address: Any) -> None:
+    def _accept_tls(self, sock: Any, address: Any) -> None:
         try:
             wrapped = self.context.wrap_socket(sock, server_side=True)
         except OSError:
@@ -52,7 +52,7 @@ class TlsServer(ScriptedServer):
 
 
 def write_certificates(folder: Path) -> SimpleNamespace:
-    """Make them, and write them as PEM files; returns their paths."""
+    """Write new certificates as PEM files and return their paths."""
     authority, stranger = trustme.CA(), trustme.CA()
     server = authority.issue_cert("localhost", "127.0.0.1")
     client = authority.issue_cert("ann@example.com", common_name="ann")
@@ -118,9 +118,9 @@ def _revocations(authority: trustme.CA, serials: list[int]) -> bytes:
 
 
 def server_context(certificate: str, client_ca: str | None = None) -> ssl.SSLContext:
-    """What a server of the tests uses.
+    """Return the TLS context of a server.
 
-    :param client_ca: whose certificates clients must have, if they need any.
+    :param client_ca: Authority of required client certificates, or None.
     """
     context: ssl.SSLContext = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

@@ -1,4 +1,4 @@
-"""A server behind TLS."""
+"""Fixtures of tests with TLS."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from tests.support.tls import TlsServer, server_context
 
 @pytest.fixture
 def server(files: SimpleNamespace) -> Any:
-    """A server with a good certificate."""
     with TlsServer(server_context(files.server)) as server:
         yield server
 
 
 @pytest.fixture(autouse=True, params=["ssl", "pyOpenSSL"])
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What encrypts. pyOpenSSL does when the packages of the extra are there."""
+    """Run each test with the TLS of the standard library, and with pyOpenSSL if its packages are installed."""
     if request.param == "ssl":
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
     else:

@@ -1,4 +1,4 @@
-"""TLS in memory, without a socket: what pyOpenSSL does in the place of the standard library; the ends of transports."""
+"""TLS objects of pyOpenSSL in memory, and transports that end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CIPHERS = "ECDHE+AESGCM"
 
 @pytest.fixture(autouse=True)
 def library() -> None:
-    """Each test says which it is about."""
+    """Override the fixture of the folder, because each test selects its own library."""
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def authority() -> Authority:
     return Authority()
 
 
-class Memory:
-    """pyOpenSSL's connection, of which a test says what it does."""
+class FakeConnection:
+    """Substitute for a connection of pyOpenSSL with scripted steps."""
 
     def __init__(self, **steps: Any) -> None:
         self.given: list[bytes] = []
@@ -66,54 +66,56 @@ class Memory:
         return 0
 
 
-def engine(**steps: Any) -> tuple[OpenSslObject, Memory, ssl.MemoryBIO, ssl.MemoryBIO]:
+def engine(**steps: Any) -> tuple[OpenSslObject, FakeConnection, ssl.MemoryBIO, ssl.MemoryBIO]:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    memory = Memory(**steps)
-    made: Any = OpenSslObject(memory, Peer("h", True), incoming, outgoing)  # type: ignore[arg-type]
-    return made, memory, incoming, outgoing
+    fake_connection = FakeConnection(**steps)
+    tls_object: Any = OpenSslObject(fake_connection, Peer("h", True), incoming, outgoing)  # type: ignore[arg-type]
+    return tls_object, fake_connection, incoming, outgoing
 
 
 def raising(error: BaseException) -> Any:
     return Mock(side_effect=error)
 
 
-def test_an_engine_reads_as_that_of_the_standard_library_does() -> None:
-    made, memory, incoming, outgoing = engine(
+def test_tls_object_reads_and_writes_like_standard_library() -> None:
+    tls_object, fake_connection, incoming, outgoing = engine(
         recv=lambda size: b"x" * size, recv_into=lambda into, size: size - 1, sendall=len, do_handshake=lambda: None
     )
-    memory.output = [b"one", b"two"]
+    fake_connection.output = [b"one", b"two"]
     incoming.write(b"record")
-    assert made.read(5) == b"xxxxx" and made.read(5, memoryview(bytearray(5))) == 4
-    assert made.write(b"abc") == 3 and made.do_handshake() is None  # type: ignore[func-returns-value]
-    assert memory.given == [b"record"] and outgoing.read() == b"onetwo" and made.pending()
+    assert tls_object.read(5) == b"xxxxx" and tls_object.read(5, memoryview(bytearray(5))) == 4
+    assert tls_object.write(b"abc") == 3 and tls_object.do_handshake() is None  # type: ignore[func-returns-value]
+    assert fake_connection.given == [b"record"] and outgoing.read() == b"onetwo" and tls_object.pending()
 
 
 @pytest.mark.parametrize("call", ["read", "read into", "write", "do_handshake"])
-def test_the_ends_of_a_step(call: str) -> None:
+def test_openssl_error_of_step_becomes_standard_library_error_or_end(call: str) -> None:
     def run(error: BaseException) -> tuple[Any, OpenSslObject, ssl.MemoryBIO]:
         step = raising(error)
-        made, memory, incoming, outgoing = engine(recv=step, recv_into=step, sendall=step, do_handshake=step)
-        memory.output = [b"alert"]
+        tls_object, fake_connection, incoming, outgoing = engine(
+            recv=step, recv_into=step, sendall=step, do_handshake=step
+        )
+        fake_connection.output = [b"alert"]
         incoming.write(b"record")
         calls = {
-            "read": lambda: made.read(5),
-            "read into": lambda: made.read(5, memoryview(bytearray(5))),
-            "write": lambda: made.write(b"abc"),
-            "do_handshake": made.do_handshake,
+            "read": lambda: tls_object.read(5),
+            "read into": lambda: tls_object.read(5, memoryview(bytearray(5))),
+            "write": lambda: tls_object.write(b"abc"),
+            "do_handshake": tls_object.do_handshake,
         }
         try:
-            return calls[call](), made, outgoing  # type: ignore[operator]
+            return calls[call](), tls_object, outgoing  # type: ignore[operator]
         except ssl.SSLError as raised:
-            return raised, made, outgoing
+            return raised, tls_object, outgoing
 
-    found, made, outgoing = run(SSL.WantReadError())
-    assert type(found) is ssl.SSLWantReadError and found.__cause__ is None
-    assert not made.pending() and outgoing.read() == b"alert"
-    found, made, outgoing = run(SSL.ZeroReturnError())
-    assert found == {"read": b"", "read into": 0, "write": 0, "do_handshake": None}[call]
+    result, tls_object, outgoing = run(SSL.WantReadError())
+    assert type(result) is ssl.SSLWantReadError and result.__cause__ is None
+    assert not tls_object.pending() and outgoing.read() == b"alert"
+    result, tls_object, outgoing = run(SSL.ZeroReturnError())
+    assert result == {"read": b"", "read into": 0, "write": 0, "do_handshake": None}[call]
     assert outgoing.read() == b"alert"
-    found, made, outgoing = run(SSL.Error([("", "", "tlsv1 alert unknown ca")]))
-    assert type(found) is ssl.SSLError and found.reason == "TLSV1_ALERT_UNKNOWN_CA" and outgoing.read() == b"alert"
+    result, tls_object, outgoing = run(SSL.Error([("", "", "tlsv1 alert unknown ca")]))
+    assert type(result) is ssl.SSLError and result.reason == "TLSV1_ALERT_UNKNOWN_CA" and outgoing.read() == b"alert"
     with pytest.raises(GreenletExit):
         run(GreenletExit())
 
@@ -130,18 +132,18 @@ def test_the_ends_of_a_step(call: str) -> None:
         (SSL.SysCallError(-1, "Unexpected EOF"), "(-1,_'UNEXPECTED_EOF')"),
     ],
 )
-def test_errors_have_the_names_of_the_standard_library(error: SSL.Error, name: str) -> None:
-    found = openssl._as_ssl_error(error, "")
-    assert type(found) is ssl.SSLError and found.reason == name
-    number, text = found.args
+def test_openssl_error_gets_reason_of_standard_library(error: SSL.Error, name: str) -> None:
+    result = openssl._as_ssl_error(error, "")
+    assert type(result) is ssl.SSLError and result.reason == name
+    number, text = result.args
     assert number == 1 and text.replace(" ", "_").upper().rpartition("_ALERT_")[2] == name.rpartition("_ALERT_")[2]
 
 
-def test_a_refusal_is_an_error_of_verification() -> None:
-    found = openssl._as_ssl_error(SSL.Error([("", "", "certificate verify failed")]), "certificate has expired")
-    assert isinstance(found, ssl.SSLCertVerificationError)
-    assert found.verify_message == "certificate has expired" and str(found) == "certificate has expired"
-    assert reason(found) == "the server's certificate was not accepted: certificate has expired"
+def test_failed_verification_becomes_certificate_verification_error() -> None:
+    result = openssl._as_ssl_error(SSL.Error([("", "", "certificate verify failed")]), "certificate has expired")
+    assert isinstance(result, ssl.SSLCertVerificationError)
+    assert result.verify_message == "certificate has expired" and str(result) == "certificate has expired"
+    assert reason(result) == "the server's certificate was not accepted: certificate has expired"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_a_refusal_is_an_error_of_verification() -> None:
 )
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "elsewhere", "127.0.0.2"])
 @pytest.mark.parametrize("checks", [True, False])
-def test_a_certificate_of_a_chain(
+def test_verification_accepts_only_valid_chain_with_matching_name(
     authority: Authority, ok: int, depth: int, number: int, refusal: str, name: str, checks: bool
 ) -> None:
     peer = Peer(name, checks)
@@ -184,60 +186,60 @@ def test_a_certificate_of_a_chain(
         ("127.0.0.8", False),
     ],
 )
-def test_the_names_in_a_certificate(name: str, fits: bool) -> None:
+def test_host_matches_names_of_certificate(name: str, fits: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
     assert (openssl._wrong_name(name, crypto.X509.from_cryptography(certificate)) == "") is fits
 
 
-def test_what_an_engine_knows_of_its_server() -> None:
-    made, _, _, _ = engine(get_session=lambda: None, get_verified_chain=lambda: None)
-    assert made.session is None and made.verified_chain() == []
-    made.peer.shown, made.peer.valid_until = True, 5.0
-    assert made.verified_chain() == []
+def test_tls_object_returns_session_and_chain_after_verification() -> None:
+    tls_object, _, _, _ = engine(get_session=lambda: None, get_verified_chain=lambda: None)
+    assert tls_object.session is None and tls_object.verified_chain() == []
+    tls_object.peer.shown, tls_object.peer.valid_until = True, 5.0
+    assert tls_object.verified_chain() == []
     one, two = (SimpleNamespace(to_cryptography=lambda number=number: number) for number in (1, 2))
-    made, _, _, _ = engine(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
-    made.peer.valid_until = 5.0
-    assert made.verified_chain() == []
-    made.peer.shown = True
-    assert made.verified_chain() == [1, 2]
-    found = made.session
-    assert found is not None and (found.raw, found.valid_until, found.has_ticket) == ("raw", 5.0, True)
+    tls_object, _, _, _ = engine(get_session=lambda: "raw", get_verified_chain=lambda: [one, two])
+    tls_object.peer.valid_until = 5.0
+    assert tls_object.verified_chain() == []
+    tls_object.peer.shown = True
+    assert tls_object.verified_chain() == [1, 2]
+    result = tls_object.session
+    assert result is not None and (result.raw, result.valid_until, result.has_ticket) == ("raw", 5.0, True)
     assert not Session(None, None).has_ticket
-    connection: Any = SimpleNamespace(get_app_data=lambda: made.peer)
-    assert openssl._keep_staple(connection, b"staple", None) is True and made.peer.staple == b"staple"
+    connection: Any = SimpleNamespace(get_app_data=lambda: tls_object.peer)
+    assert openssl._keep_staple(connection, b"staple", None) is True and tls_object.peer.staple == b"staple"
 
 
 @pytest.mark.parametrize(("valid_until", "taken"), [(1000.0, False), (1000.5, True), (999.0, False), (None, False)])
-def test_a_session_is_taken_up_while_its_certificate_need_not_be_seen(
+def test_session_is_resumed_until_validity_of_certificate_ends(
     monkeypatch: pytest.MonkeyPatch, valid_until: float | None, taken: bool
 ) -> None:
     monkeypatch.setattr(_clock, "time", lambda: 1000.0)
-    made: Any = Mock()
-    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: made)
+    tls_object: Any = Mock()
+    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: tls_object)
     context = OpenSslContext(Trust(CIPHERS))
     assert context.check_hostname is True and OpenSslContext(Trust(CIPHERS, check_name=False)).check_hostname is False
-    found = context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), "h", Session("raw", valid_until))  # type: ignore[arg-type]
-    assert [call.args for call in made.set_session.call_args_list] == ([("raw",)] if taken else [])
-    assert found.peer.valid_until == (valid_until if taken else None)
-    assert (found.peer.name, found.peer.check_name) == ("h", True)
+    result = context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), "h", Session("raw", valid_until))  # type: ignore[arg-type]
+    assert [call.args for call in tls_object.set_session.call_args_list] == ([("raw",)] if taken else [])
+    assert result.peer.valid_until == (valid_until if taken else None)
+    assert (result.peer.name, result.peer.check_name) == ("h", True)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "server_names"),
     [("h.example", [b"h.example"]), ("10.0.0.1", []), ("::1", []), ("bücher.example", [b"xn--bcher-kva.example"])],
 )
-def test_the_server_is_told_the_name_that_it_is_asked_for_by(
-    monkeypatch: pytest.MonkeyPatch, name: str, told: list[bytes]
+def test_sni_contains_host_name_but_no_ip_address(
+    monkeypatch: pytest.MonkeyPatch, name: str, server_names: list[bytes]
 ) -> None:
-    made: Any = Mock()
-    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: made)
+    tls_object: Any = Mock()
+    monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: tls_object)
     OpenSslContext(Trust(CIPHERS)).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), name)
-    assert [call.args[0] for call in made.set_tlsext_host_name.call_args_list] == told
-    assert made.request_ocsp.called and made.set_connect_state.called and not made.set_session.called
+    assert [call.args[0] for call in tls_object.set_tlsext_host_name.call_args_list] == server_names
+    assert tls_object.request_ocsp.called and tls_object.set_connect_state.called and not tls_object.set_session.called
 
 
-def test_a_key_that_does_not_fit_its_certificate(authority: Authority, tmp_path: Path) -> None:
+def test_key_of_other_certificate_raises_configuration_error(authority: Authority, tmp_path: Path) -> None:
     path = tmp_path / "own.pem"
     Certified(authority.certificate, Authority().key).write(path)
     with pytest.raises(ConfigurationError) as caught:
@@ -254,7 +256,7 @@ def test_a_key_that_does_not_fit_its_certificate(authority: Authority, tmp_path:
         (None, None, None),
     ],
 )
-def test_authorities_of_the_system(
+def test_trusted_authorities_come_from_option_or_system(
     monkeypatch: pytest.MonkeyPatch, cafile: str | None, capath: str | None, loaded: Any
 ) -> None:
     paths = SimpleNamespace(cafile=cafile, capath=capath)
@@ -280,7 +282,7 @@ def pair() -> Any:
 
 
 @pytest.mark.parametrize("error", [GreenletExit(), TransportError("gone"), KeyboardInterrupt()])
-def test_a_send_that_is_broken_off_leaves_the_stream_out_of_step(pair: Any, error: BaseException) -> None:
+def test_interrupted_send_marks_transport_out_of_step(pair: Any, error: BaseException) -> None:
     tls: Any = SimpleNamespace()
     transport = TlsTransport(pair[0], True, tls, "h.")
     transport._engine = SimpleNamespace(write=raising(error))  # type: ignore[assignment]
@@ -291,7 +293,7 @@ def test_a_send_that_is_broken_off_leaves_the_stream_out_of_step(pair: Any, erro
     transport.close()
 
 
-def test_a_server_that_ends_tls_has_closed_the_connection(pair: Any) -> None:
+def test_end_of_tls_raises_connection_closed_error(pair: Any) -> None:
     transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
     transport._engine = SimpleNamespace(read=lambda size, into: 0, pending=lambda: 1)  # type: ignore[assignment]
     with pytest.raises(TransportError, match=r"^connection closed by the server$"):
@@ -300,8 +302,7 @@ def test_a_server_that_ends_tls_has_closed_the_connection(pair: Any) -> None:
 
 
 @pytest.mark.parametrize("open_", [True, False])
-def test_why_a_handshake_fails_is_told_though_the_server_cannot_be(pair: Any, open_: bool) -> None:
-    """The alert may not go out any more."""
+def test_failed_handshake_raises_reason_even_if_alert_cannot_be_sent(pair: Any, open_: bool) -> None:
     tls = Mock()
     transport = TlsTransport(pair[0], True, tls, "h")
 
@@ -320,14 +321,14 @@ def test_why_a_handshake_fails_is_told_though_the_server_cannot_be(pair: Any, op
     transport.close()
 
 
-@pytest.mark.parametrize("how", ["round trip", "receive"])
-def test_an_engine_is_asked_for_a_reply_when_its_bytes_are_there(pair: Any, how: str) -> None:
-    """To ask before is to have an exception raised for each operation."""
+@pytest.mark.parametrize("method", ["round trip", "receive"])
+def test_transport_reads_from_tls_object_only_after_bytes_arrived(pair: Any, method: str) -> None:
+    # An earlier read raises an exception in each operation, and the exception costs time.
     transport = TlsTransport(pair[0], True, SimpleNamespace(), "h")  # type: ignore[arg-type]
-    asked: list[int] = []
+    pending: list[int] = []
 
     def read(size: int, into: memoryview | None = None) -> Any:
-        asked.append(transport._incoming.pending)
+        pending.append(transport._incoming.pending)
         data = transport._incoming.read(size)
         if into is None:
             return data
@@ -337,13 +338,13 @@ def test_an_engine_is_asked_for_a_reply_when_its_bytes_are_there(pair: Any, how:
     transport._engine = SimpleNamespace(write=len, read=read, pending=lambda: 0)  # type: ignore[assignment]
     reply = message(bson.encode({"ok": 1}), 7)
     pair[1].send(reply)
-    body = transport.round_trip([b"request"], 7) if how == "round trip" else transport.receive(7)[3][5:]
+    body = transport.round_trip([b"request"], 7) if method == "round trip" else transport.receive(7)[3][5:]
     assert body is not None and bson.decode(body) == {"ok": 1}
-    assert asked == [len(reply)]
+    assert pending == [len(reply)]
     transport.close()
 
 
-def test_a_name_that_is_none_of_a_server(pair: Any) -> None:
+def test_host_name_invalid_for_tls_raises_transport_error(pair: Any) -> None:
     class Context:
         def wrap_bio(self, *_: Any, **__: Any) -> None:
             raise ValueError("label too long")
@@ -351,16 +352,16 @@ def test_a_name_that_is_none_of_a_server(pair: Any) -> None:
     transport = Tls(Context()).transport(pair[0], True, "h" * 70)  # type: ignore[arg-type]
     with pytest.raises(TransportError) as caught:
         transport.shake_hands()
-    said = f"TLS handshake failed: {'h' * 70!r} cannot be in a certificate: label too long"
-    assert str(caught.value) == f"{said} (perhaps the server does not use TLS)"
+    message = f"TLS handshake failed: {'h' * 70!r} cannot be in a certificate: label too long"
+    assert str(caught.value) == f"{message} (perhaps the server does not use TLS)"
     transport.close()
 
 
 @pytest.mark.parametrize(
-    ("shown", "valid_until", "refused"), [(True, None, False), (False, 5.0, False), (False, None, True)]
+    ("shown", "valid_until", "fails"), [(True, None, False), (False, 5.0, False), (False, None, True)]
 )
-def test_a_server_without_a_certificate_is_refused(
-    monkeypatch: pytest.MonkeyPatch, pair: Any, shown: bool, valid_until: float | None, refused: bool
+def test_handshake_without_certificate_raises_transport_error_unless_resumed(
+    monkeypatch: pytest.MonkeyPatch, pair: Any, shown: bool, valid_until: float | None, fails: bool
 ) -> None:
     peer = SimpleNamespace(shown=shown, valid_until=valid_until, staple=b"s")
     tls: Any = Mock()
@@ -368,7 +369,7 @@ def test_a_server_without_a_certificate_is_refused(
     transport = CheckedTransport(pair[0], True, tls, "h")
     transport._engine = SimpleNamespace(peer=peer, verified_chain=lambda: ["c"])  # type: ignore[assignment]
     monkeypatch.setattr(TlsTransport, "shake_hands", lambda self: None)
-    if refused:
+    if fails:
         with pytest.raises(TransportError, match=r"^TLS handshake failed: the server has shown no certificate$"):
             transport.shake_hands()
         tls.forget.assert_called_once_with("h")
@@ -379,18 +380,18 @@ def test_a_server_without_a_certificate_is_refused(
     transport.close()
 
 
-def test_sessions_of_hosts() -> None:
+def test_session_with_ticket_is_remembered_for_its_host() -> None:
     tls = Tls(ssl.create_default_context())
     with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
-    for session, kept in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
+    for session, expected in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
         tls.remember("h", session, tls.context)  # type: ignore[arg-type]
-        assert tls.session("h") is kept and tls.session("other") is None
+        assert tls.session("h") is expected and tls.session("other") is None
     for _ in range(2):
         tls.forget("h")
         assert tls.session("h") is None
 
 
-def test_a_resolver_of_the_applications_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_custom_resolver_raises_transport_error(monkeypatch: pytest.MonkeyPatch) -> None:
     error = _socket.gaierror(-2, "unknown")
     monkeypatch.setattr(connecting, "get_hub", lambda: SimpleNamespace(resolver=Mock(getaddrinfo=raising(error))))
     with pytest.raises(TransportError) as caught:
@@ -398,7 +399,7 @@ def test_a_resolver_of_the_applications_that_fails(monkeypatch: pytest.MonkeyPat
     assert caught.value.args == error.args and caught.value.__cause__ is error
 
 
-def test_a_connection_that_was_interrupted_before_it_had_a_socket() -> None:
+def test_connection_without_socket_raises_auto_reconnect() -> None:
     connection = Connection(("h", 1))
     with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
         connection.next_reply(None, bytes)
@@ -408,32 +409,23 @@ def test_a_connection_that_was_interrupted_before_it_had_a_socket() -> None:
         connection.next_reply(None, bytes)
 
 
-# Without a handshake
-
-
-def test_what_is_known_of_a_server_before_it_has_shown_anything() -> None:
+def test_peer_before_handshake_has_no_certificate_data() -> None:
     peer = Peer("h", True)
     assert (peer.name, peer.check_name, peer.shown) == ("h", True, False)
     assert (peer.staple, peer.refusal, peer.valid_until) == (b"", "", None)
 
 
 @pytest.mark.parametrize("step", ["use_certificate_chain_file", "check_privatekey"])
-@pytest.mark.parametrize("what", ["SSL.Error", "TypeError", "ValueError", "UnsupportedAlgorithm"])
-def test_a_key_that_cannot_be_used(what: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = {
-        "SSL.Error": openssl.SSL.Error,
-        "TypeError": TypeError,
-        "ValueError": ValueError,
-        "UnsupportedAlgorithm": openssl.UnsupportedAlgorithm,
-    }
+@pytest.mark.parametrize("error", [openssl.SSL.Error, TypeError, ValueError, openssl.UnsupportedAlgorithm])
+def test_unusable_key_raises_configuration_error(error: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     context = Mock()
-    getattr(context, step).side_effect = errors[what]("no")
+    getattr(context, step).side_effect = error("no")
     monkeypatch.setattr(openssl, "_own_key", Mock())
     with pytest.raises(ConfigurationError, match=r"^tlsCertificateKeyFile: pyOpenSSL cannot use 'file': "):
         openssl._load_own(context, "file", None)
 
 
-def test_the_session_of_a_handshake_that_failed_is_forgotten() -> None:
+def test_failed_handshake_forgets_session_of_host() -> None:
     ours, theirs = _socket.socketpair()
     tls: Any = Mock()
     tls.fresh_context.return_value.wrap_bio.side_effect = ValueError("no")
@@ -446,14 +438,14 @@ def test_the_session_of_a_handshake_that_failed_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(("connect_timeout", "seconds"), [(None, 5.0), (20.0, 5.0), (10.0, 5.0), (4.0, 2.0)])
-@pytest.mark.parametrize(("more", "asks"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)])
-def test_how_long_responders_are_asked(
-    connect_timeout: float | None, seconds: float, more: Any, asks: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("option", "enabled"), [({}, True), ({"tlsdisableocspendpointcheck": True}, False)])
+def test_ocsp_timeout_is_half_of_connect_timeout_up_to_five_seconds(
+    connect_timeout: float | None, seconds: float, option: Any, enabled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
-    monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *given: made.append(given))
-    assert tls_of({"tls": True, **more}, connect_timeout) is not None
-    assert made == [(asks, seconds)]
+    created: list[Any] = []
+    monkeypatch.setattr("gmongo.wire.ocsp.verifier.Verifier", lambda *arguments: created.append(arguments))
+    assert tls_of({"tls": True, **option}, connect_timeout) is not None
+    assert created == [(enabled, seconds)]
 
 
 NO_TLS, TOO_OLD = "the server does not speak TLS", "the server speaks no version of TLS from 1.2 on"
@@ -475,7 +467,7 @@ REASONS = {
 }
 
 
-def test_reasons_for_people() -> None:
+def test_openssl_reason_is_explained() -> None:
     for name, text in REASONS.items():
         error = ssl.SSLError(1, "x")
         error.reason = name

@@ -1,4 +1,4 @@
-"""OCSP: which certificates of servers are taken, by what is stapled to them and by what responders say."""
+"""OCSP: verification of server certificates by stapled responses and by responders."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from tests.support.ocsp import (
     now,
 )
 from tests.support.pools import checked_out
-from tests.support.refusal import why_refused
+from tests.support.refusal import selection_error
 from tests.support.streams import open_stream
 from tests.support.wait import PATIENCE, eventually
 
 
 @pytest.fixture(autouse=True)
 def library():
-    """pyOpenSSL encrypts in all of these."""
+    """Override the fixture of the folder, because OCSP needs pyOpenSSL."""
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def responder():
 
 
 class Scene:
-    """A server with a certificate, and clients that trust its authority."""
+    """Server with a certificate, and clients that trust its authority."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
         self.ca = Certified(authority.certificate, authority.key).write(folder / "ca.pem")
@@ -93,12 +93,11 @@ class Scene:
             return client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
     def refusal(self, **options):
-        return why_refused(lambda patience: self.client(**{"serverSelectionTimeoutMS": patience, **options}))
+        return selection_error(lambda patience: self.client(**{"serverSelectionTimeoutMS": patience, **options}))
 
 
-# The table of the specification's test plan
+# Table in the test plan of the OCSP specification
 
-STAPLED_GOOD, STAPLED_REVOKED, ASKED_GOOD, ASKED_REVOKED, SOFT_FAIL, MALICIOUS_1, MALICIOUS_2 = range(7)
 RELAXED = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
 
 
@@ -116,7 +115,9 @@ RELAXED = [{"tlsInsecure": True}, {"tlsAllowInvalidCertificates": True}]
         pytest.param(False, True, None, False, id="malicious 2: must staple, no responder"),
     ],
 )
-def test_the_plan(tmp_path, authorities, responder, kind, by_delegate, staples, must_staple, status, accepted):
+def test_client_accepts_or_rejects_certificate_as_test_plan_states(
+    tmp_path, authorities, responder, kind, by_delegate, staples, must_staple, status, accepted
+):
     authority = authorities[kind]
     url = "http://127.0.0.1:9/" if status is None else responder.url
     certified = authority.server(url, must_staple=must_staple)
@@ -135,23 +136,23 @@ def test_the_plan(tmp_path, authorities, responder, kind, by_delegate, staples, 
         assert len(responder.requests) <= (0 if staples or must_staple or status is None else 5)
 
 
-# What is stapled
+# Stapled responses
 
 CASES = {
     "good": ({}, True),
     "good, by name": ({"by_name": True}, True),
-    "good, by another hash": ({"identified_by": hashes.SHA256()}, True),
-    "good, for this moment": ({"until": None}, True),
+    "good, with SHA-256 ID": ({"identified_by": hashes.SHA256()}, True),
+    "good, without next update": ({"until": None}, True),
     "unknown": ({"status": UNKNOWN}, True),
     "revoked": ({"status": REVOKED}, "has been revoked"),
     "expired": ({"since": -DAY, "until": -MINUTE}, "has expired"),
-    "of the future": ({"since": DAY, "until": 2 * DAY}, "not valid yet"),
+    "not yet valid": ({"since": DAY, "until": 2 * DAY}, "not valid yet"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
-def test_a_staple(tmp_path, authority, case, version):
+def test_stapled_response_decides_if_certificate_is_accepted(tmp_path, authority, case, version):
     options, outcome = CASES[case]
     certified = authority.server()
     with Scene(tmp_path, authority, certified, authority.response(certified, **options), version=version) as scene:
@@ -159,17 +160,17 @@ def test_a_staple(tmp_path, authority, case, version):
 
 
 SIGNERS = {
-    "a delegate": (lambda it: it.delegate(OCSP_SIGNING), None),
-    "a delegate whose key signs": (lambda it: it.delegate(OCSP_SIGNING, signs=True), None),
-    "one without the purpose": (lambda it: it.delegate(), "not for signing OCSP responses"),
-    "one of another purpose": (lambda it: it.delegate(FOR_SERVERS), "not for signing OCSP responses"),
-    "one whose key does not sign": (lambda it: it.delegate(OCSP_SIGNING, signs=False), "not for signing"),
-    "one that has expired": (lambda it: it.delegate(OCSP_SIGNING, days=-1), "has expired"),
-    "another authority's": (lambda _: Authority().delegate(OCSP_SIGNING), "no certificate of the issuer's"),
-    "another authority": (lambda _: Authority(name="another").own, "no certificate of the issuer's"),
-    "one of the authority's name": (lambda _: Authority().own, "signature of the OCSP response is wrong"),
-    "one of its name, with another kind of key": (lambda _: Authority("rsa").own, "signature"),
-    "the server itself": (None, "not for signing OCSP responses"),
+    "delegate": (lambda ca: ca.delegate(OCSP_SIGNING), None),
+    "delegate with signing key": (lambda ca: ca.delegate(OCSP_SIGNING, signs=True), None),
+    "delegate without purpose": (lambda ca: ca.delegate(), "not for signing OCSP responses"),
+    "delegate with other purpose": (lambda ca: ca.delegate(FOR_SERVERS), "not for signing OCSP responses"),
+    "delegate without signing key": (lambda ca: ca.delegate(OCSP_SIGNING, signs=False), "not for signing"),
+    "expired delegate": (lambda ca: ca.delegate(OCSP_SIGNING, days=-1), "has expired"),
+    "delegate of other authority": (lambda _: Authority().delegate(OCSP_SIGNING), "no certificate of the issuer's"),
+    "other authority": (lambda _: Authority(name="another").own, "no certificate of the issuer's"),
+    "other authority with equal name": (lambda _: Authority().own, "signature of the OCSP response is wrong"),
+    "other authority with equal name and RSA key": (lambda _: Authority("rsa").own, "signature"),
+    "server": (None, "not for signing OCSP responses"),
 }
 
 
@@ -179,7 +180,7 @@ def signer_of(case, authority, certified):
 
 
 @pytest.mark.parametrize("case", SIGNERS)
-def test_signers_of_a_staple(tmp_path, authority, case):
+def test_stapled_response_of_unauthorized_signer_is_rejected(tmp_path, authority, case):
     certified = authority.server()
     signer, refusal = signer_of(case, authority, certified)
     staple = authority.response(certified, signer=signer, by_name=True)
@@ -187,7 +188,7 @@ def test_signers_of_a_staple(tmp_path, authority, case):
         assert scene.accepts() if refusal is None else refusal in scene.refusal()
 
 
-def test_a_signer_that_is_not_shown(tmp_path, authority):
+def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, authority):
     certified = authority.server()
     delegate = authority.delegate(OCSP_SIGNING)
     builder = ocsp.OCSPResponseBuilder().add_response(
@@ -200,36 +201,29 @@ def test_a_signer_that_is_not_shown(tmp_path, authority):
 
 
 @pytest.mark.parametrize(
-    ("staple", "words"),
+    ("staple", "message"),
     [
         (b"junk", "cannot be read"),
         (b"\x30" * 70_000, "longer than"),
         (ocsp.OCSPResponseBuilder.build_unsuccessful(ocsp.OCSPResponseStatus.TRY_LATER), "says TRY_LATER"),
     ],
 )
-def test_a_staple_that_is_none(authority, staple, words):
-    """Servers of the newest OpenSSL do not send such a thing, others may."""
+def test_malformed_staple_raises_transport_error(authority, staple, message):
     data = staple if isinstance(staple, bytes) else staple.public_bytes(Encoding.DER)
-    with pytest.raises(TransportError, match=f"stapled OCSP response was not accepted: .*{words}"):
+    with pytest.raises(TransportError, match=f"stapled OCSP response was not accepted: .*{message}"):
         check(authority, authority.server(), data)
 
 
-def test_a_staple_of_another_certificate(authority):
-    staple = authority.response(authority.server())
-    with pytest.raises(TransportError, match="not about the server's certificate"):
-        check(authority, authority.server(), staple)
+def test_staple_for_other_certificate_or_issuer_raises_transport_error(authority):
+    certified = authority.server()
+    same_number = Authority(name="other").response(certified, signer=authority.own)
+    for staple in (authority.response(authority.server()), same_number):
+        with pytest.raises(TransportError, match="not about the server's certificate"):
+            check(authority, certified, staple)
 
 
-def test_a_staple_of_the_same_number_by_another_authority(authority):
-    """An authority numbers its certificates as it likes."""
-    other, certified = Authority(name="other"), authority.server()
-    staple = other.response(certified, signer=authority.own)
-    with pytest.raises(TransportError, match="not about the server's certificate"):
-        check(authority, certified, staple)
-
-
-def test_a_signature_that_is_too_weak(authority, monkeypatch):
-    """Libraries of today sign nothing by the hashes that are; so another one takes their place."""
+def test_weak_signature_raises_transport_error(authority, monkeypatch):
+    # Libraries no longer sign with weak hashes, so the test declares a strong hash weak.
     monkeypatch.setattr("gmongo.wire.ocsp.response._TOO_WEAK", (hashes.SHA256,))
     certified = authority.server()
     with pytest.raises(TransportError, match="signed with sha256, which is too weak"):
@@ -237,7 +231,7 @@ def test_a_signature_that_is_too_weak(authority, monkeypatch):
 
 
 def unparsed(oid, value):
-    """An extension whose value is given in hexadecimal digits."""
+    """Return an extension with a value in hexadecimal digits."""
     return x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), bytes.fromhex(value)), False
 
 
@@ -247,16 +241,15 @@ NAMES = unparsed("2.5.29.17", "3011" + HOST)
 
 @pytest.mark.parametrize(
     "extensions",
-    {
-        "policies": [NAMES, unparsed("2.5.29.32", "3003020105")],
-        "TLS feature": [NAMES, unparsed("1.3.6.1.5.5.7.1.24", "3003020163")],
-        "timestamps": [NAMES, unparsed("1.3.6.1.4.1.11129.2.4.2", "0403616263")],
-        "an X.400 name": [unparsed("2.5.29.17", "3015" + "a3023000" + HOST)],
-        "another wildcard": [unparsed("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)],
-    }.values(),
-    ids=["policies", "TLS-feature", "timestamps", "X.400", "wildcard"],
+    [
+        pytest.param([NAMES, unparsed("2.5.29.32", "3003020105")], id="policies"),
+        pytest.param([NAMES, unparsed("1.3.6.1.5.5.7.1.24", "3003020163")], id="TLS-feature"),
+        pytest.param([NAMES, unparsed("1.3.6.1.4.1.11129.2.4.2", "0403616263")], id="timestamps"),
+        pytest.param([unparsed("2.5.29.17", "3015" + "a3023000" + HOST)], id="X.400"),
+        pytest.param([unparsed("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)], id="wildcard"),
+    ],
 )
-def test_certificate_with_an_odd_extension_is_accepted_as_without_the_extra(
+def test_certificate_with_unusual_extension_is_accepted_with_and_without_ocsp(
     tmp_path, authority, extensions, monkeypatch, caplog
 ):
     certified = authority._certified("server", extensions)
@@ -268,32 +261,33 @@ def test_certificate_with_an_odd_extension_is_accepted_as_without_the_extra(
     assert "Hostname mismatch" in _wrong_name("other", crypto.X509.from_cryptography(certified.certificate))
 
 
-def test_inquiry_ends_when_its_greenlets_are_killed_before_they_begin(authority):
-    question = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
+def test_fetch_ends_when_its_greenlets_are_killed_before_start(authority):
+    request = Request(authority.server("http://127.0.0.1:1").certificate, authority.certificate)
     before = {id(each) for each in greenlets()}
-    inquiry = Fetch(question, 5, lambda *_: None)
+    fetch = Fetch(request, 5, lambda *_: None)
     new = [each for each in greenlets() if id(each) not in before]
     gevent.killall(new, block=False)
     with gevent.Timeout(PATIENCE):
-        inquiry.wait(True)
-    assert new and inquiry.answer is None
+        fetch.wait(True)
+    assert new and fetch.answer is None
 
 
 def greenlets():
-    return [each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)]  # no dead weak proxy
+    return [
+        each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)
+    ]  # `isinstance` fails for dead weak proxies
 
 
 def check(authority, certified, staple):
-    """What comes of a certificate and a staple, without a server."""
+    """Check a certificate and a staple without a server."""
     return Verifier(False, 1).check([certified.certificate, authority.certificate], staple, None)
 
 
-# What responders say
+# Responders
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_responder_says(tmp_path, authority, responder, case):
-    """It is believed as a staple is; if it cannot be, the connection goes on."""
+def test_only_valid_revocation_of_responder_rejects_certificate(tmp_path, authority, responder, case):
     options, outcome = CASES[case]
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, **options)
@@ -306,8 +300,7 @@ def test_a_responder_says(tmp_path, authority, responder, case):
 
 
 @pytest.mark.parametrize("case", SIGNERS)
-def test_signers_of_a_responder(tmp_path, authority, responder, case):
-    """A revocation counts if its signer may sign it; one that may not changes nothing."""
+def test_revocation_of_unauthorized_signer_is_ignored(tmp_path, authority, responder, case):
     certified = authority.server(responder.url)
     signer, refusal = signer_of(case, authority, certified)
     responder.body = authority.response(certified, REVOKED, signer=signer, by_name=True)
@@ -315,7 +308,7 @@ def test_signers_of_a_responder(tmp_path, authority, responder, case):
         assert "revoked" in scene.refusal() if refusal is None else scene.accepts()
 
 
-def test_a_responder_is_asked_about_the_certificate(tmp_path, authority, responder):
+def test_request_to_responder_contains_serial_number(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
     with Scene(tmp_path, authority, certified) as scene:
@@ -334,14 +327,14 @@ def redirect(where, status="302 Found"):
     return lambda sock: sock.sendall(http(b"", status, f"Location: {where}"))
 
 
-WRONG = {
+FAULTS = {
     "closes": lambda sock: None,
     "is silent": lambda sock: gevent.sleep(60),
     "is slow": lambda sock: [(sock.sendall(each), gevent.sleep(0.05)) for each in [b"H", b"T"] * 1000],
     "has no body": lambda sock: sock.sendall(http(b"")),
     "sends junk": lambda sock: sock.sendall(b"junk\r\n\r\n"),
     "sends half": lambda sock: sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nhalf"),
-    "says that it fails": lambda sock: sock.sendall(http(b"", "500 Internal Server Error")),
+    "has status 500": lambda sock: sock.sendall(http(b"", "500 Internal Server Error")),
     "sends too much": lambda sock: flood(sock, b"\r\n"),
     "sends headers without end": flood,
     "sends chunks without end": lambda sock: flood(sock, b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"),
@@ -354,14 +347,14 @@ WRONG = {
 
 
 CANNOT_BE_ASKED = "the OCSP responder at {place} cannot be asked: "
-SAID = {
+MESSAGES = {
     "closes": CANNOT_BE_ASKED,
     "is silent": "the OCSP responder at {url} does not answer within 0.5 seconds",
     "is slow": "the OCSP responder at {url} does not answer within 0.5 seconds",
     "has no body": "the OCSP response cannot be read: ",
     "sends junk": CANNOT_BE_ASKED,
     "sends half": "the OCSP response cannot be read: ",
-    "says that it fails": "the OCSP responder at {place} answers with status 500",
+    "has status 500": "the OCSP responder at {place} answers with status 500",
     "sends too much": "the OCSP response is longer than 65536 bytes",
     "sends headers without end": CANNOT_BE_ASKED,
     "sends chunks without end": "the OCSP response is longer than 65536 bytes",
@@ -373,38 +366,33 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_a_responder_that(tmp_path, authority, caplog, monkeypatch, case):
-    """Whatever it does: the connection goes on, and a message is left.
-
-    The responder runs in this hub: it could answer nothing if what asks it held the loop meanwhile.
-    """
+@pytest.mark.parametrize("case", FAULTS)
+def test_fault_of_responder_is_logged_and_client_connects(tmp_path, authority, caplog, monkeypatch, case):
+    # The responder runs in the same hub, and a blocked event loop would prevent its response.
     caplog.set_level(logging.INFO, "gmongo.ocsp")
-    late = case in ("is silent", "is slow")  # which alone are ended by time
+    late = case in ("is silent", "is slow")
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if late else 20)
-    with Responder(WRONG[case]) as responder:
+    with Responder(FAULTS[case]) as responder:
         certified = authority.server(responder.url)
         with Scene(tmp_path, authority, certified) as scene:
             assert scene.accepts(connectTimeoutMS=40_000)
             assert len(responder.requests) == (4 if case == "redirects in a circle" else 1)
-    [said] = caplog.messages
-    place = responder.url.split("/")[2]
-    assert SAID[case].format(place=place, url=responder.url) in said
+    [message] = caplog.messages
+    assert MESSAGES[case].format(place=responder.url.split("/")[2], url=responder.url) in message
 
 
-@pytest.mark.parametrize("case", [each for each in WRONG if "without end" in each or each == "sends too much"])
-def test_what_has_no_end_is_left_before_the_time_is_over(authority, case):
-    """Else a responder that is fast enough would hold the loop."""
-    with Responder(WRONG[case]) as responder:
+@pytest.mark.parametrize("case", [each for each in FAULTS if "without end" in each or each == "sends too much"])
+def test_endless_response_ends_request_before_timeout(authority, case):
+    with Responder(FAULTS[case]) as responder:
         certified = authority.server(responder.url)
-        inquiry = Fetch(Request(certified.certificate, authority.certificate), 1000, None)
+        fetch = Fetch(Request(certified.certificate, authority.certificate), 1000, None)
         with gevent.Timeout(PATIENCE):
-            inquiry.wait(True)
-        assert inquiry.answer is None
+            fetch.wait(True)
+        assert fetch.answer is None
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_a_redirection_is_followed(tmp_path, authority, responder, status):
+def test_request_follows_redirection_of_responder(tmp_path, authority, responder, status):
     with Responder() as other:
         responder.answer = redirect(other.url, status)
         certified = authority.server(responder.url)
@@ -413,9 +401,8 @@ def test_a_redirection_is_followed(tmp_path, authority, responder, status):
             assert "revoked" in scene.refusal()
 
 
-def test_all_responders_are_asked_at_once(tmp_path, authority, responder):
-    """The one that knows it is believed, whatever the others do."""
-    with Responder(WRONG["is silent"]) as silent, Responder(WRONG["sends junk"]) as junk:
+def test_all_responders_get_requests_at_once_and_valid_response_decides(tmp_path, authority, responder):
+    with Responder(FAULTS["is silent"]) as silent, Responder(FAULTS["sends junk"]) as junk:
         certified = authority.server(silent.url, junk.url, responder.url)
         responder.body = authority.response(certified, REVOKED)
         with Scene(tmp_path, authority, certified) as scene:
@@ -424,25 +411,24 @@ def test_all_responders_are_asked_at_once(tmp_path, authority, responder):
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:9/", "ldap://127.0.0.1/", "http://", "http://127.0.0.1:70000/"])
-def test_a_url_that_cannot_be_asked(tmp_path, authority, url):
+def test_unsupported_responder_url_is_ignored(tmp_path, authority, url):
     with Scene(tmp_path, authority, authority.server(url)) as scene:
         assert scene.accepts()
 
 
-# Authorities that others have certified
+# Intermediate authorities
 
 
-@pytest.mark.parametrize("signer", ["the issuer", "its delegate", "the root", "a delegate of the root"])
+@pytest.mark.parametrize("signer", ["issuer", "delegate of issuer", "root", "delegate of root"])
 @pytest.mark.parametrize("staples", [True, False])
-def test_the_issuer_answers_and_not_the_root(tmp_path, authority, responder, signer, staples):
-    """What the root says counts for its own certificates only."""
+def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority, responder, signer, staples):
     issuer = authority.subordinate()
     certified = issuer.server(responder.url)
     signers = {
-        "the issuer": None,
-        "its delegate": issuer.delegate(OCSP_SIGNING),
-        "the root": authority.own,
-        "a delegate of the root": authority.delegate(OCSP_SIGNING),
+        "issuer": None,
+        "delegate of issuer": issuer.delegate(OCSP_SIGNING),
+        "root": authority.own,
+        "delegate of root": authority.delegate(OCSP_SIGNING),
     }
     responder.body = issuer.response(certified, REVOKED, signer=signers[signer])
     staple = responder.body if staples else b""
@@ -456,7 +442,7 @@ def test_the_issuer_answers_and_not_the_root(tmp_path, authority, responder, sig
         assert bool(responder.requests) != staples
 
 
-def test_intermediate_certificates_are_not_asked_about(tmp_path, authority, responder):
+def test_client_sends_no_request_about_intermediate_certificate(tmp_path, authority, responder):
     issuer = authority.subordinate()
     certified = issuer.server()
     with Scene(tmp_path, authority, certified, chain=[issuer.own]) as scene:
@@ -467,7 +453,7 @@ def test_intermediate_certificates_are_not_asked_about(tmp_path, authority, resp
 # Options
 
 
-def test_the_endpoint_is_not_asked(tmp_path, authority, responder):
+def test_options_disable_requests_or_all_revocation_checks(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
     with Scene(tmp_path, authority, certified) as scene:
@@ -479,13 +465,13 @@ def test_the_endpoint_is_not_asked(tmp_path, authority, responder):
         assert not responder.requests
 
 
-def test_conflicting_options():
+def test_conflicting_revocation_options_raise_configuration_error():
     for first in ("tlsInsecure", "tlsAllowInvalidCertificates", "tlsDisableCertificateRevocationCheck"):
         with pytest.raises(ConfigurationError, match="cannot be given together"):
             gmongo.MongoClient("h", connect=False, tls=True, **{first: True, "tlsDisableOCSPEndpointCheck": True})
 
 
-def test_a_list_of_revocations_decides(tmp_path, authority, responder):
+def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
     lists = {each: authority.revocations(*each) for each in [(), (certified,)]}
@@ -499,25 +485,24 @@ def test_a_list_of_revocations_decides(tmp_path, authority, responder):
         assert "revoked, by OCSP" in scene.refusal(tlsCRLFile=tmp_path / "good.pem")
 
 
-def test_keys_with_and_without_a_password(tmp_path, authority):
-    """A password for a key that needs none is not used, as the standard library has it."""
+def test_password_for_unencrypted_key_is_ignored(tmp_path, authority):
     with Scene(tmp_path, authority, authority.server()) as scene:
         own = authority.server().write(tmp_path / "own.pem")
         assert scene.accepts(tlsCertificateKeyFile=own, tlsCertificateKeyFilePassword="not needed")
 
 
-# What is remembered
+# Cached responses
 
 
 def connections(client, count):
-    """Check out so many new connections at a time, after the first."""
+    """Check out `count` connections at the same time."""
     pool = client._topology.pools()[0]
     if count:
         with checked_out(pool):
             connections(client, count - 1)
 
 
-def test_an_answer_is_remembered(tmp_path, authority, responder):
+def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
     with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
@@ -527,41 +512,40 @@ def test_an_answer_is_remembered(tmp_path, authority, responder):
     assert len(responder.requests) == 1
 
 
-def test_no_connection_asks_what_another_has_learned(authority, responder):
+def test_verifier_sends_one_request_for_one_certificate(authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
     revocation = Verifier(True, 5)
     for _ in range(3):
-        revocation.check([certified.certificate, authority.certificate], b"", lambda inquiry: inquiry.wait(True))
+        revocation.check([certified.certificate, authority.certificate], b"", lambda fetch: fetch.wait(True))
     assert len(responder.requests) == 1
 
 
-def test_an_answer_for_the_moment_is_not_remembered(tmp_path, authority, responder):
+def test_response_without_next_update_is_not_cached(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, until=None)
     with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
         client.db.command("ping")
-        asked = len(responder.requests)
+        request_count = len(responder.requests)
         responder.body = authority.response(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
             connections(client, 5)
-    assert len(responder.requests) > asked
+    assert len(responder.requests) > request_count
 
 
-def test_a_certificate_of_which_nothing_is_known_is_shown_again(tmp_path, authority, responder):
-    """No earlier session of TLS is taken up, in which it would not be seen; nor are the responders asked each time."""
-    responder.answer = WRONG["says that it fails"]
+def test_unknown_status_prevents_session_resumption_without_new_request(tmp_path, authority, responder):
+    responder.answer = FAULTS["has status 500"]
     certified = authority.server(responder.url)
     with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
         client.db.command("ping")
-        asked = len(responder.requests)
+        request_count = len(responder.requests)
         scene.server.staple = authority.response(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
             connections(client, 5)
-    assert asked == len(responder.requests) == 1
+    assert request_count == len(responder.requests) == 1
 
 
-def test_what_is_stapled_is_remembered(tmp_path, authority, responder):
+def test_stapled_response_is_cached_for_new_connections(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     with Scene(tmp_path, authority, certified, authority.response(certified)) as scene, scene.client() as client:
         client.db.command("ping")
@@ -570,21 +554,21 @@ def test_what_is_stapled_is_remembered(tmp_path, authority, responder):
     assert not responder.requests
 
 
-def test_sessions_are_used_while_the_answer_holds(tmp_path, authority):
+def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority):
     certified = authority.server(must_staple=True)
     with Scene(tmp_path, authority, certified, authority.response(certified)) as scene, scene.client() as client:
         client.db.command("ping")
-        shown = scene.server.handshakes
+        handshake_count = scene.server.handshakes
         scene.server.staple = b""
         connections(client, 5)
-        assert scene.server.connection_count > shown
+        assert scene.server.connection_count > handshake_count
 
 
-# Being interrupted
+# Interruptions
 
 
-def test_a_client_is_closed_while_a_responder_is_silent(tmp_path, authority):
-    with Responder(WRONG["is silent"]) as responder:
+def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
+    with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         with Scene(tmp_path, authority, certified) as scene:
             client = scene.client(connectTimeoutMS=4_000 * PATIENCE, connect=False)
@@ -598,8 +582,8 @@ def test_a_client_is_closed_while_a_responder_is_silent(tmp_path, authority):
             eventually(lambda: not scene.server.peers)
 
 
-def test_a_connection_is_interrupted_while_a_responder_is_silent(tmp_path, authority):
-    with Responder(WRONG["is silent"]) as responder:
+def test_interrupt_ends_handshake_that_waits_for_responder(tmp_path, authority):
+    with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         with Scene(tmp_path, authority, certified) as scene:
             tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
@@ -612,7 +596,7 @@ def test_a_connection_is_interrupted_while_a_responder_is_silent(tmp_path, autho
             assert str(connecting.exception) == "enough"
 
 
-def test_an_inquiry_goes_on_without_what_waits(tmp_path, authority, responder):
+def test_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, authority, responder):
     gate = gevent.event.Event()
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
@@ -629,48 +613,46 @@ def test_an_inquiry_goes_on_without_what_waits(tmp_path, authority, responder):
         assert len(responder.requests) == 1
 
 
-def test_a_child_asks_by_itself(authority):
-    """It must not read what the parent waits for."""
-    with Responder(WRONG["is silent"]) as responder:
+def test_forked_child_sends_own_request(authority):
+    with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
         chain = [certified.certificate, authority.certificate]
         revocation = Verifier(True, 30)
-        inquiries = []
+        fetches = []
         for _ in range(2):
-            revocation.check(chain, b"", inquiries.append)
+            revocation.check(chain, b"", fetches.append)
         eventually(lambda: responder.requests)
-        assert inquiries[0] is inquiries[1]
+        assert fetches[0] is fetches[1]
         revocation.mark_forked()
-        [transport] = inquiries[0]._transports
+        [transport] = fetches[0]._transports
         with pytest.raises(TransportError, match="parent"):
             transport.receive_some(1)
         transport.close()
-        revocation.check(chain, b"", inquiries.append)
-        assert inquiries[2] is not inquiries[0]
+        revocation.check(chain, b"", fetches.append)
+        assert fetches[2] is not fetches[0]
         eventually(lambda: len(responder.requests) == 2)
-        inquiries[2]._transports[0].close()
+        fetches[2]._transports[0].close()
 
 
-def test_what_waits_for_a_responder_holds_the_hub_if_its_connection_does(authority):
-    """The sockets of responders never do."""
-    with Responder(WRONG["is silent"]) as responder:
+def test_only_waiting_greenlet_with_ref_keeps_event_loop_alive(authority):
+    with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
-        inquiry = Fetch(Request(certified.certificate, authority.certificate), 30, None)
+        fetch = Fetch(Request(certified.certificate, authority.certificate), 30, None)
         eventually(lambda: responder.requests)
-        [transport] = inquiry._transports
+        [transport] = fetch._transports
         assert not transport._readable.ref
         assert not transport._writable.ref
         loop = gevent.get_hub().loop
         before = loop.activecnt
         for ref in (False, True):
-            waiting = gevent.spawn(inquiry.wait, ref)
+            waiting = gevent.spawn(fetch.wait, ref)
             gevent.sleep(0)
             assert loop.activecnt - before == ref
             waiting.kill()
         transport.close()
 
 
-def test_nothing_keeps_what_is_known(tmp_path, authority, responder):
+def test_closed_client_releases_verifier(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
     with Scene(tmp_path, authority, certified) as scene:

@@ -1,10 +1,11 @@
-"""Clients and servers over TLS: what is accepted, what is refused, and whether the reason is told."""
+"""TLS connections: verified certificates, rejected certificates, and error messages."""
 
 from __future__ import annotations
 
 import gc
 import os
 import ssl
+from contextlib import contextmanager
 from pathlib import Path
 
 import gevent
@@ -15,9 +16,9 @@ from gevent.server import StreamServer
 import gmongo
 from gmongo._tls import tls_of
 from gmongo.errors import AutoReconnect, ConfigurationError
-from tests.support.middlemen import Middleman
+from tests.support.middlemen import Middleman, relay
 from tests.support.pools import checked_out
-from tests.support.refusal import why_refused
+from tests.support.refusal import selection_error
 from tests.support.server import cursor_reply
 from tests.support.streams import open_stream
 from tests.support.tls import PASSWORD, TlsServer, server_context
@@ -34,17 +35,18 @@ def find(client):
 
 
 def refusal(server, host="localhost", **options):
-    """Why a client cannot connect."""
-    return why_refused(lambda patience: client_of(server, host, **{"serverSelectionTimeoutMS": patience, **options}))
+    return selection_error(
+        lambda patience: client_of(server, host, **{"serverSelectionTimeoutMS": patience, **options})
+    )
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_good_certificate(server, files, host):
+def test_valid_certificate_is_accepted(server, files, host):
     with client_of(server, host, tlsCAFile=files.ca) as client:
         assert find(client) == {"_id": 1}
 
 
-def test_any_tls_option_turns_it_on(server, files):
+def test_any_tls_option_enables_tls(server, files):
     with client_of(server, tlsCAFile=files.ca, tls=True) as client:
         find(client)
     uri = f"mongodb://localhost:{server.port}/?tlsCAFile={files.ca}"
@@ -52,8 +54,7 @@ def test_any_tls_option_turns_it_on(server, files):
         assert find(client) == {"_id": 1}
 
 
-def test_a_request_that_does_not_fit_the_buffers_arrives_whole(server, files, go):
-    """While the server does not read, the socket takes a part of what TLS has made of the request, and then nothing."""
+def test_request_larger_than_socket_buffers_arrives_complete(server, files, go):
     server.replies["insert"] = {"ok": 1, "n": 1}
     with client_of(server, tlsCAFile=files.ca) as client:
         client.db.command("ping")
@@ -67,7 +68,7 @@ def test_a_request_that_does_not_fit_the_buffers_arrives_whole(server, files, go
     assert server.commands("insert")[-1]["documents"] == [document]
 
 
-def test_large_messages(server, files):
+def test_messages_of_three_megabytes_arrive_complete(server, files):
     documents = [{"_id": number, "text": "x" * 1000} for number in range(3000)]
     server.replies["find"] = cursor_reply(documents)
     with client_of(server, tlsCAFile=files.ca) as client:
@@ -76,39 +77,38 @@ def test_large_messages(server, files):
     assert server.commands("insert")[0]["documents"] == documents
 
 
-def test_many_greenlets(server, files):
+def test_fifty_greenlets_get_their_own_replies(server, files):
     with client_of(server, tlsCAFile=files.ca, maxConnecting=5) as client:
         jobs = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(50)]
         gevent.joinall(jobs, raise_error=True)
         assert [job.value["_id"] for job in jobs] == list(range(50))
 
 
-# Refusals of the client's
+# Certificates that the client rejects
 
 
-def test_an_unknown_authority(server, files):
+def test_unknown_authority_fails_server_selection_with_reason(server, files):
     reason = refusal(server, tlsCAFile=files.other_ca)
     assert f"localhost:{server.port}: TLS handshake failed: the server's certificate was not accepted" in reason
     assert "unable to get local issuer certificate" in reason
 
 
-def test_an_unknown_authority_by_default(server):
+def test_certificate_is_verified_by_default(server):
     assert "certificate was not accepted" in refusal(server)
 
 
-def test_an_expired_certificate(files):
+def test_expired_certificate_is_rejected(files):
     with TlsServer(server_context(files.expired)) as server:
         assert "certificate has expired" in refusal(server, tlsCAFile=files.ca)
 
 
-def test_a_host_of_one_label_beside_a_wildcard(files):
-    """A wildcard stands for a label of several, and the name itself is not a matter of case."""
+def test_host_name_matches_certificate_without_case(files):
     with TlsServer(server_context(files.wildcard)) as server, client_of(server, tlsCAFile=files.ca) as client:
         find(client)
         assert "IP address mismatch" in refusal(server, "127.0.0.1", tlsCAFile=files.ca)
 
 
-def test_the_certificate_of_another_host(files):
+def test_certificate_of_other_host_is_rejected(files):
     with TlsServer(server_context(files.elsewhere)) as server:
         reason = refusal(server, tlsCAFile=files.ca)
         assert "Hostname mismatch, certificate is not valid for 'localhost'" in reason
@@ -126,7 +126,7 @@ def test_the_certificate_of_another_host(files):
         ("expired", "tlsInsecure", True),
     ],
 )
-def test_what_may_be_overlooked(files, certificate, option, accepted):
+def test_option_disables_check_of_hostname_or_certificate(files, certificate, option, accepted):
     with TlsServer(server_context(getattr(files, certificate))) as server:
         options = {option: True, "tlsCAFile": files.ca}
         if accepted:
@@ -136,7 +136,7 @@ def test_what_may_be_overlooked(files, certificate, option, accepted):
             assert "expired" in refusal(server, **options)
 
 
-def test_a_revoked_certificate(server, files):
+def test_certificate_in_revocation_list_is_rejected_unless_check_is_disabled(server, files):
     with client_of(server, tlsCAFile=files.ca, tlsCRLFile=files.crl) as client:
         find(client)
     revoked = {"tlsCAFile": files.ca, "tlsCRLFile": files.crl_with_server}
@@ -145,40 +145,38 @@ def test_a_revoked_certificate(server, files):
         find(client)
 
 
-def test_a_server_without_tls(files):
-    """It takes the beginning of TLS for the length of a message, and closes the connection."""
-    server = StreamServer(("127.0.0.1", 0), lambda sock, _address: (sock.recv(16), sock.close()))
+@contextmanager
+def server_without_tls(serve):
+    server = StreamServer(("127.0.0.1", 0), lambda sock, _address: serve(sock))
     server.start()
     server.port = server.server_port
-    try:
-        assert (
-            "TLS handshake failed: connection" in (reason := refusal(server, tlsCAFile=files.ca)) or "reset" in reason
-        )
-        assert "(perhaps the server does not use TLS)" in reason
-    finally:
-        server.stop()
+    yield server
+    server.stop(timeout=0)
 
 
-def test_a_server_that_speaks_something_else(files):
-    server = StreamServer(("127.0.0.1", 0), lambda sock, _address: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20))
-    server.start()
-    server.port = server.server_port
-    try:
+def test_server_without_tls_fails_server_selection_with_hint(files):
+    # A server without TLS reads the TLS handshake as the length of a message, and closes the connection.
+    with server_without_tls(lambda sock: (sock.recv(16), sock.close())) as server:
+        reason = refusal(server, tlsCAFile=files.ca)
+    assert "TLS handshake failed: connection" in reason or "reset" in reason
+    assert "(perhaps the server does not use TLS)" in reason
+
+
+def test_server_with_other_protocol_fails_server_selection(files):
+    with server_without_tls(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad\r\n" * 20)) as server:
         assert "the server does not speak TLS" in refusal(server, tlsCAFile=files.ca)
-    finally:
-        server.stop()
 
 
-def test_a_client_without_tls(server):
+def test_client_without_tls_fails_server_selection(server):
     reason = refusal(server, tls=False)
     assert "closed" in reason or "reset" in reason
 
 
-# Refusals of the server's
+# Certificates that the server rejects
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_certificate(files, version):
+def test_server_requires_trusted_client_certificate(files, version):
     context = server_context(files.server, client_ca=files.ca)
     context.minimum_version = context.maximum_version = version
     with TlsServer(context) as server:
@@ -199,40 +197,42 @@ def test_a_client_certificate(files, version):
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(
-    ("option", "wrong", "right"),
+    ("option", "invalid", "valid"),
     [
         ("tlsCertificateKeyFile", "strange_client", "client"),
         ("tlsCAFile", "other_ca", "ca"),
         ("tlsCRLFile", "crl_with_server", "crl"),
     ],
 )
-def test_certificate_files_that_change_are_read_again(files, tmp_path, caplog, version, option, wrong, right):
+def test_changed_certificate_file_is_read_again_for_new_connections(
+    files, tmp_path, caplog, version, option, invalid, valid
+):
     def write(name):
         path.write_bytes(Path(getattr(files, name)).read_bytes())
 
-    def connect_anew():
+    def find_with_new_connection():
         with checked_out(client._topology.pools()[0]):
             find(client)
 
     path = tmp_path / "changes.pem"
     context = server_context(files.server, client_ca=files.ca)
     context.minimum_version = context.maximum_version = version
-    write(wrong)
+    write(invalid)
     options = {"tlsCAFile": files.ca, "tlsCertificateKeyFile": files.client, option: str(path)}
     with TlsServer(context) as server, client_of(server, heartbeatFrequencyMS=500, **options) as client:
         with pytest.raises(AutoReconnect), gmongo.timeout(0.7):
             find(client)
-        write(right)
+        write(valid)
         find(client)
-        connect_anew()
+        find_with_new_connection()
         write("junk")
         with checked_out(client._topology.pools()[0]):
-            connect_anew()
+            find_with_new_connection()
         assert f"the old content stays in use: {option}: '{path}' must be a PEM file" in caplog.text
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_an_old_server(files):
+def test_server_with_tls_1_1_is_rejected(files):
     context = server_context(files.server)
     context.maximum_version = ssl.TLSVersion.TLSv1_1
     context.minimum_version = ssl.TLSVersion.TLSv1
@@ -240,14 +240,13 @@ def test_an_old_server(files):
         assert "TLS handshake failed" in refusal(server, tlsCAFile=files.ca)
 
 
-def test_a_server_whose_ciphers_are_too_weak(files):
-    """They are those of the standard library on either transport."""
+def test_server_with_weak_ciphers_is_rejected(files):
     context = server_context(files.server)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    taken = {each["name"] for each in ssl.create_default_context().get_ciphers()}
+    default_ciphers = {each["name"] for each in ssl.create_default_context().get_ciphers()}
     context.set_ciphers("DEFAULT")
-    refused = [each["name"] for each in context.get_ciphers() if each["name"] not in taken]
-    weak = next((name for name in refused if name.startswith("ECDHE-ECDSA")), None)
+    rejected = [each["name"] for each in context.get_ciphers() if each["name"] not in default_ciphers]
+    weak = next((name for name in rejected if name.startswith("ECDHE-ECDSA")), None)
     if weak is None:
         pytest.skip("this Python takes all ciphers that OpenSSL takes, as those of Debian do")
     context.set_ciphers(weak)
@@ -261,7 +260,7 @@ def test_a_server_whose_ciphers_are_too_weak(files):
 # Names and sessions
 
 
-def test_the_server_is_told_which_name_is_meant(server, files):
+def test_sni_contains_host_name_but_no_ip_address(server, files):
     names = []
     server.context.sni_callback = lambda _socket, name, _context: names.append(name)
     with client_of(server, tlsCAFile=files.ca) as client:
@@ -272,7 +271,7 @@ def test_the_server_is_told_which_name_is_meant(server, files):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_sessions_are_used_again(server, files, version):
+def test_second_connection_resumes_tls_session(server, files, version):
     server.context.maximum_version = version
     with client_of(server, tlsCAFile=files.ca) as client:
         find(client)
@@ -287,7 +286,7 @@ def test_sessions_are_used_again(server, files, version):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"tlsCAFile": "missing"}, "tlsCAFile: cannot read '.*missing.pem': No such file"),
         ({"tlsCAFile": "junk"}, "tlsCAFile: '.*junk.pem' must be a PEM file with certificates"),
@@ -299,13 +298,13 @@ def test_sessions_are_used_again(server, files, version):
         ({"tlsCertificateKeyFile": "locked_client"}, "needs tlsCertificateKeyFilePassword"),
     ],
 )
-def test_files_that_cannot_be_used(files, options, words):
+def test_unusable_file_raises_configuration_error(files, options, message):
     options = {name: getattr(files, file) for name, file in options.items()}
-    with pytest.raises(ConfigurationError, match=words):
+    with pytest.raises(ConfigurationError, match=message):
         gmongo.MongoClient("localhost", connect=False, **options)
 
 
-def test_a_wrong_password_of_the_key(files):
+def test_wrong_key_password_raises_configuration_error_without_password(files):
     with pytest.raises(ConfigurationError, match="tlsCertificateKeyFilePassword does not open the key") as caught:
         gmongo.MongoClient(
             "localhost",
@@ -316,7 +315,7 @@ def test_a_wrong_password_of_the_key(files):
     assert "secret" not in str(caught.value)
 
 
-def test_files_are_read_once(server, files, tmp_path):
+def test_deleted_ca_file_stays_in_use(server, files, tmp_path):
     path = tmp_path / "ca.pem"
     path.write_bytes(Path(files.ca).read_bytes())
     with client_of(server, tlsCAFile=path) as client:
@@ -324,40 +323,36 @@ def test_files_are_read_once(server, files, tmp_path):
         assert find(client) == {"_id": 1}
 
 
-def test_options_of_ocsp_are_accepted(server, files):
+def test_option_to_disable_ocsp_requests_is_accepted(server, files):
     with client_of(server, tlsCAFile=files.ca, tlsDisableOCSPEndpointCheck=True) as client:
         assert find(client) == {"_id": 1}
 
 
-# Being interrupted
+# Interruptions
 
 
 @pytest.fixture
-def stuck():
-    """A server that accepts and says nothing."""
-    server = StreamServer(("127.0.0.1", 0), lambda _sock, _address: gevent.sleep(60))
-    server.start()
-    server.port = server.server_port
-    yield server
-    server.stop(timeout=0)
+def silent_server():
+    with server_without_tls(lambda _: gevent.sleep(60)) as server:
+        yield server
 
 
-def test_a_handshake_that_does_not_end(stuck, files):
-    assert "timed out" in refusal(stuck, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500)
+def test_handshake_with_silent_server_times_out(silent_server, files):
+    assert "timed out" in refusal(silent_server, tlsCAFile=files.ca, connectTimeoutMS=100, serverSelectionTimeoutMS=500)
 
 
-def test_a_handshake_that_is_killed(stuck, files):
+def test_killed_or_interrupted_handshake_closes_connection(silent_server, files):
     from gmongo.cmap.connection import Connection
     from gmongo.wire.tls import TlsTransport
 
     tls = tls_of({"tls": True, "tlscafile": files.ca}, 10)
-    connection = Connection(("127.0.0.1", stuck.port))
+    connection = Connection(("127.0.0.1", silent_server.port))
     attempt = gevent.spawn(open_stream, connection, tls)
     eventually(lambda: isinstance(connection._transport, TlsTransport) and connection._transport._waiting)
     gevent.sleep(0.01)
     attempt.kill()
     assert connection._transport.closed
-    connection = Connection(("127.0.0.1", stuck.port))
+    connection = Connection(("127.0.0.1", silent_server.port))
     attempt = gevent.spawn(open_stream, connection, tls)
     gevent.sleep(0.02)
     error = AutoReconnect("enough")
@@ -367,7 +362,7 @@ def test_a_handshake_that_is_killed(stuck, files):
     gc.collect()
 
 
-def test_an_exchange_that_is_interrupted(server, files):
+def test_interrupted_operation_closes_its_connection(server, files):
     gate = gevent.event.Event()
     server.replies["find"] = lambda command: gate.wait() and cursor_reply([])
     with client_of(server, tlsCAFile=files.ca) as client:
@@ -384,7 +379,7 @@ def test_an_exchange_that_is_interrupted(server, files):
         assert client.pool_stats()[0]["total"] == len(kept)
 
 
-def test_a_connection_inherited_by_a_child_is_not_touched(server, files):
+def test_connection_of_parent_raises_auto_reconnect_in_forked_child(server, files):
     with client_of(server, tlsCAFile=files.ca) as client:
         find(client)
         [pool] = client._topology.pools()
@@ -398,8 +393,8 @@ def test_a_connection_inherited_by_a_child_is_not_touched(server, files):
             connection._transport.receive(1)
 
 
-def test_a_monkey_patched_process(files, tmp_path):
-    """The TLS of a process that gevent has patched, in which ssl's own classes are replaced."""
+def test_tls_works_in_monkey_patched_process(files, tmp_path):
+    # Monkey patching replaces the classes of the module `ssl`.
     import subprocess
     import sys
 
@@ -424,8 +419,8 @@ def test_a_monkey_patched_process(files, tmp_path):
     assert done.stdout.strip() == "{'_id': 5}", done.stderr
 
 
-class Dribbling(Middleman):
-    """Passes bytes on in small pieces, in both directions."""
+class FragmentingRelay(Middleman):
+    """Relay that sends bytes in small pieces in both directions."""
 
     def __init__(self, server, size):
         super().__init__()
@@ -433,11 +428,9 @@ class Dribbling(Middleman):
 
     def serve(self, sock):
         with gevent.socket.create_connection(self.server.address) as onward:
-            jobs = [gevent.spawn(self.dribble, sock, onward), gevent.spawn(self.dribble, onward, sock)]
-            gevent.joinall(jobs, count=1)
-            gevent.killall(jobs)
+            relay(sock, onward, self.copy_fragments)
 
-    def dribble(self, source, target):
+    def copy_fragments(self, source, target):
         target.setsockopt(gevent.socket.IPPROTO_TCP, gevent.socket.TCP_NODELAY, 1)
         try:
             while data := source.recv(65536):
@@ -449,17 +442,16 @@ class Dribbling(Middleman):
 
 
 @pytest.mark.parametrize("size", [1, 5, 100, 4097])
-def test_bytes_in_any_pieces(server, files, size):
+def test_fragmented_tls_records_are_reassembled(server, files, size):
     documents = [{"_id": number, "text": "x" * 500} for number in range(4 if size < 100 else 200)]
     server.replies["find"] = cursor_reply(documents)
-    with Dribbling(server, size) as middleman, client_of(middleman, tlsCAFile=files.ca) as client:
+    with FragmentingRelay(server, size) as middleman, client_of(middleman, tlsCAFile=files.ca) as client:
         for _ in range(2):
             assert list(client.db.c.find()) == documents
         client.db.c.insert_many(documents)
 
 
-def test_replies_that_arrive_together(server, files):
-    """A monitor's stream: several replies may be in one TLS record, or one in several."""
+def test_monitor_reads_consecutive_streamed_replies(server, files):
     server.streams = True
     with client_of(server, tlsCAFile=files.ca, heartbeatFrequencyMS=500) as client:
         find(client)
@@ -473,7 +465,7 @@ def test_replies_that_arrive_together(server, files):
         eventually(lambda: client.topology_description.server_descriptions()[address].tags == {"news": "yes"})
 
 
-def test_ocsp_that_is_asked_for_needs_its_packages(monkeypatch, files):
+def test_required_ocsp_without_packages_raises_configuration_error(monkeypatch, files):
     monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
     options = {"tls": True, "tlscafile": files.ca}
     with pytest.raises(ConfigurationError) as caught:
