@@ -271,9 +271,7 @@ def test_empty_google_token_raises_operation_failure(monkeypatch: pytest.MonkeyP
         ({"ENVIRONMENT": "azure", "TOKEN_RESOURCE": "x", "username": "ann"}, None),
     ],
 )
-def test_invalid_oidc_environment_options_raise_configuration_error(
-    options: dict[str, str], message: str | None
-) -> None:
+def test_invalid_oidc_environment_raises_configuration_error(options: dict[str, str], message: str | None) -> None:
     properties = {name: value for name, value in options.items() if name != "username"}
     client_options: dict[str, Any] = {
         "authMechanism": "MONGODB-OIDC",

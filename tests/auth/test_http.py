@@ -45,9 +45,7 @@ def test_url_scheme_selects_default_port(monkeypatch: pytest.MonkeyPatch, url: s
 
 @pytest.mark.real_time
 @pytest.mark.parametrize("trusted", [True, False])
-def test_https_request_verifies_certificate(
-    monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool
-) -> None:
+def test_https_verifies_certificate(monkeypatch: pytest.MonkeyPatch, files: SimpleNamespace, trusted: bool) -> None:
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", files.ca)
 

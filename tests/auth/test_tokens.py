@@ -198,9 +198,7 @@ def test_rejected_refresh_token_is_not_reused_after_failed_callback(clock: Clock
         ("a.h", ["h"], False),
     ],
 )
-def test_host_outside_allowed_hosts_raises_configuration_error(
-    clock: Clock, host: str, patterns: list[str], allowed: bool
-) -> None:
+def test_other_host_raises_configuration_error(clock: Clock, host: str, patterns: list[str], allowed: bool) -> None:
     assert is_allowed(host, patterns) is allowed
     tokens = tokens_of(SequentialCallback(), human=True, hosts=patterns)
     if allowed:
@@ -249,9 +247,7 @@ def test_credential_properties_select_callback(properties: dict[str, Any], kind:
 
 
 @pytest.mark.parametrize("host", [None, "own"])
-def test_google_callback_requests_token_from_metadata_service(
-    monkeypatch: pytest.MonkeyPatch, host: str | None
-) -> None:
+def test_google_callback_requests_metadata_service(monkeypatch: pytest.MonkeyPatch, host: str | None) -> None:
     calls = Mock(return_value=" t\n")
     monkeypatch.setattr(oidc_environments, "request", calls)
     if host:
@@ -273,9 +269,7 @@ def test_lifetime_is_parsed_as_seconds_or_none(value: Any, seconds: float | None
 
 @pytest.mark.parametrize("roles", ["one\nother", " one \n", "one role\nother", ""])
 @pytest.mark.parametrize("base", [None, "http://own/"])
-def test_ec2_credentials_request_session_role_and_keys(
-    monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str
-) -> None:
+def test_ec2_requests_session_role_and_keys(monkeypatch: pytest.MonkeyPatch, base: str | None, roles: str) -> None:
     answers = iter([" session\n", roles])
     calls = Mock(side_effect=lambda *_: next(answers))
     read = Mock(return_value={"AccessKeyId": "k", "SecretAccessKey": "s", "Token": "t"})
@@ -356,9 +350,7 @@ def test_aws_credentials_are_fetched_again_five_minutes_before_expiration(monkey
         ({}, ("_from_ec2",)),
     ],
 )
-def test_aws_variables_select_credentials_service(
-    monkeypatch: pytest.MonkeyPatch, variables: Any, called: tuple[str, ...]
-) -> None:
+def test_aws_variables_select_service(monkeypatch: pytest.MonkeyPatch, variables: Any, called: tuple[str, ...]) -> None:
     calls: list[tuple[Any, ...]] = []
     for name in ("_assume_role", "_from_ecs", "_from_ec2"):
         monkeypatch.setattr(aws_credentials, name, lambda *arguments, name=name: calls.append((name, *arguments[1:])))

@@ -1,1 +1,1 @@
-"""What tests of several folders stand on: servers that do as they are told, recorders, waiting, fail points."""
+"""Shared helpers of tests: scripted servers, recorders, waiting, fail points."""

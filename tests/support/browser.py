@@ -1,4 +1,4 @@
-"""A real browser: headless Chromium, driven over a pipe by its DevTools protocol. Nothing of it leaves the machine."""
+"""Headless Chromium without network access, controlled over a pipe with the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _OPTIONS = (
 
 
 class Page:
-    """One page in a browser.
+    """Page of a browser.
 
-    :param reading: the pipe that the browser writes to.
-    :param writing: the pipe that it reads from.
+    :param reading: File descriptor for messages of the browser.
+    :param writing: File descriptor for messages to the browser.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -44,7 +44,6 @@ class Page:
         self.console: list[str] = []
 
     def open(self, url: str) -> None:
-        """Open an address."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Runtime", "Log", "Page"):
@@ -52,21 +51,20 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression of JavaScript in the page."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        """Return the value of a JavaScript expression in the page."""
+        reply = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in reply, reply
+        return reply["result"].get("value")
 
     def text(self) -> str:
-        """What is to be read on the page."""
+        """Return the visible text of the page."""
         return str(self.evaluate("document.body ? document.body.innerText : ''"))
 
     def screenshot(self, path: Path) -> None:
-        """Take a picture of the page."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Have the browser do something, and return its answer."""
+        """Call a method of the DevTools protocol and return its result."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session is not None and not method.startswith("Target."):
@@ -95,9 +93,9 @@ class Page:
 
 @contextmanager
 def browser(seconds: float = 90) -> Iterator[Page]:
-    """A page in a browser of its own, which ends with the block.
+    """Start a browser, yield a page, and stop the browser.
 
-    :param seconds: for all that is done with it.
+    :param seconds: Timeout of the whole block.
     """
     assert CHROMIUM is not None
     (there_reading, writing), (reading, there_writing) = os.pipe(), os.pipe()

@@ -1,4 +1,4 @@
-"""Clients that are recorded."""
+"""Clients with a recorder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ Connect = Callable[..., Client]
 
 
 def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Client:
-    """A client that has begun to look for its servers.
+    """Create a client and start its monitors.
 
-    :param host: as ``MongoClient`` takes it.
-    :param recorder: hears everything of the client.
-    :param heartbeat: seconds between two checks; unlike the option, it may be less than half a second.
+    :param recorder: Listener for all events of the client.
+    :param heartbeat: Interval of server checks in seconds. The option ``heartbeatFrequencyMS`` has a minimum of 500 ms.
     """
     options = {"event_listeners": [recorder], "serverSelectionTimeoutMS": 5000, **options}
     if heartbeat is None:
@@ -32,7 +31,7 @@ def make_client(host: Any, recorder: Any, heartbeat: float | None = None, **opti
 
 @contextmanager
 def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
-    """Makes clients as :func:`make_client` does, of deployments, scripted servers or URIs, and ends them all."""
+    """Yield a function that creates clients for deployments, scripted servers or URIs. Close the clients at the end."""
     clients: list[Client] = []
 
     def make(*hosts: Any, **options: Any) -> Client:
@@ -43,4 +42,4 @@ def clients_of(recorder: Recorder | PoolRecorder) -> Iterator[Connect]:
     yield make
     recorder.hooks.clear()
     for client in clients:
-        client._topology.close()  # without the good-byes, which a bad server would not answer
+        client._topology.close()  # without `endSessions`, because a faulty server may not reply

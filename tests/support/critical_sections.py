@@ -1,8 +1,8 @@
-"""Checks that critical sections do not switch greenlets; production code needs no marks for it.
+"""Detect greenlet switches in critical sections.
 
-Every method of ``StateMachine`` is a critical section, and so is every ``with delivery:``. While :func:`watch` is on,
-they are wrapped, and ``greenlet.settrace`` sees each switch that happens in one, also those that gevent makes in C. A
-greenlet that has noted events, and switches before it delivers them, is found too: others would wait for it.
+Critical sections are the methods of ``StateMachine`` and the blocks ``with delivery:``. :func:`watch` wraps these
+sections, and ``greenlet.settrace`` reports each switch. A switch between the note and the delivery of an event is
+also a fault, because other greenlets wait for the delivery.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ import greenlet
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.events.delivery import Delivery
 
-# Called by the delivery when the turn of its event has come, to publish it.
+# The delivery calls this method outside of critical sections.
 _NO_SECTIONS = frozenset({"_publish_ready"})
 
 
 class Sections:
-    """What was seen.
+    """Observed critical sections.
 
-    :ivar count: of critical sections.
-    :ivar faults: switches in them, with where they happened.
+    :ivar count: Number of critical sections.
+    :ivar faults: Switches in critical sections, with stack traces.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self.faults: list[str] = []
         self._depth: Counter[int] = Counter()
-        self._noted_in: dict[int, Delivery] = {}  # by greenlet, the last one
+        self._noted_in: dict[int, Delivery] = {}  # greenlet ID -> last delivery
 
-    def section(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A method of the state, watched."""
+    def wrap_method(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a method of the state machine."""
 
         @functools.wraps(function)
         def watched(*arguments: Any, **keywords: Any) -> Any:
@@ -57,8 +57,8 @@ class Sections:
     def leave(self) -> None:
         self._depth[id(greenlet.getcurrent())] -= 1
 
-    def held(self, function: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
-        """``Delivery.__enter__``, watched."""
+    def wrap_enter(self, function: Callable[[Delivery], None]) -> Callable[[Delivery], None]:
+        """Wrap ``Delivery.__enter__``."""
 
         def watched(delivery: Delivery) -> None:
             self.enter()
@@ -66,8 +66,8 @@ class Sections:
 
         return watched
 
-    def released(self, function: Callable[..., None]) -> Callable[..., None]:
-        """``Delivery.__exit__``, watched."""
+    def wrap_exit(self, function: Callable[..., None]) -> Callable[..., None]:
+        """Wrap ``Delivery.__exit__``."""
 
         def watched(delivery: Delivery, *outcome: Any) -> None:
             self.leave()
@@ -75,17 +75,17 @@ class Sections:
 
         return watched
 
-    def noted(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """``Delivery.note``, watched: it says whose delivery to look at."""
+    def wrap_note(self, function: Callable[..., bool]) -> Callable[..., bool]:
+        """Wrap ``Delivery.note`` and record the delivery of the greenlet."""
 
-        def watched(delivery: Delivery, *what: Any) -> bool:
+        def watched(delivery: Delivery, *arguments: Any) -> bool:
             self._noted_in[id(greenlet.getcurrent())] = delivery
-            return function(delivery, *what)
+            return function(delivery, *arguments)
 
         return watched
 
     def trace(self, _event: str, switch: tuple[Any, Any]) -> None:
-        """Called at each switch of the thread."""
+        """Check a switch of the thread."""
         origin = switch[0]
         if self._depth[id(origin)] > 0:
             self._fault("a switch in a critical section", origin)
@@ -95,23 +95,25 @@ class Sections:
             self._fault("a switch before events were delivered", origin)
 
     def _fault(self, what: str, origin: Any) -> None:
-        where = "".join(traceback.format_stack(origin.gr_frame, limit=8)) if origin.gr_frame else "it has ended"
+        where = (
+            "".join(traceback.format_stack(origin.gr_frame, limit=8)) if origin.gr_frame else "the greenlet has ended"
+        )
         self.faults.append(f"{what}:\n{where}")
 
 
 @contextmanager
 def watch() -> Iterator[Sections]:
-    """Watch all critical sections; what was seen is for the caller to judge."""
+    """Record switches in critical sections."""
     sections = Sections()
     methods: dict[str, Any] = {
-        name: sections.section(method)
+        name: sections.wrap_method(method)
         for name, method in vars(StateMachine).items()
         if callable(method) and not name.startswith("__") and name not in _NO_SECTIONS
     }
     watched: dict[str, Any] = {
-        "__enter__": sections.held(Delivery.__enter__),
-        "__exit__": sections.released(Delivery.__exit__),
-        "note": sections.noted(Delivery.note),
+        "__enter__": sections.wrap_enter(Delivery.__enter__),
+        "__exit__": sections.wrap_exit(Delivery.__exit__),
+        "note": sections.wrap_note(Delivery.note),
     }
     before = greenlet.settrace(sections.trace)
     try:

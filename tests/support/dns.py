@@ -1,6 +1,6 @@
-"""A name server on the loopback interface, and a network in which its names lead to scripted servers.
+"""Name server on the loopback interface, and a network that maps its names to scripted servers.
 
-It runs in a greenlet of the test's process. The driver asks it through dnspython, over UDP, in a native thread.
+The name server runs in a greenlet of the test process. The driver sends queries over UDP in a native thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DAY = 86400
 
 
 class Host(NamedTuple):
-    """What an SRV record says."""
+    """Content of an SRV record."""
 
     name: str
     port: int
@@ -29,14 +29,14 @@ class Host(NamedTuple):
 
 
 class NameServer:
-    """A name server, as a context manager. Its records may be changed at any time.
+    """Context manager of a name server with changeable records.
 
-    :ivar hosts: name -> the SRV records of it.
-    :ivar texts: name -> the TXT records of it; each is a list of strings.
-    :ivar addresses: name -> its IPv4 address.
-    :ivar questions: all that were asked, as pairs of name and type.
-    :ivar failure: an RCODE to answer with, or None.
-    :ivar silent: whether questions stay without an answer.
+    :ivar hosts: SRV records of each name.
+    :ivar texts: TXT records of each name. A record is a list of strings.
+    :ivar addresses: IPv4 address of each name.
+    :ivar questions: Received queries, as pairs of name and type.
+    :ivar failure: RCODE for all replies, or None.
+    :ivar silent: True if the server sends no replies.
     """
 
     def __init__(self) -> None:
@@ -58,14 +58,14 @@ class NameServer:
         self._server.stop(timeout=0)
 
     def resolver(self) -> dns.resolver.Resolver:
-        """A resolver that asks this server only."""
+        """Return a resolver that queries only this server."""
         assert self._server is not None
         resolver = dns.resolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
         resolver.port = self._server.server_port
         return resolver
 
-    def _answer(self, data: bytes, asker: Any) -> None:
+    def _answer(self, data: bytes, client_address: Any) -> None:
         question = DNSRecord.parse(data)
         name, kind = str(question.q.qname).rstrip(".").lower(), QTYPE[question.q.qtype]
         self.questions.append((name, kind))
@@ -80,7 +80,7 @@ class NameServer:
         elif not self._exists(name):
             reply.header.rcode = RCODE.NXDOMAIN
         assert self._server is not None
-        self._server.sendto(reply.pack(), asker)
+        self._server.sendto(reply.pack(), client_address)
 
     def _records(self, name: str, kind: str) -> list[tuple[SRV | TXT | A, int]]:
         if kind == "SRV":
@@ -96,15 +96,15 @@ class NameServer:
 
 
 class Network:
-    """Where names lead: their addresses are asked of the name server, and each port is one of a scripted server."""
+    """Replacement of the address resolution, with addresses of the name server and ports of scripted servers."""
 
     def __init__(self, name_server: NameServer) -> None:
         self.names = name_server
-        self.ports: dict[int, int] = {}  # as the records have it -> the real one
+        self.ports: dict[int, int] = {}  # port of the record -> port of the scripted server
         self.connected: list[tuple[str, int]] = []
 
     def resolve(self, address: tuple[str, int], _ref: bool = True) -> list[tuple[int, Any]]:
-        """In the place of the driver's."""
+        """Replace ``gmongo.wire.connect.resolve``."""
         host, port = address
         self.connected.append(address)
         if host == "127.0.0.1":
@@ -115,7 +115,7 @@ class Network:
 
 
 def install(patch: Callable[..., None], name_server: NameServer) -> Network:
-    """Let the driver of this process ask `name_server` only."""
+    """Use `name_server` for all DNS queries of the driver in this process."""
     network = Network(name_server)
     patch(dns.resolver, "default_resolver", name_server.resolver())
     patch(connect, "resolve", network.resolve)

@@ -1,8 +1,8 @@
-"""A plugin: every client is observed by all observers there are.
+"""Pytest plugin that enables tracing, metrics and slow operations for every client.
 
     python -m pytest -p tests.support.every_client_is_observed tests/spec
 
-Whatever passes without it has to pass with it, too: a client that is observed does what others do.
+The observers must not change the outcome of a test.
 """
 
 from __future__ import annotations
@@ -25,12 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
         meter_provider=MeterProvider(shutdown_on_exit=False),
         slow=60.0,
     )
-    given = ClientOptions.telemetry
+    own = ClientOptions.telemetry
     patch = pytest.MonkeyPatch()
-    # A test that asks for something else gets that.
-    patch.setattr(
-        ClientOptions,
-        "telemetry",
-        lambda self: given(self) if given(self) != TelemetrySettings() else observed,
-    )
+    # A client with its own telemetry options keeps these options.
+    patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else observed)
     config.add_cleanup(patch.undo)

@@ -1,4 +1,4 @@
-"""Taking every order of steps once, to a bounded depth."""
+"""Breadth-first exploration of all orders of steps up to a depth."""
 
 from __future__ import annotations
 
@@ -10,73 +10,73 @@ Step = tuple[Any, ...]
 
 
 class World(Protocol):
-    """What is explored, at one moment. The same steps from its beginning lead to the same state."""
+    """Deterministic system under exploration."""
 
     def steps(self) -> Iterator[Step]:
-        """The steps that may come next."""
+        """Yield the possible next steps."""
 
     def take(self, step: Step) -> None:
-        """Take one."""
+        """Execute a step."""
 
     def faults(self) -> Iterator[str]:
-        """What must never be so."""
+        """Yield the violated invariants."""
 
     def look(self) -> Any:
-        """What the state looks like: two that look the same have the same future."""
+        """Return a hashable view of the state. Equal views have equal successors."""
 
     def end(self) -> Iterator[str]:
-        """Let all that can go on do so; what is wrong then. No step can be taken afterwards."""
+        """Complete all running work, and yield the violated invariants. The world allows no further step."""
 
 
 class Exploration(NamedTuple):
-    """What was seen: how many states and steps, and the shortest ways to each fault."""
+    """Result of an exploration, with the shortest path to each fault."""
 
     states: int
     steps: int
     faults: dict[str, tuple[Step, ...]]
 
     def __str__(self) -> str:
-        ways = "".join(
-            f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in way) for fault, way in self.faults.items()
+        paths = "".join(
+            f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in path) for fault, path in self.faults.items()
         )
-        return f"{self.states} states, {self.steps} steps{ways}"
+        return f"{self.states} states, {self.steps} steps{paths}"
 
 
 def explore(begin: Callable[[], World], depth: int, until: str | None = None) -> Exploration:
-    """Take every order of at most `depth` steps from the beginning.
+    """Execute every order of at most `depth` steps.
 
-    :param until: the fault that is looked for: its first sight is the end.
+    :param until: Fault that ends the exploration.
     """
     seen: set[Any] = set()
     faults: dict[str, tuple[Step, ...]] = {}
-    ways: deque[tuple[Step, ...]] = deque([()])
+    paths: deque[tuple[Step, ...]] = deque([()])
     taken = 0
-    while ways and until not in faults:
-        way = ways.popleft()
-        for step in _steps_after(begin, way) if len(way) < depth else ():
-            world = _after(begin, (*way, step))
+    while paths and until not in faults:
+        path = paths.popleft()
+        for step in _steps_after(begin, path) if len(path) < depth else ():
+            world = _after(begin, (*path, step))
             taken += 1
-            found, look = list(world.faults()), world.look()
-            is_new = not found and look not in seen
+            violations, view = list(world.faults()), world.look()
+            is_new = not violations and view not in seen
             if is_new:
-                seen.add(look)
-                ways.append((*way, step))
-            # Only what is new comes to rest in a way that was not looked at.
-            found += [fault for fault in world.end() if is_new]
-            for fault in found:
-                faults.setdefault(fault, (*way, step))
+                seen.add(view)
+                paths.append((*path, step))
+            # A known state has a known end.
+            violations += [fault for fault in world.end() if is_new]
+            for fault in violations:
+                faults.setdefault(fault, (*path, step))
     return Exploration(len(seen), taken, faults)
 
 
-def _steps_after(begin: Callable[[], World], way: tuple[Step, ...]) -> list[Step]:
-    world = _after(begin, way)
+def _steps_after(begin: Callable[[], World], path: tuple[Step, ...]) -> list[Step]:
+    world = _after(begin, path)
     steps = list(world.steps())
     list(world.end())
     return steps
 
 
-def _after(begin: Callable[[], World], way: tuple[Step, ...]) -> World:
+def _after(begin: Callable[[], World], path: tuple[Step, ...]) -> World:
     world = begin()
-    for step in way:
+    for step in path:
         world.take(step)
     return world

@@ -1,4 +1,4 @@
-"""Fail points of simulated deployments, and of any server that has them."""
+"""Fail points of simulated deployments and servers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gmongo.testing import Deployment
 def fail(
     where: Deployment | MongoClient[Any], *commands: str, times: int | None = 1, member: Any = None, **data: Any
 ) -> None:
-    """Let commands fail.
+    """Set a fail point for commands.
 
-    :param where: a deployment, or a client of one.
-    :param times: how often; None is for ever.
-    :param member: of a deployment, whose commands fail; all by default.
-    :param data: how they fail, as the command ``configureFailPoint`` has it.
+    :param where: Deployment, or client of a deployment.
+    :param times: Number of failures, or None for no limit.
+    :param member: Member of a deployment, or None for all members.
+    :param data: Fields of ``configureFailPoint``.
     """
     mode: Any = "alwaysOn" if times is None else {"times": times}
     data = {"failCommands": list(commands), **data}
@@ -27,15 +27,15 @@ def fail(
 
 
 def block(where: Deployment | MongoClient[Any], command: str, seconds: float = 0.15) -> None:
-    """Let the next command of that name wait before it is executed."""
+    """Delay the execution of the next `command`."""
     fail(where, command, blockConnection=True, blockTimeMS=int(seconds * 1000))
 
 
 def refuse(where: Deployment | MongoClient[Any], command: str, code: int, *labels: str) -> None:
-    """Let the next command of that name fail with an error of the server."""
+    """Fail the next `command` with a server error."""
     fail(where, command, errorCode=code, errorLabels=list(labels))
 
 
 def break_off(where: Deployment | MongoClient[Any], command: str) -> None:
-    """Close the connection in the place of a reply to the next command of that name."""
+    """Close the connection instead of a reply to the next `command`."""
     fail(where, command, closeConnection=True)

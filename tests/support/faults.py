@@ -1,7 +1,4 @@
-"""What may go wrong with a reply.
-
-A fault is given the connection and the message that the server would have sent, and sends what it likes.
-"""
+"""Faults of replies. A fault replaces the transmission of a message on a connection."""
 
 from __future__ import annotations
 
@@ -34,22 +31,22 @@ def forged(length: int | None = None, response_to: int | None = None, opcode: in
 
     def fault(peer: Peer, message: bytes) -> None:
         real = HEADER.unpack_from(message)
-        told = (length, None, response_to, opcode)
-        fields = (new if new is not None else old for new, old in zip(told, real, strict=True))
+        forged_fields = (length, None, response_to, opcode)
+        fields = (new if new is not None else old for new, old in zip(forged_fields, real, strict=True))
         peer.send(HEADER.pack(*fields) + message[16:])
 
     return fault
 
 
 def garbled(peer: Peer, message: bytes) -> None:
-    """Send a well-framed reply whose document is garbage."""
+    """Send a reply with valid framing and a malformed document."""
     start = BODY_AT[HEADER.unpack_from(message)[3]]
     body = len(message) - start
     peer.send(message[:start] + struct.pack("<i", body) + b"\xee" * (body - 5) + b"\x00")
 
 
 def silent(peer: Peer, message: bytes) -> None:
-    """Send nothing at all."""
+    """Send no reply."""
 
 
 def held(gate: Event) -> Fault:

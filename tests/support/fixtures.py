@@ -1,4 +1,4 @@
-"""Fixtures that folders make for their tests."""
+"""Factories of fixtures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 
 
 def limited(seconds: float) -> Any:
-    """A fixture that limits each test of the folder in whose ``conftest.py`` it is, where time is virtual: what waits
-    for ever ends at once. Of the machine's time a busy one may take more, and the limit of every test ends what hangs.
+    """Return a fixture that limits the virtual time of each test in a folder.
+
+    Tests with the marker ``real_time`` have no such limit, because a busy machine may need more time.
     """
 
     @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Key management services of every kind, on one TLS port: what they encrypt is only turned around."""
+"""Key management services on one TLS port. Their encryption reverses the bytes of a secret."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _MATERIAL = bytes(range(96))
 
 
 class Refused(Exception):
-    """The service answers with an error."""
+    """The service replies with an error."""
 
 
 class KmsServer:
-    """The services.
+    """Server of all key management services.
 
-    :param context: of TLS.
-    :ivar requests: what they were asked: the host, or ``"kmip"``, and the path or the operation.
-    :ivar failures: how often a connection is closed instead of an answer.
-    :ivar status: of HTTP answers, if not 200.
-    :ivar delay: called before each answer.
+    :param context: TLS context.
+    :ivar requests: Received requests, as pairs of host and path, or of ``"kmip"`` and operation.
+    :ivar failures: Number of next requests that close the connection.
+    :ivar status: Status of HTTP responses.
+    :ivar delay: Function that runs before each response.
     """
 
     def __init__(self, context: SSLContext) -> None:
@@ -58,7 +58,7 @@ class KmsServer:
         return port
 
     def connect(self, context: Any) -> Any:
-        """A ``kms_connect_callback`` that leads all hosts here."""
+        """Connect all hosts to this server, as a ``kms_connect_callback``."""
         if not HOSTS.fullmatch(context.host):
             raise OSError(f"no such host: {context.host}")
         return socket.create_connection(("127.0.0.1", self.port), context.timeout)
@@ -172,12 +172,12 @@ _STRUCTURE = 1
 
 
 def turned(secret: bytes) -> bytes:
-    """What this service encrypts, which only it can decrypt."""
+    """Encrypt a secret."""
     return b"turned:" + secret[::-1]
 
 
 def material(ciphertext: bytes) -> bytes:
-    """What was encrypted here, or always the same for what was encrypted elsewhere."""
+    """Decrypt a secret, or return a constant for a secret of another service."""
     return ciphertext[len(b"turned:") :][::-1] if ciphertext.startswith(b"turned:") else _MATERIAL
 
 
@@ -191,14 +191,14 @@ def _item(tag: int, kind: int, value: bytes) -> bytes:
 
 
 def _flat(data: bytes) -> dict[int, bytes]:
-    """The items of a message, whatever structure they are in."""
-    found: dict[int, bytes] = {}
+    """Return the items of all nested structures of a message."""
+    items: dict[int, bytes] = {}
     position = 0
     while position + 8 <= len(data):
         tag, kind, length = data[position] << 16 | data[position + 1] << 8 | data[position + 2], data[position + 3], 0
         (length,) = struct.unpack(">I", data[position + 4 : position + 8])
         position += 8
         if kind != _STRUCTURE:
-            found[tag] = data[position : position + length]
+            items[tag] = data[position : position + length]
             position += length + -length % 8
-    return found
+    return items

@@ -1,4 +1,4 @@
-"""Listeners that hear all events of a kind with one method, ``hear``."""
+"""Listeners that pass all events of a kind to the method ``hear``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gmongo.monitoring import (
 
 class _Hears:
     def hear(self, event: Any) -> None:
-        """Called with each event; subclasses say what to do with it."""
+        """Handle an event. Subclasses override this method."""
 
 
 class HearsCommands(_Hears, CommandListener):
-    """Hears what becomes of commands."""
+    """Listener for command events."""
 
     def started(self, event: Any) -> None:
         self.hear(event)
@@ -28,7 +28,7 @@ class HearsCommands(_Hears, CommandListener):
 
 
 class HearsPools(_Hears, ConnectionPoolListener):
-    """Hears what pools and their connections do."""
+    """Listener for events of pools and connections."""
 
     def pool_created(self, event: Any) -> None:
         self.hear(event)
@@ -40,7 +40,7 @@ class HearsPools(_Hears, ConnectionPoolListener):
 
 
 class HearsHeartbeats(_Hears, ServerHeartbeatListener):
-    """Hears the checks of servers."""
+    """Listener for heartbeat events."""
 
     def started(self, event: Any) -> None:
         self.hear(event)
@@ -49,7 +49,7 @@ class HearsHeartbeats(_Hears, ServerHeartbeatListener):
 
 
 class HearsServers(_Hears, ServerListener):
-    """Hears how servers come, change and go."""
+    """Listener for server events."""
 
     def opened(self, event: Any) -> None:
         self.hear(event)
@@ -58,7 +58,7 @@ class HearsServers(_Hears, ServerListener):
 
 
 class HearsTopology(_Hears, TopologyListener):
-    """Hears how the topology opens, changes and closes."""
+    """Listener for topology events."""
 
     def opened(self, event: Any) -> None:
         self.hear(event)
@@ -67,4 +67,4 @@ class HearsTopology(_Hears, TopologyListener):
 
 
 class HearsAll(HearsCommands, HearsPools, HearsHeartbeats, HearsServers, HearsTopology):
-    """Hears everything."""
+    """Listener for all events."""

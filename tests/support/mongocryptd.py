@@ -1,4 +1,4 @@
-"""A stand-in for mongocryptd: it marks what a JSON schema says in the simplest commands, and refuses the rest."""
+"""Simulated mongocryptd for simple commands. Each other command fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 
 class Mongocryptd(ScriptedServer):
-    """The stand-in, as a context manager."""
+    """Context manager of the simulated mongocryptd."""
 
     def __init__(self) -> None:
         names = "insert update delete find aggregate count distinct findAndModify create createIndexes collMod explain"
@@ -36,12 +36,12 @@ class Mongocryptd(ScriptedServer):
 
     @property
     def analysed(self) -> list[str]:
-        """The names of the commands that it was asked about."""
+        """Return the names of the analysed commands."""
         return [each.name for each in self.received if each.name in self.replies and each.name != "hello"]
 
 
 def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply to a command: itself with the values marked that are to be encrypted."""
+    """Return the command with placeholders for the values to encrypt."""
     schema = command.get("jsonSchema") or {}
     if "encryptionInformation" in command:
         schema = {}
@@ -73,9 +73,9 @@ def _check_top_level(name: str, value: Any) -> None:
 
 
 class _Marker:
-    """Marks the values in one command.
+    """Replaces the values to encrypt in one command.
 
-    :param schema: of its collection.
+    :param schema: JSON schema of the collection.
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -99,10 +99,10 @@ class _Marker:
         return {field: each[field](value) if field in each else value for field, value in command.items()}
 
     def statement(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        found = {**statement, "q": self.query(statement["q"])}
+        marked = {**statement, "q": self.query(statement["q"])}
         if "u" in statement:
-            found["u"] = self.update(statement["u"])
-        return found
+            marked["u"] = self.update(statement["u"])
+        return marked
 
     def stage(self, stage: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self.query(value) if name == "$match" else value for name, value in stage.items()}
@@ -113,7 +113,7 @@ class _Marker:
         return {operator: self.changes(operator, changes) for operator, changes in update.items()}
 
     def changes(self, operator: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        found = {}
+        marked = {}
         for path, value in changes.items():
             rule = self.rule(path)
             if operator == "$rename":
@@ -124,32 +124,32 @@ class _Marker:
                 rule = None
             if rule is not None and operator not in ("$set", "$unset", "$setOnInsert"):
                 raise Refused(f"{operator} not allowed on encrypted values")
-            found[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
-        return found
+            marked[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
+        return marked
 
     def document(self, document: Any, schema: Mapping[str, Any]) -> Any:
         properties = schema.get("properties", {})
-        found = {}
+        marked = {}
         for name, value in document.items():
             inner = properties.get(name, {})
             if "encrypt" in inner:
                 if schema is self._schema:
                     _check_top_level(name, value)
-                found[name] = self.mark(inner["encrypt"], value, document)
+                marked[name] = self.mark(inner["encrypt"], value, document)
             else:
-                found[name] = self.document(value, inner) if isinstance(value, Mapping) else value
-        return found
+                marked[name] = self.document(value, inner) if isinstance(value, Mapping) else value
+        return marked
 
     def query(self, query: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        marked: dict[str, Any] = {}
         for name, value in query.items():
             if name in ("$and", "$or", "$nor"):
-                found[name] = [self.query(each) for each in value]
+                marked[name] = [self.query(each) for each in value]
             elif self.rule(name) is None:
-                found[name] = value
+                marked[name] = value
             else:
-                found[name] = self.condition(name, value)
-        return found
+                marked[name] = self.condition(name, value)
+        return marked
 
     def condition(self, path: str, value: Any) -> Any:
         rule = self.rule(path)
@@ -157,19 +157,19 @@ class _Marker:
         if not isinstance(value, Mapping) or not next(iter(value), "").startswith("$"):
             self.deterministic(path)
             return {"$eq": self.mark(rule, value, {})}
-        found = {}
+        marked = {}
         for operator, operand in value.items():
             if operator == "$exists":
-                found[operator] = operand
+                marked[operator] = operand
             elif operator in _EQUALITIES:
                 self.deterministic(path)
-                found[operator] = self.mark(rule, operand, {})
+                marked[operator] = self.mark(rule, operand, {})
             elif operator in ("$in", "$nin"):
                 self.deterministic(path)
-                found[operator] = [self.mark(rule, each, {}) for each in operand]
+                marked[operator] = [self.mark(rule, each, {}) for each in operand]
             else:
                 raise Refused(f"Invalid match expression operator on encrypted field '{path}': {operator}")
-        return found
+        return marked
 
     def deterministic(self, path: str) -> None:
         rule = self.rule(path)
@@ -178,7 +178,7 @@ class _Marker:
             raise Refused("Cannot query on fields encrypted with the randomized encryption algorithm")
 
     def rule(self, path: str) -> Mapping[str, Any] | None:
-        """How a field is encrypted; None if it is not."""
+        """Return the encryption rule of a field, or None."""
         schema: Mapping[str, Any] = self._schema
         for name in path.split("."):
             schema = schema.get("properties", {}).get(name, {})
@@ -186,8 +186,8 @@ class _Marker:
 
     def mark(self, rule: Mapping[str, Any], value: Any, document: Mapping[str, Any]) -> Binary:
         self.count += 1
-        never = value is None or isinstance(value, (MinKey, MaxKey))
-        if never or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):
+        unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
+        if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):
             raise Refused(f"Cannot encrypt element of type: {type(value).__name__}")
         key = rule["keyId"]
         fields: dict[str, Any] = {"a": _ALGORITHMS[rule["algorithm"]]}

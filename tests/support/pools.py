@@ -1,4 +1,4 @@
-"""What tests ask of a pool beside what the driver does."""
+"""Helpers for pools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.cmap.pool import Pool
 
 @contextmanager
 def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connection]:
-    """A connection, checked out for the block and checked in after it, whatever ends it (CMAP-178)."""
+    """Check out a connection, and check in the connection at the end of the block (CMAP-178)."""
     connection = pool.check_out(deadline)
     try:
         yield connection
@@ -23,5 +23,5 @@ def checked_out(pool: Pool, deadline: float | None = None) -> Iterator[Connectio
 
 
 def services(pool: Pool) -> dict[Any, tuple[int, int]]:
-    """Behind a load balancer: service ID -> generation and number of connections."""
+    """Return generation and number of connections of each service ID."""
     return {service: (entry[0], entry[1]) for service, entry in pool.generations._services.items()}

@@ -1,4 +1,4 @@
-"""Programs in processes of their own."""
+"""Programs in child processes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TIMEOUT = 90
 
 
 def environment(uri: str | None = None) -> dict[str, str]:
-    """The variables of this process, with the project importable, and `uri` as the database."""
+    """Return the environment variables of a program that imports gmongo and connects to `uri`."""
     inherited = {name: value for name, value in os.environ.items() if name != URI_VARIABLE}
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**inherited, "PYTHONPATH": path, "COLUMNS": "120", **({URI_VARIABLE: uri} if uri else {})}
 
 
 def run_python(*arguments: str, uri: str | None = None, timeout: float = TIMEOUT) -> subprocess.CompletedProcess[str]:
-    """Run ``python`` with these arguments, in the root of the project, as a user does, to its end."""
+    """Run ``python`` in the root of the project and return the completed process."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -36,11 +36,9 @@ def run_python(*arguments: str, uri: str | None = None, timeout: float = TIMEOUT
 
 
 def run_program(program: str, *arguments: str) -> str:
-    """Run a program that uses gmongo, while the servers of this process go on; returns what it printed.
-
-    A native thread starts it: ``gevent.subprocess`` would fork, and other threads may be running.
-    """
+    """Run a program with gmongo and return its output. The event loop of this process continues."""
+    # A native thread starts the program, because a fork of `gevent.subprocess` is unsafe beside other threads.
     run = gevent.get_hub().threadpool.apply
-    done: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments))
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    completed: subprocess.CompletedProcess[str] = run(run_python, ("-c", program, *arguments))
+    assert (completed.returncode, completed.stderr) == (0, "")
+    return completed.stdout

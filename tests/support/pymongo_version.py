@@ -1,4 +1,4 @@
-"""Tests beside PyMongo, whose newest version is the judge."""
+"""Marks of tests that need a minimum version of PyMongo."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from packaging.version import Version
 INSTALLED = tuple(int(part) for part in version("pymongo").split(".")[:2])
 
 
-def since(wanted: str) -> pytest.MarkDecorator:
-    """Skip a test with a PyMongo that is too old for it.
-
-    :param wanted: the first minor version that gmongo is to be compared with, such as ``"4.17"``.
-    """
-    reason = f"it compares with PyMongo {wanted} or newer"
-    return pytest.mark.skipif(tuple(map(int, wanted.split("."))) > INSTALLED, reason=reason)
+def since(minimum: str) -> pytest.MarkDecorator:
+    """Skip a test if the installed PyMongo is older than a minor version such as ``"4.17"``."""
+    reason = f"it compares with PyMongo {minimum} or newer"
+    return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED, reason=reason)
 
 
-def answered_since(wanted: str) -> pytest.MarkDecorator:
-    """With a PyMongo that is too old for it, a test must fail in which gmongo answers as a newer one does.
-
-    :param wanted: the first version that answers so.
-    """
-    is_older = Version(version("pymongo")) < Version(wanted)
-    return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo answers so since {wanted}")
+def answered_since(minimum: str) -> pytest.MarkDecorator:
+    """Expect a failure if the installed PyMongo is older than the first version with the behaviour of gmongo."""
+    is_older = Version(version("pymongo")) < Version(minimum)
+    return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo answers so since {minimum}")

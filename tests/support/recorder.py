@@ -1,4 +1,4 @@
-"""The recorder of events. Tests look at what it heard: the events themselves, or their story in a few words each."""
+"""Recorders of events, with a short line for each event."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.support.wait import eventually
 
 
 def short_name(event: Any) -> str:
-    """``ServerHeartbeatStartedEvent`` is ``HeartbeatStarted``, ``ServerClosedEvent`` is ``ServerClosed``."""
+    """Return a short name such as ``HeartbeatStarted`` for ``ServerHeartbeatStartedEvent``."""
     return type(event).__name__.removesuffix("Event").replace("ServerHeartbeat", "Heartbeat")
 
 
 def line(event: Any) -> str:
-    """An event in a few words, such as ``HeartbeatStarted awaited``."""
+    """Return a line for an event, such as ``HeartbeatStarted awaited``."""
     words = [short_name(event)]
     if getattr(event, "awaited", False):
         words.append("awaited")
@@ -28,21 +28,21 @@ def line(event: Any) -> str:
 
 
 def pool_word(event: Any) -> str:
-    """``ConnectionCheckOutFailedEvent`` is ``Failed``, ``ConnectionClosedEvent`` is ``Closed``, and so on."""
+    """Return a short name such as ``Failed`` for ``ConnectionCheckOutFailedEvent``."""
     return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
 
 
 def pool_line(event: Any) -> str:
-    """An event of a pool in a few words, such as ``Closed 1 stale``."""
+    """Return a line for an event of a pool, such as ``Closed 1 stale``."""
     number = getattr(event, "connection_id", 0)
     words = [pool_word(event), str(number or ""), getattr(event, "reason", "")]
     return " ".join(word for word in words if word)
 
 
 class _Recorder:
-    """Keeps events in their order.
+    """Recorder of events in their order.
 
-    :ivar hooks: lets a test act inside a listener: short name -> what to do with the event.
+    :ivar hooks: Functions that run inside the listener, by short name of the event.
     """
 
     _name = staticmethod(short_name)
@@ -59,48 +59,48 @@ class _Recorder:
             hook(event)
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Delete the recorded events."""
         self.events.clear()
 
     def of(self, kind: str) -> list[Any]:
-        """The events with that short name."""
+        """Return the events with this short name."""
         return [event for event in self.events if self._name(event) == kind]
 
     @property
     def story(self) -> list[str]:
-        """All events in a few words each."""
+        """Return one line for each event."""
         return [self._line(event) for event in self.events]
 
     def only(self, *kinds: str) -> list[str]:
-        """Those of the story that begin with one of `kinds`."""
+        """Return the lines that start with one of `kinds`."""
         return [each for each in self.story if each.startswith(kinds)]
 
     def wait_for(self, words: str, count: int = 1) -> Any:
-        """Wait until `count` lines of the story begin with `words`; returns the event of the last of them."""
+        """Wait until `count` lines start with `words`, and return the event of the last line."""
         eventually(lambda: len(self.only(words)) >= count)
         return [event for event in self.events if self._line(event).startswith(words)][count - 1]
 
 
 class Recorder(_Recorder, HearsAll):
-    """Hears everything of the clients that it is given to."""
+    """Recorder of all events of its clients."""
 
     @property
     def commands(self) -> list[str]:
-        """The names of the commands that were sent."""
+        """Return the names of the started commands."""
         return [event.command_name for event in self.of("CommandStarted")]
 
     def sent(self, name: str) -> list[Any]:
-        """The commands of this name that were sent."""
+        """Return the started commands with this name."""
         return [event.command for event in self.of("CommandStarted") if event.command_name == name]
 
     def command(self, name: str) -> Any:
-        """The one command of this name that was sent."""
+        """Return the only started command with this name."""
         (command,) = self.sent(name)
         return command
 
 
 class PoolRecorder(_Recorder, HearsPools):
-    """Hears pools only, and has shorter words for what they do."""
+    """Recorder of pool events with short lines."""
 
     _name = staticmethod(pool_word)
     _line = staticmethod(pool_line)

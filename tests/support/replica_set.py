@@ -10,7 +10,7 @@ from tests.support.single import ScriptedServer
 
 
 class ScriptedReplicaSet:
-    """A replica set of scripted servers, as a context manager; its first member is primary at first."""
+    """Context manager of a replica set. The first member starts as primary."""
 
     def __init__(self, size: int = 3, streams: bool = True) -> None:
         self.members = [self._new_member(streams) for _ in range(size)]
@@ -53,24 +53,22 @@ class ScriptedReplicaSet:
         return [member for member in self.hosts if member is not self.primary]
 
     def announce(self) -> None:
-        """Let all members tell what they are now."""
+        """Complete the awaited hellos of all members."""
         for member in self.members:
             member.changed()
 
     def elect(self, primary: ScriptedServer | None) -> None:
-        """Make a member primary; None steps the present one down."""
+        """Make a member primary, or step down the primary if `primary` is None."""
         self.primary = primary
         self.election += 1
         self.announce()
 
     def reconfigure(self, hosts: list[ScriptedServer]) -> None:
-        """Change the members of the set."""
         self.hosts = hosts
         self.version += 1
         self.announce()
 
     def add(self) -> ScriptedServer:
-        """Add a secondary."""
         member = self._new_member(self._streams)
         member.start()
         self.members.append(member)

@@ -1,6 +1,6 @@
-"""A scheduler in the place of gevent's hub: greenlets and callbacks run one at a time, when a test says so.
+"""Deterministic scheduler that replaces the hub of gevent.
 
-The code under test runs as it is. :func:`scheduled` replaces what it has from gevent: the hub, greenlets, events.
+A test runs greenlets and callbacks one at a time. :func:`scheduled` replaces the hub, greenlets and events of gevent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gmongo.events import delivery
 
 
 class Scheduled:
-    """What is to run in a pass of the loop, or when a timer goes off."""
+    """Callback of the event loop or of a timer."""
 
     def __init__(self, callback: Callable[..., Any] | None = None, due: float = 0.0) -> None:
         self.callback, self.due = callback, due
@@ -33,7 +33,7 @@ class Scheduled:
 
 
 class Timer(Scheduled):
-    """A timer of the loop."""
+    """Timer of the event loop."""
 
     def start(self, callback: Callable[..., Any], update: bool = False) -> None:
         scheduler = Scheduler.current
@@ -42,7 +42,7 @@ class Timer(Scheduled):
 
 
 class Scheduler:
-    """A hub and its loop in one. The greenlet that makes it is the one that takes the steps."""
+    """Hub and event loop. The greenlet that creates the scheduler runs the steps."""
 
     current: Scheduler
     approx_timer_resolution = 0.0  # seconds
@@ -57,10 +57,10 @@ class Scheduler:
         self.tasks: list[Task] = []
         self._over = False
 
-    # What the code under test calls
+    # Calls of the code under test
 
     def switch(self) -> Any:
-        """The greenlet stands here until a step lets it go on."""
+        """Suspend the greenlet until a step resumes the greenlet."""
         if self._over:
             raise GreenletExit
         return self.main.switch()
@@ -75,33 +75,31 @@ class Scheduler:
     def timer(self, seconds: float, ref: bool = True) -> Timer:
         return Timer(due=seconds)
 
-    # What a test calls
+    # Calls of tests
 
     def has_ready(self) -> bool:
-        """Whether a callback is to run."""
+        """Return True if a callback is ready."""
         while self.ready and self.ready[0].callback is None:
             self.ready.popleft()
         return bool(self.ready)
 
     def run_next(self) -> None:
-        """Run the next callback of the loop."""
         assert self.has_ready()
         callback = self.ready.popleft().callback
         assert callback is not None
         callback()
 
     def run_all(self) -> None:
-        """Run callbacks until there are none."""
         while self.has_ready():
             self.run_next()
 
     def has_timer(self) -> bool:
-        """Whether a timer may go off."""
+        """Return True if a timer is active."""
         self.timers = [each for each in self.timers if each.callback is not None]
         return bool(self.timers)
 
     def pass_time(self) -> None:
-        """Let the next timer go off."""
+        """Advance the clock to the next timer and run its callback."""
         assert self.has_timer()
         first = min(self.timers, key=lambda each: each.due)
         self.timers.remove(first)
@@ -110,14 +108,13 @@ class Scheduler:
         first.callback()
 
     def end(self) -> None:
-        """End all greenlets."""
         self._over = True
         for task in self.tasks:
             task.throw(GreenletExit)
 
 
 class Task(greenlet):  # type: ignore[misc]
-    """In the place of gevent's Greenlet."""
+    """Replacement of ``gevent.Greenlet``."""
 
     def __init__(self, work: Callable[..., Any], *arguments: Any) -> None:
         scheduler = Scheduler.current
@@ -156,16 +153,16 @@ class Task(greenlet):  # type: ignore[misc]
             Scheduler.current.run_callback(callback, self)
 
     def stands_at(self) -> tuple[tuple[str, int], ...]:
-        """The functions and lines in which it stands, the innermost first."""
-        found, frame = [], self.gr_frame
+        """Return the functions and lines of the stack, with the innermost function first."""
+        stack, frame = [], self.gr_frame
         while frame is not None:
-            found.append((frame.f_code.co_name, frame.f_lineno))
+            stack.append((frame.f_code.co_name, frame.f_lineno))
             frame = frame.f_back
-        return tuple(found)
+        return tuple(stack)
 
 
 class Event:
-    """In the place of gevent's; its waits have no limit."""
+    """Replacement of the event of gevent, without timeouts."""
 
     def __init__(self) -> None:
         self._is_set = False
@@ -188,7 +185,7 @@ class Event:
 
 @contextmanager
 def scheduled() -> Iterator[None]:
-    """In this block, pools get a scheduler, its greenlets and its clock instead of gevent's."""
+    """Replace the hub, greenlets, events and clock of pools in this block."""
 
     def hub() -> Scheduler:
         return Scheduler.current

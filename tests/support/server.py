@@ -1,4 +1,4 @@
-"""All that tests need of the scripted servers."""
+"""Public names of the scripted servers."""
 
 from __future__ import annotations
 

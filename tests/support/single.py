@@ -1,7 +1,7 @@
-"""A server on the loopback interface that speaks the MongoDB wire protocol, badly if it is told to.
+"""Scripted server with the MongoDB wire protocol on the loopback interface.
 
-It runs in the process of the test, in greenlets. A test says what it replies (``replies``), what goes wrong with the
-next reply (:meth:`ScriptedServer.fail`), and looks afterwards at what arrived on which connection.
+The server runs in greenlets of the test process. A test sets ``replies`` and the faults of the next replies
+(:meth:`ScriptedServer.fail`), and reads the received commands of each connection.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMITS: dict[str, Any] = {
 
 
 class Received(NamedTuple):
-    """A command that arrived. A hello that opens a connection is called ``handshake``."""
+    """Received command. The first hello of a connection has the name ``handshake``."""
 
     name: str
     command: dict[str, Any]
@@ -46,11 +46,11 @@ class Received(NamedTuple):
 
 
 def cursor_reply(documents: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> dict[str, Any]:
-    """The reply to a command that opens a cursor, or goes on with one."""
+    """Return a reply with a batch of a cursor."""
     return {"cursor": {"id": Int64(cursor_id), "ns": "db.c", field: documents}, "ok": 1}
 
 
-# A find returns the _id that it asked for, so that a greenlet can see whether a reply is that to its own request.
+# A find returns the requested _id, so that a test can detect the reply to another request.
 REPLIES: dict[str, Any] = {
     "find": lambda command: cursor_reply([{"_id": command["filter"].get("_id")}]),
     "insert": lambda command: {"ok": 1, "n": len(command["documents"])},
@@ -58,7 +58,7 @@ REPLIES: dict[str, Any] = {
 
 
 class Peer:
-    """One connection, from the server's side."""
+    """Server side of one connection."""
 
     _numbers = itertools.count(1)
     _replies = itertools.count(1_000_000)
@@ -70,7 +70,7 @@ class Peer:
         self._requests: Queue[tuple[int, int, bytes]] = Queue()
 
     def serve(self) -> None:
-        """Answer requests, one after the other, until the connection ends."""
+        """Reply to requests in order until the connection ends."""
         answerer = gevent.spawn(self._answer_all)
         try:
             while True:
@@ -130,23 +130,23 @@ class Peer:
         return number
 
     def _stream(self, response_to: int, command: dict[str, Any]) -> None:
-        """Send a hello whenever it changes, and after each ``maxAwaitTimeMS``, until the connection ends."""
+        """Send a hello reply at each change and after each ``maxAwaitTimeMS`` until the connection ends."""
         while True:
             reply = self.server.reply_to("hello", command)
-            goes_on = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
-            response_to = self._reply("hello", reply, response_to, OP_MSG, MORE_TO_COME if goes_on else 0)
-            if not goes_on:
+            continues = self.server.exhausts and reply["ok"] == 1 and "topologyVersion" in reply
+            response_to = self._reply("hello", reply, response_to, OP_MSG, MORE_TO_COME if continues else 0)
+            if not continues:
                 return
             command = {**command, "topologyVersion": reply["topologyVersion"]}
             self.server.answering.wait()
 
 
 class ScriptedServer:
-    """A server, as a context manager: a standalone, unless `member` gives it the fields of a replica set member.
+    """Context manager of a standalone, or of a replica set member if `member` is given.
 
-    :param replies: command name -> reply, or a function from the command to a reply.
-    :param member: the further fields of a hello, called for each.
-    :param streams: whether it has a topologyVersion, and so awaitable and streamed hellos.
+    :param replies: Reply of each command name, or a function from the command to the reply.
+    :param member: Function that returns further fields of each hello reply.
+    :param streams: True if hello replies have a topologyVersion, which permits streaming.
     """
 
     def __init__(
@@ -161,16 +161,16 @@ class ScriptedServer:
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.peers: dict[int, Peer] = {}
         self.connection_count = 0
-        self.answering, self.reading = Event(), Event()  # clear one to freeze all connections there
+        self.answering, self.reading = Event(), Event()  # a cleared event suspends all connections
         self.hello_extra: dict[str, Any] = {}
         self.hello_edit: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]] | None = None  # (command, reply)
         self._member = member
         self.streams = streams
-        self.exhausts = True  # whether it answers an awaitable hello again and again
+        self.exhausts = True  # False if the server sends one reply to each awaitable hello
         self._process, self._version = ObjectId(), 0
         self._changed = Event()
         self._listener: StreamServer | None = None
-        self._reserved: socket.socket | None = None  # has the port, also while the server is stopped
+        self._reserved: socket.socket | None = None  # keeps the port while the server is stopped
         self.port = 0
 
     @property
@@ -191,7 +191,7 @@ class ScriptedServer:
         self.close()
 
     def start(self) -> None:
-        """Listen, on the same port as before."""
+        """Listen on the port of the previous start."""
         self.answering.set()
         self.reading.set()
         self._process = ObjectId()
@@ -200,12 +200,11 @@ class ScriptedServer:
             self.port = self._reserved.getsockname()[1]
         self._listener = StreamServer(("127.0.0.1", self.port), self._accept)
         self._listener.start()
-        # Its connections inherit this, which real servers set as well: else the second of two replies in a row waits
-        # 40 ms for the first to be acknowledged.
+        # Connections inherit this option. Without it, the second of two consecutive replies is delayed by 40 ms.
         self._listener.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def stop(self) -> None:
-        """Refuse connections and drop those that are open. The port stays the server's: no other can listen there."""
+        """Close all connections and reject new connections. The port stays reserved."""
         if self._listener is not None:
             self._listener.stop(timeout=0)
             self._listener = None
@@ -213,7 +212,7 @@ class ScriptedServer:
             peer.close()
 
     def close(self) -> None:
-        """Stop, and let go of the port."""
+        """Stop the server and release its port."""
         self.stop()
         if self._reserved is not None:
             self._reserved.close()
@@ -228,11 +227,11 @@ class ScriptedServer:
     # Script
 
     def fail(self, name: str, *faults: Fault) -> None:
-        """What goes wrong with the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
+        """Add faults for the next replies to the command `name` (``handshake``, ``hello``, ``find``, ...)."""
         self.faults[name].extend(faults)
 
     def changed(self) -> None:
-        """Answer the hellos that await a change: the fields of the hello are others now."""
+        """Complete the awaited hellos with the changed fields."""
         self._version += 1
         self._changed.set()
         self._changed = Event()
@@ -259,17 +258,17 @@ class ScriptedServer:
         fields |= {"topologyVersion": self.topology_version} if self.streams else {}
         return fields | self.hello_extra
 
-    # What happened
+    # Received commands
 
     def commands(self, name: str) -> list[dict[str, Any]]:
-        """The commands of that name that have arrived."""
+        """Return the received commands with this name."""
         return [each.command for each in self.received if each.name == name]
 
     def connections_of(self, name: str) -> list[int]:
-        """The numbers of the connections on which the commands of that name arrived."""
+        """Return the connection numbers of the received commands with this name."""
         return [each.connection for each in self.received if each.name == name]
 
     def wait_for(self, name: str, count: int = 1) -> dict[str, Any]:
-        """Wait for the command to arrive for the `count`-th time, and return it."""
+        """Wait for the command number `count` with this name, and return the command."""
         eventually(lambda: len(self.commands(name)) >= count)
         return self.commands(name)[count - 1]

@@ -1,4 +1,4 @@
-"""The stream of a connection, without a handshake."""
+"""Transport of a connection without a MongoDB handshake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the loop is held: a ticker that has a turn as often as it can."""
+"""Measurement of times in which the event loop is blocked."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import gevent
 
 
 class Ticker:
-    """Has a turn as often as it can, and notes the longest gap.
+    """Greenlet that measures the longest gap between its turns.
 
-    It is processor time of the thread, in seconds: what others do on a busy machine is not counted. Nor is what waits
-    without a processor; look for that by something that cannot go on while the loop is held.
+    A gap is processor time of the thread in seconds, so that a busy machine has no influence. Sleep of the thread
+    is not part of a gap.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class Ticker:
 
 
 def measured(activity: Callable[[], Any]) -> dict[str, float]:
-    """The longest time without a turn while something is done, in milliseconds, and how many turns there were."""
+    """Return the longest gap in milliseconds and the number of turns during an activity."""
     ticker = Ticker()
     gevent.sleep(0.01)
     ticker.longest, ticker.turns = 0.0, 0
     activity()
-    gevent.sleep(0.005)  # the ticker has its turn after the last stall, too
+    gevent.sleep(0.005)  # the ticker needs a turn after the last gap
     ticker.stop()
     return {"stall": ticker.longest * 1000, "turns": ticker.turns}

@@ -1,4 +1,4 @@
-"""Waiting for what must happen, with a limit; never for a time."""
+"""Waits for conditions with a timeout."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any, TypeVar
 
 import gevent
 
-PATIENCE = 30.0  # seconds that a test waits for what must happen
-turns = 1000  # turns of a millisecond that `comes_true` gives the event loop
+PATIENCE = 30.0  # seconds that a test waits for a condition
+turns = 1000  # maximum number of waits of one millisecond in `comes_true`
 
 T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], pause: float = 0.01) -> T:
-    """Wait until `condition` returns something true, and return it; the limit is that of the test."""
+    """Wait until `condition` returns a true value, and return the value. The timeout of the test applies."""
     while not (outcome := condition()):
         gevent.sleep(pause)
     return outcome
 
 
 def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Wait until `condition` returns something true, and return it.
+    """Wait until `condition` returns a true value, and return the value.
 
-    :raises AssertionError: that takes too long.
+    :raises AssertionError: The timeout has passed.
     """
     with gevent.Timeout(seconds, AssertionError(f"did not happen within {seconds} seconds: {condition}")):
         return until(condition, 0.002)
 
 
 def comes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
-    """Let the others run until `condition` holds, at first without a pause; False if it never does.
+    """Run other greenlets until `condition` is true, and return False if the condition stays false.
 
-    Other than :func:`eventually`, this raises nothing and starts no timer before it has to. It gives the loop a turn
-    for each millisecond and looks at no clock: nothing comes true while the process stands still.
+    In contrast to :func:`eventually`, the function first waits without timers. The function counts turns of the
+    event loop instead of seconds, because a suspended process cannot make progress.
     """
     for _ in range(50):
         if condition():
@@ -48,7 +48,7 @@ def comes_true(condition: Callable[[], Any], seconds: float | None = None) -> bo
 
 
 def comes_true_at_last(condition: Callable[[], Any]) -> bool:
-    """The same for what may hang on garbage."""
+    """Run :func:`comes_true` after a garbage collection if the condition is false."""
     if not condition():
         gc.collect()
     return comes_true(condition)

@@ -1,4 +1,4 @@
-"""A replica set, and clients whose spans are collected."""
+"""Fixtures of tests with spans: a replica set, and clients with tracing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class Collected(SpanProcessor):
-    """The spans that have ended, and those that have not."""
+    """Span processor that collects open and ended spans."""
 
     def __init__(self) -> None:
         self.open: list[Any] = []
@@ -32,11 +32,11 @@ class Collected(SpanProcessor):
         self.ended.append(span)
 
     def named(self, name: str) -> list[ReadableSpan]:
-        """The spans with this name, in the order in which they ended."""
+        """Return the ended spans with this name, in order of their end."""
         return [span for span in self.ended if span.name == name]
 
     def one(self, name: str) -> ReadableSpan:
-        """The only one with this name."""
+        """Return the only span with this name."""
         (span,) = self.named(name)
         return span
 
@@ -45,7 +45,7 @@ class Collected(SpanProcessor):
 
 
 def inside(inner: ReadableSpan, outer: ReadableSpan) -> bool:
-    """Whether a span is directly in another."""
+    """Return True if `outer` is the parent of `inner`."""
     return inner.parent is not None and outer.context is not None and inner.parent.span_id == outer.context.span_id
 
 
@@ -55,17 +55,18 @@ def events(span: ReadableSpan) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def failures_of_observers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Exception]]:
-    """What an observer raises is passed over, so that no operation fails of it. Here a test does that leaves this."""
+    """Fail a test in which an observer raised an exception, because the driver suppresses such exceptions."""
     failures: list[Exception] = []
 
-    def noted(method: Callable[..., object], *what: object) -> None:
+    def recorded(method: Callable[..., object], *arguments: object) -> None:
         try:
-            method(*what)
+            method(*arguments)
         except Exception as error:
             failures.append(error)
             raise
 
-    monkeypatch.setattr("gmongo.execution.operation_trace.safely", lambda method, *what: safely(noted, method, *what))
+    name = "gmongo.execution.operation_trace.safely"
+    monkeypatch.setattr(name, lambda method, *arguments: safely(recorded, method, *arguments))
     yield failures
     assert not failures
 
@@ -83,7 +84,7 @@ def spans() -> Collected:
 
 @pytest.fixture
 def connect(deployment: Deployment, spans: Collected) -> Iterator[Callable[..., Client]]:
-    """Makes clients that are traced."""
+    """Create clients with tracing."""
     clients: list[Client] = []
 
     def make(query_text_max_length: int | None = None, **options: Any) -> Client:

@@ -1,4 +1,4 @@
-"""Metrics, as an exporter collects them (OpenTelemetry's semantic conventions for databases)."""
+"""Metrics by the semantic conventions of OpenTelemetry for databases."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ UNITS = {
 }
 
 
-class Collected:
-    """What an exporter finds."""
+class Exporter:
+    """Metric reader of a test."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
@@ -43,17 +43,17 @@ class Collected:
 
     def metrics(self) -> dict[str, Any]:
         data = self._reader.get_metrics_data()
-        found = [] if data is None else [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]
-        return {metric.name: metric for metric in found}
+        resources = [] if data is None else data.resource_metrics
+        return {metric.name: metric for each in resources for scope in each.scope_metrics for metric in scope.metrics}
 
     def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
         metric = self.metrics().get(name)
         return [] if metric is None else [(dict(point.attributes), point) for point in metric.data.data_points]
 
     def value(self, name: str, **only: str) -> Any:
-        """The sum of the values, or how many were recorded."""
-        wanted = {f"db.client.connection.{key}": value for key, value in only.items()}
-        points = [point for attributes, point in self.points(name) if wanted.items() <= attributes.items()]
+        """Return the sum of the values, or the number of recorded values of a histogram."""
+        required = {f"db.client.connection.{key}": value for key, value in only.items()}
+        points = [point for attributes, point in self.points(name) if required.items() <= attributes.items()]
         return sum(getattr(point, "count", None) or getattr(point, "value", 0) for point in points)
 
 
@@ -64,12 +64,12 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def collected() -> Collected:
-    return Collected()
+def collected() -> Exporter:
+    return Exporter()
 
 
 @pytest.fixture
-def connect(deployment: Deployment, collected: Collected) -> Iterator[Callable[..., MongoClient[Any]]]:
+def connect(deployment: Deployment, collected: Exporter) -> Iterator[Callable[..., MongoClient[Any]]]:
     clients: list[MongoClient[Any]] = []
 
     def make(**options: Any) -> MongoClient[Any]:
@@ -86,19 +86,19 @@ def fail_once(deployment: Deployment, **data: Any) -> None:
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
-def test_all_metrics_have_their_units(connect: Any, collected: Collected, deployment: Deployment) -> None:
+def test_metrics_have_conventional_units(connect: Any, collected: Exporter, deployment: Deployment) -> None:
     client = connect(maxPoolSize=1, waitQueueTimeoutMS=10)
     fail_once(deployment, failCommands=["find"], blockConnection=True, blockTimeMS=100)
-    holding = gevent.spawn(client.shop.orders.find_one)
+    running_find = gevent.spawn(client.shop.orders.find_one)
     eventually(lambda: collected.value("db.client.connection.count", state="used"))
     with pytest.raises(errors.WaitQueueTimeoutError):
         client.shop.orders.find_one()
-    holding.get()
+    running_find.get()
     assert {name: metric.unit for name, metric in collected.metrics().items()} == UNITS
 
 
 @pytest.mark.real_time
-def test_durations_of_operations(connect: Any, collected: Collected, deployment: Deployment) -> None:
+def test_operation_duration_has_attributes(connect: Any, collected: Exporter, deployment: Deployment) -> None:
     client = connect()
     client.shop.orders.insert_one({"_id": 1})
     with pytest.raises(errors.DuplicateKeyError):
@@ -125,14 +125,14 @@ def test_durations_of_operations(connect: Any, collected: Collected, deployment:
         (("/tmp/x.sock", None), {"server.address": "/tmp/x.sock"}, "/tmp/x.sock"),
     ],
 )
-def test_what_was_measured_is_recorded(
-    collected: Collected, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
+def test_measured_durations_are_recorded_with_attributes(
+    collected: Exporter, monkeypatch: pytest.MonkeyPatch, address: Any, server: Any, pool: str
 ) -> None:
     metrics = Metrics(collected.provider)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # no server was found: there is no pool
+    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # not recorded without an address
     metrics.operation_ended(trace, None)
     trace.address = address
     metrics.waited(trace, Phase.CHECK_OUT, 0.25, 0.125, None)
@@ -143,23 +143,23 @@ def test_what_was_measured_is_recorded(
     metrics.connection_used(trace, address, 0.5)
     metrics.connection_made(address, 0.75)
     metrics.operation_ended(trace, errors.AutoReconnect("lost"))
-    found = {
+    recorded = {
         name.removeprefix("db.client."): [
             (getattr(point, "sum", None) or point.value, attributes) for attributes, point in collected.points(name)
         ]
         for name in collected.metrics()
         if collected.points(name) and name.startswith("db.client.")
     }
-    of_pool = {"db.client.connection.pool.name": pool}
-    of_operation = {"db.system.name": "mongodb", "db.namespace": "shop", "db.operation.name": "find"}
-    assert found == {
-        "connection.wait_time": [(0.25, of_pool)],
-        "connection.timeouts": [(1, of_pool)],
-        "connection.use_time": [(0.5, of_pool)],
-        "connection.create_time": [(0.75, of_pool)],
+    pool_attributes = {"db.client.connection.pool.name": pool}
+    operation_attributes = {"db.system.name": "mongodb", "db.namespace": "shop", "db.operation.name": "find"}
+    assert recorded == {
+        "connection.wait_time": [(0.25, pool_attributes)],
+        "connection.timeouts": [(1, pool_attributes)],
+        "connection.use_time": [(0.5, pool_attributes)],
+        "connection.create_time": [(0.75, pool_attributes)],
         "operation.duration": [
-            (2.0, of_operation),
-            (2.0, {**of_operation, **server, "error.type": "gmongo.errors.AutoReconnect"}),
+            (2.0, operation_attributes),
+            (2.0, {**operation_attributes, **server, "error.type": "gmongo.errors.AutoReconnect"}),
         ],
     }
     for name in ("wait_time", "use_time", "create_time"):
@@ -167,7 +167,7 @@ def test_what_was_measured_is_recorded(
         assert point.explicit_bounds == (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10)
 
 
-def test_connections_are_read_from_the_pools(connect: Any, collected: Collected, deployment: Deployment) -> None:
+def test_connection_metrics_equal_pool_stats(connect: Any, collected: Exporter, deployment: Deployment) -> None:
     client = connect(maxPoolSize=2, minPoolSize=1)
     client.shop.orders.find_one()
     deployment.members[0].freeze()
@@ -186,7 +186,7 @@ def test_connections_are_read_from_the_pools(connect: Any, collected: Collected,
     assert collected.value("db.client.connection.count", state="idle") == client.pool_stats()[0]["available"]
 
 
-def test_clients_of_one_server_are_summed_and_closed_ones_are_gone(connect: Any, collected: Collected) -> None:
+def test_metrics_sum_open_clients_of_one_server(connect: Any, collected: Exporter) -> None:
     clients = [connect(maxPoolSize=3), connect(maxPoolSize=4)]
     for client in clients:
         client.admin.command("ping")
@@ -200,12 +200,12 @@ def test_clients_of_one_server_are_summed_and_closed_ones_are_gone(connect: Any,
     assert attributes == {"gmongo.client.number": clients[1]._executor.number}
 
 
-def test_no_limit_is_no_number(connect: Any, collected: Collected) -> None:
+def test_pool_without_limit_reports_no_maximum(connect: Any, collected: Exporter) -> None:
     connect(maxPoolSize=0).admin.command("ping")
     assert collected.points("db.client.connection.max") == []
 
 
-def test_times_of_connections_those_of_the_background_included(connect: Any, collected: Collected) -> None:
+def test_connection_times_include_connections_created_in_background(connect: Any, collected: Exporter) -> None:
     client = connect(minPoolSize=3)
     eventually(lambda: collected.value("db.client.connection.create_time") == 3)
     before = collected.value("db.client.connection.wait_time")
@@ -216,7 +216,7 @@ def test_times_of_connections_those_of_the_background_included(connect: Any, col
     assert collected.value("db.client.connection.create_time") == 3
 
 
-def test_retries_and_tokens(connect: Any, collected: Collected, deployment: Deployment) -> None:
+def test_retry_metrics_count_retries_and_tokens(connect: Any, collected: Exporter, deployment: Deployment) -> None:
     client = connect(baseBackoffMS=10)
     client._executor.overload.jitter = lambda: 1.0
     fail_once(deployment, failCommands=["find"], errorCode=89)
@@ -240,7 +240,7 @@ def test_retries_and_tokens(connect: Any, collected: Collected, deployment: Depl
 
 
 @pytest.mark.parametrize("metrics", [1, "yes", {"enable": True}, {"enabled": 1}, {"meter_provider": 1}])
-def test_the_option_is_checked(metrics: Any) -> None:
+def test_invalid_metrics_option_raises_error(metrics: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="metrics must be a mapping"):
         MongoClient(connect=False, metrics=metrics)
     assert MongoClient(connect=False, metrics=False)._executor.observers is None

@@ -1,4 +1,4 @@
-"""The log of slow operations."""
+"""Log of slow operations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding",
 
 @pytest.fixture
 def slow(deployment: Deployment) -> Iterator[Connect]:
-    """Makes clients that log slow operations."""
+    """Create clients that log slow operations."""
     clients: list[MongoClient[Any]] = []
 
     def make(limit: float = 50, **options: Any) -> MongoClient[Any]:
@@ -45,7 +45,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == "gmongo.slow"]
 
 
-def test_a_slow_operation_is_one_line(slow: Connect, deployment: Deployment, caplog: Any) -> None:
+def test_slow_operation_is_logged_without_values(slow: Connect, deployment: Deployment, caplog: Any) -> None:
     client = slow()
     client.shop.orders.insert_one({"_id": 1})
     caplog.clear()
@@ -55,21 +55,20 @@ def test_a_slow_operation_is_one_line(slow: Connect, deployment: Deployment, cap
     address = deployment.members[0].address
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith(f"Slow operation: find shop.orders on {address} took ")
-    found = record.structured
-    assert found["operation"] == "find shop.orders"
-    assert found["serverMS"] + found["networkMS"] >= 79
-    assert found["durationMS"] >= found["serverMS"]
-    assert sum(found[f"{part}MS"] for part in PARTS) == pytest.approx(found["durationMS"], abs=1)
-    assert "hunter2" not in record.getMessage() + str(found)
+    fields = record.structured
+    assert fields["operation"] == "find shop.orders"
+    assert fields["serverMS"] + fields["networkMS"] >= 79
+    assert fields["durationMS"] >= fields["serverMS"]
+    assert sum(fields[f"{part}MS"] for part in PARTS) == pytest.approx(fields["durationMS"], abs=1)
+    assert "hunter2" not in record.getMessage() + str(fields)
 
 
 def shares(record: Any) -> dict[str, int]:
-    """Where the time went, in whole milliseconds of virtual time; what took none is left out."""
-    found = {part: round(record.structured[f"{part}MS"]) for part in PARTS}
-    return {part: milliseconds for part, milliseconds in found.items() if milliseconds}
+    """Return the parts of the duration that have at least one millisecond of virtual time."""
+    return {part: duration for part in PARTS if (duration := round(record.structured[f"{part}MS"]))}
 
 
-def test_a_wait_that_fails_or_is_interrupted_counts(slow: Connect, deployment: Deployment, caplog: Any) -> None:
+def test_failed_or_interrupted_wait_is_in_logged_duration(slow: Connect, deployment: Deployment, caplog: Any) -> None:
     client = slow(50, maxPoolSize=1, waitQueueTimeoutMS=200, serverSelectionTimeoutMS=300, baseBackoffMS=400)
     client._executor.overload.jitter = lambda: 1.0
     client.shop.orders.insert_one({"_id": 1})
@@ -84,12 +83,11 @@ def test_a_wait_that_fails_or_is_interrupted_counts(slow: Connect, deployment: D
         client.shop.orders.find_one()
     with pytest.raises(errors.ServerSelectionTimeoutError):
         client.shop.orders.with_options(read_preference=Secondary()).find_one()
-    found = [(record.structured["tries"], shares(record)) for record in lines(caplog)]
-    assert found == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
+    logged = [(record.structured["tries"], shares(record)) for record in lines(caplog)]
+    assert logged == [(1, {"checkOut": 200}), (1, {"backOff": 100}), (1, {"selection": 300})]
 
 
-def test_a_try_on_a_pinned_connection_waits_for_nothing(caplog: Any) -> None:
-    """Though it fails: not even the time that it took to do so was a wait."""
+def test_failed_attempt_on_pinned_connection_logs_no_wait(caplog: Any) -> None:
     with (
         Deployment.load_balanced() as deployment,
         MongoClient(deployment.uri, slow_operation_ms=0) as client,
@@ -102,14 +100,14 @@ def test_a_try_on_a_pinned_connection_waits_for_nothing(caplog: Any) -> None:
         caplog.clear()
         with pytest.raises(errors.OperationFailure):
             client.shop.orders.find_one(session=session)
-        found = shares(lines(caplog)[0])
-    assert found.keys() <= {"server", "network", "driver"} and sum(found.values()) >= 80
+        logged = shares(lines(caplog)[0])
+    assert logged.keys() <= {"server", "network", "driver"} and sum(logged.values()) >= 80
 
 
 @pytest.mark.real_time
-def test_decoding_has_its_share(slow: Connect, caplog: Any) -> None:
+def test_decoding_of_large_reply_is_part_of_logged_duration(slow: Connect, caplog: Any) -> None:
     client = slow(0)
-    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # below 64 KB
+    client.shop.orders.insert_one({"_id": 1, "many": [{"n": n} for n in range(2000)]})  # smaller than 64 KB
     caplog.clear()
     client.shop.orders.find_one()
     (record,) = lines(caplog)
@@ -117,7 +115,7 @@ def test_decoding_has_its_share(slow: Connect, caplog: Any) -> None:
     assert "decoding" in record.getMessage()
 
 
-def test_a_failure_is_named_without_what_it_quotes(slow: Connect, caplog: Any) -> None:
+def test_failed_operation_is_logged_without_values(slow: Connect, caplog: Any) -> None:
     client = slow(0)
     client.shop.orders.insert_one({"_id": "hunter2"})
     caplog.clear()
@@ -127,7 +125,7 @@ def test_a_failure_is_named_without_what_it_quotes(slow: Connect, caplog: Any) -
     assert record.getMessage().endswith("; failed: DuplicateKeyError (code 11000)")
 
 
-def test_a_time_out_of_the_applications_is_slow_too(slow: Connect, deployment: Deployment, caplog: Any) -> None:
+def test_operation_interrupted_by_gevent_timeout_is_logged(slow: Connect, deployment: Deployment, caplog: Any) -> None:
     client = slow()
     client.shop.orders.find_one()
     deployment.members[0].freeze()
@@ -149,20 +147,20 @@ WORDS = (
 
 
 @pytest.mark.parametrize(
-    ("changed", "shares", "words"),
+    ("changed", "shares", "message"),
     [
         ({}, SHARES, WORDS),
         ({"tries": 1}, SHARES, WORDS.removesuffix("; 2 tries")),
         ({"round_trip": 0.0, "selecting": 0.0}, {**SHARES, "selection": 0, "server": 350, "network": 0, "driver": 490},
          "check-out 6, connecting 4, server 350, network 0, decoding 50, back-off 100, the driver itself 490; 2 tries"),
-        ({"round_trip": 9.0}, {**SHARES, "server": 0, "network": 350}, None),  # of an earlier, slower command
+        ({"round_trip": 9.0}, {**SHARES, "server": 0, "network": 350}, None),
         ({"connecting": 0.02}, {**SHARES, "checkOut": 0, "connecting": 20}, None),
         ({"decoding": 0.5}, {**SHARES, "server": 0, "network": 0, "decoding": 500}, None),
         ({"exchanging": 1.0}, {**SHARES, "server": 890, "driver": 0}, None),
     ],
 )  # fmt: skip
-def test_what_the_times_of_an_account_add_up_to(
-    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, shares: Any, words: str | None
+def test_measured_times_are_divided_into_logged_parts(
+    caplog: Any, monkeypatch: pytest.MonkeyPatch, changed: Any, shares: Any, message: str | None
 ) -> None:
     operations = SlowOperations(1.0, 0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
@@ -177,32 +175,32 @@ def test_what_the_times_of_an_account_add_up_to(
     operations.operation_ended(operation_trace, None)
     (record,) = lines(caplog)
     assert {name: record.structured[f"{name}MS"] for name in PARTS} == shares
-    if words is not None:
-        assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {words}"
-    assert [kept["moment"] for kept in operations.last] == [101.0]
+    if message is not None:
+        assert record.getMessage() == f"Slow operation: find shop.orders on h:1 took 1000 ms: {message}"
+    assert [each["moment"] for each in operations.last] == [101.0]
 
 
-def test_the_last_fifty_are_kept() -> None:
+def test_last_fifty_slow_operations_are_kept() -> None:
     operations = SlowOperations(0.0, 0)
     for number in range(60):
         operations.operation_ended(OperationTrace("find", "shop", f"c{number}", operations), None)  # type: ignore[arg-type]
-    assert [kept["operation"] for kept in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
+    assert [each["operation"] for each in operations.last] == [f"find shop.c{number}" for number in range(10, 60)]
 
 
-def test_what_is_quick_is_not_logged(slow: Connect, caplog: Any) -> None:
+def test_fast_operation_is_not_logged(slow: Connect, caplog: Any) -> None:
     client = slow(60_000)
     client.shop.orders.find_one()
     assert lines(caplog) == []
     assert list(client._executor.observers.all[0].last) == []
 
 
-def test_the_line_is_in_the_span_of_its_operation(deployment: Deployment) -> None:
+def test_slow_operation_is_logged_in_its_span(deployment: Deployment) -> None:
     spans = Collected()
-    seen = []
+    current_spans = []
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            seen.append(trace.get_current_span())
+            current_spans.append(trace.get_current_span())
 
     handler = Handler()
     logging.getLogger("gmongo.slow").addHandler(handler)
@@ -210,13 +208,13 @@ def test_the_line_is_in_the_span_of_its_operation(deployment: Deployment) -> Non
         tracing = {"enabled": True, "tracer_provider": spans.provider}
         with MongoClient(deployment.uri, slow_operation_ms=0, tracing=tracing) as client:
             client.shop.orders.find_one()
-            assert [span.name for span in seen] == ["find shop.orders"]  # type: ignore[attr-defined]
+            assert [span.name for span in current_spans] == ["find shop.orders"]  # type: ignore[attr-defined]
     finally:
         logging.getLogger("gmongo.slow").removeHandler(handler)
 
 
 @pytest.mark.parametrize("limit", [-1, "soon", True])
-def test_the_option_is_checked(limit: Any) -> None:
+def test_invalid_slow_operation_ms_raises_error(limit: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="slow_operation_ms must be a number of milliseconds"):
         MongoClient(connect=False, slow_operation_ms=limit)
     assert MongoClient(connect=False, slow_operation_ms=None)._executor.observers is None

@@ -1,4 +1,4 @@
-"""Spans, as applications see them (OpenTelemetry specification of the drivers); its files are in ``tests/spec``."""
+"""Spans by the OpenTelemetry specification of the drivers. The files of the specification run in ``tests/spec``."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def fail_once(deployment: Deployment, **data: Any) -> None:
     deployment.set_fail_point("failCommand", {"times": 1}, data)
 
 
-# The prose tests of the specification
+# Prose tests of the specification
 
 
-def test_prose_1_the_environment_switches_tracing_on_and_off(
+def test_prose_1_environment_variable_or_option_enables_tracing(
     deployment: Deployment, spans: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracing = {"tracer_provider": spans.provider}
@@ -52,19 +52,20 @@ def test_prose_1_the_environment_switches_tracing_on_and_off(
             client.shop.orders.find_one()
         assert spans.one("find shop.orders")
         spans.clear()
-    with MongoClient(deployment.uri, tracing={**tracing, "enabled": False}) as client:  # the option decides
+    # The option overrides the variable.
+    with MongoClient(deployment.uri, tracing={**tracing, "enabled": False}) as client:
         client.shop.orders.find_one()
     assert spans.ended == []
 
 
-def test_prose_2_the_environment_asks_for_the_text_of_queries(
+def test_prose_2_environment_variable_or_option_enables_query_text(
     connect: Connect, spans: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH", "1024")
     connect().shop.orders.find_one({"x": 1})
     assert spans.one("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
     spans.clear()
-    connect(0).shop.orders.find_one({"x": 1})  # the option decides
+    connect(0).shop.orders.find_one({"x": 1})  # the option overrides the variable
     assert "db.query.text" not in spans.one("find").attributes
     spans.clear()
     monkeypatch.delenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH")
@@ -72,7 +73,7 @@ def test_prose_2_the_environment_asks_for_the_text_of_queries(
     assert "db.query.text" not in spans.one("find").attributes
 
 
-def test_prose_3_get_more_is_in_the_transaction_beside_find(connect: Connect, spans: Collected) -> None:
+def test_prose_3_spans_of_transaction_contain_find_and_get_more(connect: Connect, spans: Collected) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(3)])
     spans.clear()
@@ -85,23 +86,23 @@ def test_prose_3_get_more_is_in_the_transaction_beside_find(connect: Connect, sp
     assert dict(transaction.attributes or {}) == {"db.system.name": "mongodb"}
 
 
-def test_prose_4_get_more_has_the_cursor_that_it_asks_for(connect: Connect, spans: Collected) -> None:
+def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: Collected) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(3)])
     cursor = client.shop.orders.find({}, batch_size=2)
     next(cursor)
-    asked = cursor.cursor_id
+    cursor_id = cursor.cursor_id
     assert len(list(cursor)) == 2
     assert cursor.cursor_id == 0
     for name in ("getMore shop.orders", "getMore"):
-        assert spans.one(name).attributes["db.mongodb.cursor_id"] == asked
-    assert spans.one("find").attributes["db.mongodb.cursor_id"] == asked
+        assert spans.one(name).attributes["db.mongodb.cursor_id"] == cursor_id
+    assert spans.one("find").attributes["db.mongodb.cursor_id"] == cursor_id
 
 
-# What is a span
+# Spans of operations and commands
 
 
-def test_what_takes_several_commands_is_one_operation(connect: Connect, spans: Collected) -> None:
+def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: Collected) -> None:
     orders = connect().shop.orders
     orders.bulk_write([InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$set": {"x": 1}}), InsertOne({"_id": 2})])
     operation = spans.one("bulkWrite shop.orders")
@@ -111,28 +112,28 @@ def test_what_takes_several_commands_is_one_operation(connect: Connect, spans: C
     client = orders.database.client
     client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
     assert inside(spans.one("bulkWrite"), spans.one("bulkWrite admin"))
-    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # takes two messages
+    orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # needs two messages
     operation = spans.one("insert shop.orders")
     assert sum(inside(span, operation) for span in spans.named("insert")) == 2
 
 
-def test_a_user_is_no_collection_and_a_secret_command_no_span(connect: Connect, spans: Collected) -> None:
+def test_command_with_secret_has_operation_span_without_values(connect: Connect, spans: Collected) -> None:
     client = connect(10_000)
     client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
     with pytest.raises(errors.OperationFailure):
         client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
     client.shop.command("usersInfo", "somebody")
-    shown = [(span.name, dict(span.attributes or {})) for span in spans.ended]
-    assert [name for name, _ in shown] == ["runCommand admin", "runCommand admin", "usersInfo", "runCommand shop"]
-    assert "hunter2" not in str(shown)
-    assert "db.collection.name" not in shown[2][1]
+    texts = [(span.name, dict(span.attributes or {})) for span in spans.ended]
+    assert [name for name, _ in texts] == ["runCommand admin", "runCommand admin", "usersInfo", "runCommand shop"]
+    assert "hunter2" not in str(texts)
+    assert "db.collection.name" not in texts[2][1]
 
 
-def test_what_a_server_says_of_a_secret_command_is_not_shown(spans: Collected) -> None:
-    """Not even where the text of commands is: it may say in words of its own what the password is like."""
-    refusal = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
+def test_span_of_command_with_secret_omits_server_error_message(spans: Collected) -> None:
+    # The message of the server can describe the password.
+    error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
     with (
-        ScriptedServer({"createUser": refusal}) as server,
+        ScriptedServer({"createUser": error_reply}) as server,
         MongoClient(
             server.name, tracing={"enabled": True, "tracer_provider": spans.provider, "query_text_max_length": 1000}
         ) as client,
@@ -144,41 +145,41 @@ def test_what_a_server_says_of_a_secret_command_is_not_shown(spans: Collected) -
     assert "begins with h" not in str([dict(event.attributes or {}) for event in span.events])
 
 
-def test_what_a_server_says_of_other_commands_is_shown_with_their_texts(spans: Collected) -> None:
-    refusal = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "unknown operator: $nosuch"}
-    with ScriptedServer({"find": refusal, "aggregate": refusal}) as server:
+def test_span_has_server_error_message_only_with_query_text(spans: Collected) -> None:
+    error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "unknown operator: $nosuch"}
+    with ScriptedServer({"find": error_reply, "aggregate": error_reply}) as server:
         for length, message in ((1000, "unknown operator: $nosuch"), (7, "unknown"), (0, "BadValue (code 2)")):
             tracing = {"enabled": True, "tracer_provider": spans.provider, "query_text_max_length": length}
             with MongoClient(server.name, tracing=tracing) as client:
                 for call in (client.shop.orders.find_one, lambda c=client: list(c.shop.orders.aggregate([]))):
                     with pytest.raises(errors.OperationFailure):
                         call()
-            shown = [dict(span.attributes or {}) for span in spans.ended]
+            texts = [dict(span.attributes or {}) for span in spans.ended]
             spans.clear()
-            messages = [str(each["exception.message"]) for each in shown if "exception.message" in each]
+            messages = [str(each["exception.message"]) for each in texts if "exception.message" in each]
             assert len(messages) == 4 and all(each.startswith(message) for each in messages), messages
 
 
-def test_the_users_data_are_not_in_spans_that_show_no_text(connect: Connect, spans: Collected) -> None:
+def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: Collected) -> None:
     orders = connect().shop.orders
     orders.insert_one({"_id": "private"})
     with pytest.raises(errors.DuplicateKeyError, match="private"):
         orders.insert_one({"_id": "private"})
     with pytest.raises(Exception, match="private"):
-        orders.insert_one({"x": Unknown()})
+        orders.insert_one({"x": Unencodable()})
     with pytest.raises(errors.OperationFailure, match="private"):
         orders.find_one({"$private": 1})
-    shown = [
+    texts = [
         (dict(span.attributes or {}), span.status.description, [dict(event.attributes or {}) for event in span.events])
         for span in spans.ended
     ]
-    assert sum("exception.type" in attributes for attributes, *_ in shown) >= 4
-    assert "private" not in str(shown)
-    assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in shown)
+    assert sum("exception.type" in attributes for attributes, *_ in texts) >= 4
+    assert "private" not in str(texts)
+    assert any(attributes.get("exception.message") == "DuplicateKeyError (code 11000)" for attributes, *_ in texts)
 
 
-class Unknown:
-    class Inside(Exception):
+class Unencodable:
+    class NestedError(Exception):
         pass
 
     def __repr__(self) -> str:
@@ -191,21 +192,19 @@ class Unknown:
         (ValueError("x"), "ValueError"),
         (GeneratorExit(), "GeneratorExit"),
         (errors.AutoReconnect("x"), "gmongo.errors.AutoReconnect"),
-        (Unknown.Inside(), "tests.telemetry.test_spans.Unknown.Inside"),
+        (Unencodable.NestedError(), "tests.telemetry.test_spans.Unencodable.NestedError"),
     ],
 )
-def test_errors_are_named_by_their_classes(error: BaseException, name: str) -> None:
+def test_error_type_is_qualified_class_name(error: BaseException, name: str) -> None:
     assert kind_of(error) == name
 
 
-def test_the_text_is_cut(connect: Connect, spans: Collected) -> None:
+def test_query_text_is_truncated_to_limit(connect: Connect, spans: Collected) -> None:
     connect(20).shop.orders.insert_one({"x": "y" * 1000})
     assert spans.one("insert").attributes["db.query.text"] == '{"insert": "orders",'
 
 
-def test_each_try_is_a_span_and_the_operation_says_why(
-    connect: Connect, spans: Collected, deployment: Deployment
-) -> None:
+def test_retry_adds_command_span_and_retry_event(connect: Connect, spans: Collected, deployment: Deployment) -> None:
     client = connect()
     client.shop.orders.find_one()
     spans.clear()
@@ -217,29 +216,26 @@ def test_each_try_is_a_span_and_the_operation_says_why(
     assert operation.status.status_code is StatusCode.UNSET
 
 
-# Waits
-
-
 # Interruptions
 
 
-@pytest.mark.parametrize("where", ["selection", "check-out", "command"])
-@pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_an_interrupted_operation_ends_its_span_with_the_reason(
-    connect: Connect, spans: Collected, deployment: Deployment, where: str, how: str
+@pytest.mark.parametrize("phase", ["selection", "check-out", "command"])
+@pytest.mark.parametrize("method", ["kill", "timeout"])
+def test_interrupted_operation_ends_span_with_error_type(
+    connect: Connect, spans: Collected, deployment: Deployment, phase: str, method: str
 ) -> None:
-    if where == "selection":
+    if phase == "selection":
         deployment.members[0].kill()
     client = connect(maxPoolSize=1)
-    if where != "selection":
+    if phase != "selection":
         client.shop.orders.find_one()
         deployment.members[0].freeze()
-    if where == "check-out":
+    if phase == "check-out":
         holder = gevent.spawn(client.shop.orders.count_documents, {})
         eventually(lambda: client.pool_stats()[0]["in_use"])
 
     def find() -> None:
-        if how == "kill":
+        if method == "kill":
             client.shop.orders.find_one()
         else:
             with gevent.Timeout(0.05):
@@ -248,27 +244,27 @@ def test_an_interrupted_operation_ends_its_span_with_the_reason(
     spans.clear()
     finding = gevent.spawn(find)
     gevent.sleep(0.02)
-    if how == "kill":
+    if method == "kill":
         finding.kill()
     finding.join()
-    reason = "GreenletExit" if how == "kill" else "Timeout"
+    reason = "GreenletExit" if method == "kill" else "Timeout"
     span = spans.one("find shop.orders")
     assert span.attributes["error.type"].split(".")[-1] == reason
     assert span.status.status_code is StatusCode.ERROR
-    if where == "command":
+    if phase == "command":
         assert spans.one("find").status.status_code is StatusCode.ERROR
     else:
-        assert ("server selection" if where == "selection" else "connection check-out") in events(span)
+        assert ("server selection" if phase == "selection" else "connection check-out") in events(span)
     deployment.members[0].thaw()
-    if where == "check-out":
+    if phase == "check-out":
         holder.get()
     assert spans.open == []
 
 
-def test_a_transaction_that_is_not_ended_ends_with_its_session(connect: Connect, spans: Collected) -> None:
+def test_end_of_session_ends_transaction_span(connect: Connect, spans: Collected) -> None:
     client = connect()
     with client.start_session() as session:
-        session.start_transaction()  # nothing is sent
+        session.start_transaction()  # without a command
     with client.start_session() as session:
         session.start_transaction()
         client.shop.orders.insert_one({}, session=session)
@@ -279,7 +275,7 @@ def test_a_transaction_that_is_not_ended_ends_with_its_session(connect: Connect,
 # Context
 
 
-def test_spans_are_in_the_span_of_their_greenlet(connect: Connect, spans: Collected) -> None:
+def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: Collected) -> None:
     client = connect(maxPoolSize=1)
     tracer = spans.provider.get_tracer("application")
 
@@ -297,26 +293,25 @@ def test_spans_are_in_the_span_of_their_greenlet(connect: Connect, spans: Collec
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def test_what_happens_in_the_background_is_in_no_span(spans: Collected, deployment: Deployment) -> None:
-    """Monitors, and the connections that the pool makes by itself, begin in a greenlet that is in a span."""
+def test_background_connections_are_in_no_span(spans: Collected, deployment: Deployment) -> None:
     tracing = {"enabled": True, "tracer_provider": spans.provider}
     seen = []
 
-    class Watching(HearsPools):
+    class SpanListener(HearsPools):
         def hear(self, event: Any) -> None:
             if isinstance(event, ConnectionCreatedEvent):
                 seen.append(trace.get_current_span())
 
     with (
         spans.provider.get_tracer("application").start_as_current_span("request"),
-        MongoClient(deployment.uri, tracing=tracing, minPoolSize=3, event_listeners=[Watching()]) as client,
+        MongoClient(deployment.uri, tracing=tracing, minPoolSize=3, event_listeners=[SpanListener()]) as client,
     ):
         eventually(lambda: len(seen) == 3)
         assert seen == [trace.INVALID_SPAN] * 3
         client.shop.orders.find_one()
 
 
-def test_what_is_read_ahead_is_in_the_span_of_the_reader(connect: Connect, spans: Collected) -> None:
+def test_parent_of_read_ahead_span_is_span_of_reader(connect: Connect, spans: Collected) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(10)])
     with spans.provider.get_tracer("application").start_as_current_span("request"):
@@ -326,10 +321,10 @@ def test_what_is_read_ahead_is_in_the_span_of_the_reader(connect: Connect, spans
     assert all(inside(span, spans.one("request")) for span in batches)
 
 
-def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, spans: Collected) -> None:
+def test_operation_span_is_current_in_command_listener(deployment: Deployment, spans: Collected) -> None:
     current = []
 
-    class Watching(CommandListener):
+    class SpanListener(CommandListener):
         def started(self, event: Any) -> None:
             current.append(trace.get_current_span())
 
@@ -339,44 +334,44 @@ def test_an_operation_is_the_current_span_of_listeners(deployment: Deployment, s
         def failed(self, event: Any) -> None: ...
 
     tracing = {"enabled": True, "tracer_provider": spans.provider}
-    with MongoClient(deployment.uri, tracing=tracing, event_listeners=[Watching()]) as client:
+    with MongoClient(deployment.uri, tracing=tracing, event_listeners=[SpanListener()]) as client:
         client.shop.orders.find_one()
         assert [span.name for span in current] == ["find shop.orders"] * 2  # type: ignore[attr-defined]
 
 
-# Off
+# Without a tracer provider
 
 
 @pytest.fixture
-def accounts(monkeypatch: pytest.MonkeyPatch) -> list[OperationTrace]:
-    """All that were made."""
-    made: list[OperationTrace] = []
-    make = OperationTrace.__init__
-    monkeypatch.setattr(OperationTrace, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
-    return made
+def traces(monkeypatch: pytest.MonkeyPatch) -> list[OperationTrace]:
+    """Return the list of all operation traces that the driver creates."""
+    created: list[OperationTrace] = []
+    init = OperationTrace.__init__
+    monkeypatch.setattr(OperationTrace, "__init__", lambda self, *args: (created.append(self), init(self, *args))[1])
+    return created
 
 
-def test_without_a_provider_no_account_is_kept(deployment: Deployment, accounts: list[OperationTrace]) -> None:
+def test_without_provider_no_operation_trace_is_created(deployment: Deployment, traces: list[OperationTrace]) -> None:
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-    assert accounts == []
+    assert traces == []
     with MongoClient(deployment.uri, slow_operation_ms=1) as client:
         client.shop.orders.find_one()
-    assert accounts != []
+    assert traces != []
 
 
-def test_the_quick_look_for_a_provider_may_fail(
-    deployment: Deployment, accounts: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
+def test_proxy_tracer_provider_counts_as_missing(
+    deployment: Deployment, traces: list[OperationTrace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks at what is private to OpenTelemetry."""
+    # The fast check for a provider reads a private attribute of OpenTelemetry, and this attribute may change.
     monkeypatch.setattr("gmongo._telemetry.tracing._has_no_provider", lambda: False)
     monkeypatch.setattr("gmongo._telemetry.tracing.get_tracer_provider", trace.ProxyTracerProvider)
     with MongoClient(deployment.uri, tracing={"enabled": True}) as client:
         client.shop.orders.find_one()
-    assert accounts == []
+    assert traces == []
 
 
-def test_the_provider_may_come_after_the_client(deployment: Deployment) -> None:
+def test_tracer_provider_set_after_client_creation_is_used(deployment: Deployment) -> None:
     program = f"""
 from opentelemetry import trace
 from gmongo import MongoClient
@@ -391,7 +386,7 @@ print([span.name for span in spans.ended])
     assert run(program) == "['find', 'find shop.orders']\n"
 
 
-def test_a_client_that_is_not_traced_loads_no_opentelemetry() -> None:
+def test_client_without_tracing_does_not_import_opentelemetry() -> None:
     assert run("import gmongo, sys; gmongo.MongoClient(connect=False); print('opentelemetry' in sys.modules)") == (
         "False\n"
     )
@@ -406,7 +401,7 @@ def run(program: str) -> str:
     return str(result.stdout)
 
 
-def test_the_option_needs_the_package_and_the_environment_only_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_raises_for_option_and_warns_for_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo._telemetry.settings.find_spec", lambda name: None)
     with pytest.raises(errors.ConfigurationError, match=r"tracing needs the package opentelemetry-api.*gmongo\["):
         MongoClient(connect=False, tracing={"enabled": True})
@@ -429,17 +424,17 @@ def test_the_option_needs_the_package_and_the_environment_only_says_so(monkeypat
         ({"tracer_provider": 1}, "tracer_provider has the method get_tracer"),
     ],
 )
-def test_the_option_is_checked(tracing: Any, message: str) -> None:
+def test_invalid_tracing_option_raises_error(tracing: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         MongoClient(connect=False, tracing=tracing)
 
 
-def test_the_option_is_not_for_uris() -> None:
+def test_tracing_option_in_uri_warns() -> None:
     with pytest.warns(UserWarning, match="tracing"):
         assert MongoClient("mongodb://localhost/?tracing=true", connect=False)
 
 
-def test_what_an_observer_raises_does_no_harm(
+def test_exception_of_span_processor_is_logged_and_suppressed(
     deployment: Deployment,
     spans: Collected,
     capsys: pytest.CaptureFixture[str],
@@ -459,17 +454,17 @@ def test_what_an_observer_raises_does_no_harm(
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-OF_COLLECTIONS = [
+COLLECTION_COMMANDS = [
     "aggregate", "collMod", "collStats", "count", "create", "createIndexes", "createSearchIndexes", "delete",
     "distinct", "drop", "dropIndexes", "dropSearchIndex", "find", "findAndModify", "insert", "killCursors",
     "listIndexes", "mapReduce", "update", "updateSearchIndex", "validate",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*OF_COLLECTIONS, "createUser", "dropUser", "listCollections", "getMore"])
-def test_the_collection_of_a_command(name: str) -> None:
+@pytest.mark.parametrize("name", [*COLLECTION_COMMANDS, "createUser", "dropUser", "listCollections", "getMore"])
+def test_collection_of_command_is_read_from_its_fields(name: str) -> None:
     command = {name: 5 if name == "getMore" else "c", "collection": "d"}
-    expected = "c" if name in OF_COLLECTIONS else "d" if name == "getMore" else ""
+    expected = "c" if name in COLLECTION_COMMANDS else "d" if name == "getMore" else ""
     assert tracing._collection_of(name, command, "db") == expected
     assert tracing._collection_of(name, command, "admin") == ""
     assert tracing._collection_of(name, {name: "$cmd.aggregate", "collection": "$cmd.x"}, "db") == ""
@@ -481,22 +476,24 @@ SESSION = {"id": Binary(bytes(16), 4)}
 
 @pytest.mark.parametrize("port", [27017, None])
 @pytest.mark.parametrize("collection", ["c", ""])
-@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
 @pytest.mark.parametrize("length", [0, 1000])
-def test_the_attributes_of_a_command(port: int | None, collection: str, everything: bool, length: int) -> None:
+def test_command_span_has_attributes_of_specification(
+    port: int | None, collection: str, complete: bool, length: int
+) -> None:
     traces = tracing.Traces(None, length)
     more = {"lsid": SESSION, "txnNumber": 5, "$clusterTime": {"x": 1}, "signature": 1, "$db": "db"}
-    command = {"ping": 1, "a": "b", **(more if everything else {})}
+    command = {"ping": 1, "a": "b", **(more if complete else {})}
     connection: Any = Mock(address=("h", port), id=3)
-    connection.hello.connection_id = 7 if everything else None
-    operation_trace: Any = Mock(collection=collection, cursor_id=9 if everything else None)
+    connection.hello.connection_id = 7 if complete else None
+    operation_trace: Any = Mock(collection=collection, cursor_id=9 if complete else None)
     sent: Any = SimpleNamespace(connection=connection, command=command, name="ping", database="db")
-    where = f"db.{collection}" if collection else "db"
+    namespace = f"db.{collection}" if collection else "db"
     expected = {
         "db.system.name": "mongodb",
         "db.namespace": "db",
         "db.command.name": "ping",
-        "db.query.summary": f"ping {where}",
+        "db.query.summary": f"ping {namespace}",
         "server.address": "h",
         "network.transport": "unix" if port is None else "tcp",
         "db.mongodb.driver_connection_id": 3,
@@ -504,8 +501,8 @@ def test_the_attributes_of_a_command(port: int | None, collection: str, everythi
         **({"db.collection.name": collection} if collection else {}),
     }
     if length:
-        expected["db.query.text"] = '{"ping": 1, "a": "b", "txnNumber": 5}' if everything else '{"ping": 1, "a": "b"}'
-    if everything:
+        expected["db.query.text"] = '{"ping": 1, "a": "b", "txnNumber": 5}' if complete else '{"ping": 1, "a": "b"}'
+    if complete:
         expected |= {
             "db.mongodb.server_connection_id": 7,
             "db.mongodb.cursor_id": 9,
@@ -517,7 +514,7 @@ def test_the_attributes_of_a_command(port: int | None, collection: str, everythi
 
 @pytest.mark.parametrize("collection", ["c", ""])
 @pytest.mark.parametrize("cursor_id", [None, 9])
-def test_the_attributes_of_an_operation(collection: str, cursor_id: int | None) -> None:
+def test_operation_span_has_attributes_of_specification(collection: str, cursor_id: int | None) -> None:
     tracer: Any = Mock()
     operation_trace: Any = Mock(
         database="db", collection=collection, cursor_id=cursor_id, summary="find db.c", notes={}
@@ -538,8 +535,8 @@ def test_the_attributes_of_an_operation(collection: str, cursor_id: int | None) 
     }
 
 
-def ended(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
-    """The span of a command that has ended so."""
+def end_command(reply: Any, error: BaseException | None, cursor_id: int | None = None) -> Any:
+    """End a command and return its span."""
     span = Mock()
     operation_trace: Any = Mock(cursor_id=cursor_id, notes={7: span})
     sent: Any = SimpleNamespace(request_id=7)
@@ -562,8 +559,8 @@ def ended(reply: Any, error: BaseException | None, cursor_id: int | None = None)
         (None, None, {}),
     ],
 )
-def test_the_span_of_a_command_ends(reply: Any, known: int | None, attributes: dict[str, Any]) -> None:
-    span = ended(reply, None, known)
+def test_end_of_command_adds_new_cursor_id(reply: Any, known: int | None, attributes: dict[str, Any]) -> None:
+    span = end_command(reply, None, known)
     assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
     assert not span.set_attributes.called and not span.set_status.called
 
@@ -576,18 +573,18 @@ def test_the_span_of_a_command_ends(reply: Any, known: int | None, attributes: d
         (KeyError("x"), {"error.type": "KeyError"}),
     ],
 )
-def test_the_span_of_a_command_that_fails(error: BaseException, attributes: dict[str, Any]) -> None:
-    span = ended(None, error)
+def test_failed_command_adds_error_attributes_and_event(error: BaseException, attributes: dict[str, Any]) -> None:
+    span = end_command(None, error)
     assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
-    ((told,),) = (call.args for call in span.set_attributes.call_args_list)
-    assert told["exception.type"] == tracing.kind_of(error)
-    assert told["exception.stacktrace"].endswith(f"{told['exception.type']}: {told['exception.message']}")
-    span.add_event.assert_called_once_with("exception", told)
+    ((recorded,),) = (call.args for call in span.set_attributes.call_args_list)
+    assert recorded["exception.type"] == tracing.kind_of(error)
+    assert recorded["exception.stacktrace"].endswith(f"{recorded['exception.type']}: {recorded['exception.message']}")
+    span.add_event.assert_called_once_with("exception", recorded)
     ((status,),) = (call.args for call in span.set_status.call_args_list)
     assert (status.status_code.name, status.description) == ("ERROR", tracing.kind_of(error))
 
 
-def test_nothing_is_told_of_a_span_that_is_not_recorded() -> None:
+def test_error_adds_nothing_to_span_that_is_not_recording() -> None:
     span = Mock(is_recording=lambda: False)
     tracing._record(span, KeyError("x"), 0)
     assert not span.set_attributes.called and not span.add_event.called and not span.set_status.called
@@ -603,19 +600,19 @@ def test_nothing_is_told_of_a_span_that_is_not_recorded() -> None:
         (0.0, 0.0, KeyError(), {"gmongo.wait.duration": 0.0, "error.type": "KeyError"}),
     ],
 )
-def test_waits_are_told_that_are_some(
+def test_wait_of_one_millisecond_or_failed_wait_adds_event(
     recording: bool, seconds: float, connecting: float, error: Any, expected: Any
 ) -> None:
     traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: recording)
     operation_trace: Any = Mock(notes={traces: (span, None, None)})
     traces.waited(operation_trace, Phase.SELECTION, seconds, connecting, error)
-    told = [call.args for call in span.add_event.call_args_list]
-    assert told == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
+    events = [call.args for call in span.add_event.call_args_list]
+    assert events == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
     traces.waited(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
     traces.try_failed(Mock(notes={}), errors.AutoReconnect("x"))
 
 
-def test_a_try_that_failed_is_told() -> None:
+def test_failed_attempt_adds_retry_event() -> None:
     traces, span = tracing.Traces(None, 0), Mock()
     operation_trace: Any = Mock(notes={traces: (span, None, None)}, tries=2)
     traces.try_failed(operation_trace, errors.AutoReconnect("x"))

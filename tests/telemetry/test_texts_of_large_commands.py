@@ -1,6 +1,4 @@
-"""The text of a large command or reply, for a log, a span or a slow operation, is made of its beginning: the rest is
-neither looked at nor decoded, so that the loop goes on.
-"""
+"""Texts of large commands and replies in logs and spans, which must not block the event loop."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ LENGTH = 100
 COUNT = 4000
 
 
-class Counted(dict[str, Any]):
-    """A document that notes whether its text is made."""
+class CountedDocument(dict[str, Any]):
+    """Document that counts reads of its items."""
 
-    shown = 0
+    read_count = 0
 
     def items(self) -> Any:
-        Counted.shown += 1
+        CountedDocument.read_count += 1
         return super().items()
 
 
-class Hears(CommandListener):
+class ReplyListener(CommandListener):
     def __init__(self) -> None:
         self.replies: list[Any] = []
 
@@ -42,8 +40,8 @@ class Hears(CommandListener):
     def failed(self, event: Any) -> None: ...
 
 
-class Formats(logging.Handler):
-    """Formats each record at once, and keeps what comes of it."""
+class FormattingHandler(logging.Handler):
+    """Log handler that formats each record immediately and keeps the text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,8 +59,8 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
-    """What the command logger writes, at DEBUG."""
-    logger, handler = logging.getLogger("gmongo.command"), Formats()
+    """Return the lines of the command logger with level DEBUG."""
+    logger, handler = logging.getLogger("gmongo.command"), FormattingHandler()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
@@ -73,36 +71,36 @@ def lines() -> Iterator[list[str]]:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many documents each run of decoding a batch has had."""
-    found: list[int] = []
+    """Return the number of documents in each decoding step of a batch."""
+    counts: list[int] = []
     decode_run, documents = Batch.decode_run, Batch.documents
 
     def counted_run(self: Batch) -> Any:
         run = decode_run(self)
-        found.append(len(run))
+        counts.append(len(run))
         return run
 
     def counted_documents(self: Batch) -> Any:
-        found.append(len(documents(self)))
+        counts.append(len(documents(self)))
         return documents(self)
 
     monkeypatch.setattr(Batch, "decode_run", counted_run)
     monkeypatch.setattr(Batch, "documents", counted_documents)
-    return found
+    return counts
 
 
-def observed(provider: Any) -> dict[str, dict[str, Any]]:
+def observer_options(provider: Any) -> dict[str, dict[str, Any]]:
     traced = {"enabled": True, "tracer_provider": provider, "query_text_max_length": LENGTH}
     return {
         "spans": {"tracing": traced},
         "slow operations": {"tracing": {"query_text_max_length": LENGTH}, "slow_operation_ms": 0},
-        "the log": {},
+        "log": {},
         "all": {"tracing": traced, "slow_operation_ms": 0},
     }
 
 
-def documents() -> list[Counted]:
-    return [Counted(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(COUNT)]
+def documents() -> list[CountedDocument]:
+    return [CountedDocument(_id=number, a="x" * 40, b={"c": [1, 2, 3]}) for number in range(COUNT)]
 
 
 WRITES: dict[str, Callable[[Any], object]] = {
@@ -113,32 +111,36 @@ WRITES: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", ["spans", "slow operations", "the log", "all"])
+@pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-def test_of_a_large_command_only_the_beginning_is_looked_at(
-    what: str, write: Callable[[Any], object], deployment: Deployment, spans: Collected, request: pytest.FixtureRequest
+def test_text_of_large_command_reads_only_first_documents(
+    observer: str,
+    write: Callable[[Any], object],
+    deployment: Deployment,
+    spans: Collected,
+    request: pytest.FixtureRequest,
 ) -> None:
-    lines = request.getfixturevalue("lines") if what in ("the log", "all") else None
-    with MongoClient(deployment.uri, **observed(spans.provider)[what]) as client:
+    lines = request.getfixturevalue("lines") if observer in ("log", "all") else None
+    with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         client.d.c.drop()
-        Counted.shown = 0
+        CountedDocument.read_count = 0
         write(client.d.c)
-        # Spans and slow operations show 100 characters of it, and the log 1000; a message is formatted twice here.
+        # Spans and slow operations have 100 characters, the log 1000. The handler formats each message twice.
         commands = 4
-        assert Counted.shown <= commands * 2 * 50
+        assert CountedDocument.read_count <= commands * 2 * 50
     if lines is not None:
         assert any("..." in line for line in lines)
         assert max(map(len, lines)) < 6000
 
 
-@pytest.mark.parametrize("what", ["spans", "slow operations", "the log", "all"])
-def test_of_a_large_reply_only_the_beginning_is_decoded(
-    what: str, deployment: Deployment, spans: Collected, runs: list[int], request: pytest.FixtureRequest
+@pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
+def test_text_of_large_reply_decodes_only_first_documents(
+    observer: str, deployment: Deployment, spans: Collected, runs: list[int], request: pytest.FixtureRequest
 ) -> None:
     with MongoClient(deployment.uri) as plain:
         plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
-    lines = request.getfixturevalue("lines") if what in ("the log", "all") else None
-    with MongoClient(deployment.uri, **observed(spans.provider)[what]) as client:
+    lines = request.getfixturevalue("lines") if observer in ("log", "all") else None
+    with MongoClient(deployment.uri, **observer_options(spans.provider)[observer]) as client:
         cursor = client.d.c.find(batch_size=COUNT)
         next(cursor)
         assert max(runs) < 1000
@@ -148,8 +150,8 @@ def test_of_a_large_reply_only_the_beginning_is_decoded(
         assert any('"firstBatch": [{"_id": 0' in line for line in lines)
 
 
-def test_a_listener_has_the_whole_reply(deployment: Deployment, lines: list[str]) -> None:
-    listener = Hears()
+def test_command_listener_gets_complete_large_reply(deployment: Deployment, lines: list[str]) -> None:
+    listener = ReplyListener()
     with MongoClient(deployment.uri, event_listeners=[listener]) as client:
         client.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])
         next(client.d.c.find(batch_size=COUNT))

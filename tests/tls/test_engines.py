@@ -229,9 +229,7 @@ def test_session_is_resumed_until_validity_of_certificate_ends(
     ("name", "server_names"),
     [("h.example", [b"h.example"]), ("10.0.0.1", []), ("::1", []), ("bücher.example", [b"xn--bcher-kva.example"])],
 )
-def test_sni_contains_host_name_but_no_ip_address(
-    monkeypatch: pytest.MonkeyPatch, name: str, server_names: list[bytes]
-) -> None:
+def test_sni_contains_only_host_name(monkeypatch: pytest.MonkeyPatch, name: str, server_names: list[bytes]) -> None:
     tls_object: Any = Mock()
     monkeypatch.setattr(openssl.SSL, "Connection", lambda context, _: tls_object)
     OpenSslContext(Trust(CIPHERS)).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), name)

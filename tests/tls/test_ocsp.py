@@ -249,9 +249,7 @@ NAMES = unparsed("2.5.29.17", "3011" + HOST)
         pytest.param([unparsed("2.5.29.17", "301c" + "8209" + b"*.*.a.org".hex() + HOST)], id="wildcard"),
     ],
 )
-def test_certificate_with_unusual_extension_is_accepted_with_and_without_ocsp(
-    tmp_path, authority, extensions, monkeypatch, caplog
-):
+def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, extensions, monkeypatch, caplog):
     certified = authority._certified("server", extensions)
     with Scene(tmp_path, authority, certified) as scene:
         scene.accepts()

@@ -51,13 +51,13 @@ def refusal(authority: Authority, certified: Any, response: bytes) -> str:
 
 
 @pytest.mark.parametrize("kind", KEYS)
-@pytest.mark.parametrize("by_delegate", [False, True])
-def test_response_signed_by_each_kind_of_key_is_verified(
-    authorities: dict[str, Authority], kind: str, by_delegate: bool
+@pytest.mark.parametrize("delegated", [False, True])
+def test_signature_by_each_kind_of_key_is_verified(
+    authorities: dict[str, Authority], kind: str, delegated: bool
 ) -> None:
     authority = authorities[kind]
     certified = authority.server()
-    signer = authority.delegate(OCSP_SIGNING) if by_delegate else None
+    signer = authority.delegate(OCSP_SIGNING) if delegated else None
     request = Request(certified.certificate, authority.certificate)
     for status, revoked in ((GOOD, False), (REVOKED, True), (UNKNOWN, None)):
         response = authority.response(certified, status, signer=signer)
@@ -115,9 +115,7 @@ def single(status: Any, since: timedelta, until: timedelta | None) -> Any:
         ([(GOOD, -DAY, DAY), (REVOKED, -DAY, -SECOND)], "has expired"),
     ],
 )
-def test_status_and_validity_of_response_are_combined(
-    monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any
-) -> None:
+def test_status_and_validity_are_combined(monkeypatch: pytest.MonkeyPatch, singles: list[Any], expected: Any) -> None:
     monkeypatch.setattr(_clock, "time", NOW.timestamp)
     if isinstance(expected, str):
         with pytest.raises(NoResponse) as caught:

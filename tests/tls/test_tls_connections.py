@@ -204,9 +204,7 @@ def test_server_requires_trusted_client_certificate(files, version):
         ("tlsCRLFile", "crl_with_server", "crl"),
     ],
 )
-def test_changed_certificate_file_is_read_again_for_new_connections(
-    files, tmp_path, caplog, version, option, invalid, valid
-):
+def test_new_connection_reads_changed_certificate_file(files, tmp_path, caplog, version, option, invalid, valid):
     def write(name):
         path.write_bytes(Path(getattr(files, name)).read_bytes())
 
