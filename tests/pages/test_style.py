@@ -203,6 +203,6 @@ def test_texts_are_docstrings_and_comments(tmp_path: Path) -> None:
     source = tmp_path / "code.py"
     source.write_text(
         '#!told\n"""One.\n\n>>> told\n"""\nx = "# told"  # two; three\n\n\ndef y() -> None:  # noqa: F401  # four\n'
-        '    # five\n    # six\n    if x:\n\n        class Z:\n            """Seven::\n\n                told"""\n'
+        '    # five\n    # six\n    if x:\n        class Z:\n            """Seven::\n\n                told\n            """\n'
     )
     assert " ".join(" ".join(texts(source)).split()) == "One. Seven two; three four five six"
