@@ -199,10 +199,26 @@ def test_findings_count_violations(text: str, count: int) -> None:
     assert len(findings(text)) == count
 
 
+SOURCE = '''#!told
+"""One.
+
+>>> told
+"""
+x = "# told"  # two; three
+def y() -> None:  # noqa: F401  # four
+    # five
+    # six
+    if x:
+        class Z:
+            """Seven::
+
+                told
+
+            Eight.
+            """
+'''
+
+
 def test_texts_are_docstrings_and_comments(tmp_path: Path) -> None:
-    source = tmp_path / "code.py"
-    source.write_text(
-        '#!told\n"""One.\n\n>>> told\n"""\nx = "# told"  # two; three\n\n\ndef y() -> None:  # noqa: F401  # four\n'
-        '    # five\n    # six\n    if x:\n        class Z:\n            """Seven::\n\n                told\n            """\n'
-    )
-    assert " ".join(" ".join(texts(source)).split()) == "One. Seven two; three four five six"
+    (tmp_path / "code.py").write_text(SOURCE)
+    assert " ".join(" ".join(texts(tmp_path / "code.py")).split()) == "One. Seven Eight. two; three four five six"
