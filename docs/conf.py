@@ -1,6 +1,6 @@
-"""The site: guides in Markdown (MyST), and the reference out of the docstrings (autodoc).
+"""The site: guides in Markdown (MyST), and the reference from the docstrings (autodoc).
 
-It is Sphinx, and not MkDocs, because the docstrings are in its language, and because it checks every reference in them.
+The docstrings have the syntax of Sphinx, which checks each reference. MkDocs does not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-# What users of a class need; not what it has from Python's own.
+# Users of a class need its inherited members, except members from Python classes.
 autodoc_default_options = {
     "members": True,
     "inherited-members": "object,Exception,BaseException,tuple,dict,list,str,IOBase,Enum",
@@ -43,7 +43,7 @@ autodoc_default_options = {
 add_module_names = False
 default_role = "code"
 
-# A reference that leads nowhere is an error. These lead to Python, to other projects, or to types behind the scenes.
+# A broken reference is an error, except references to Python, to other projects, and to internal types.
 nitpicky = True
 nitpick_ignore_regex = [
     (
@@ -67,8 +67,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(Call|Cluster|Plan|ServerSession|Topology|TopologySettings)"),
 ]
 
-# Pages that are files elsewhere, where readers of the sources look for them.
-ELSEWHERE = {
+# Pages of the site whose source is in another folder.
+EXTERNAL_PAGES = {
     "architecture": "ARCHITECTURE.md",
     "changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
@@ -79,39 +79,39 @@ ELSEWHERE = {
 _LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
-def _site_links(text: str, page: Path, beside: Path) -> str:
-    """The text of a page with its links as the site needs them.
+def _site_links(text: str, page: Path, folder: Path) -> str:
+    """Return the text of a page with links that work on the site.
 
-    :param page: where it is on the site.
-    :param beside: the folder that its links count from.
+    :param page: the path of the page on the site.
+    :param folder: the folder of the source of the page.
     """
-    pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in ELSEWHERE.items()}
+    pages = {(ROOT / source).resolve(): HERE / f"{name}.md" for name, source in EXTERNAL_PAGES.items()}
 
     def link(match: re.Match[str]) -> str:
         shown, path, anchor = match[1], match[2], match[3] or ""
-        target = (beside / path).resolve()
+        target = (folder / path).resolve()
         if target.is_dir():
             target = _readme(target)
         target = pages.get(target, target)
-        there = os.path.relpath(target, page.parent)
+        relative = os.path.relpath(target, page.parent)
         if target.is_relative_to(HERE):
-            return f"[{shown}]({there}{anchor})"
-        # The site has a copy of each source. A link to what is not there stays, and Sphinx complains of it.
-        return f"[{shown}](path:{there})" if target.exists() else match[0]
+            return f"[{shown}]({relative}{anchor})"
+        # The site has a copy of each source. Sphinx reports a link to a missing file.
+        return f"[{shown}](path:{relative})" if target.exists() else match[0]
 
     return _LINK.sub(link, text)
 
 
 def _readme(folder: Path) -> Path:
-    """What is said of a folder, there or above."""
+    """Return the README of a folder or of its nearest parent."""
     readme = folder / "README.md"
     return readme if readme.exists() else _readme(folder.parent)
 
 
 def _read(_app: Any, name: str, content: list[str]) -> None:
     page = HERE / f"{name}.md"
-    if name in ELSEWHERE:
-        source = ROOT / ELSEWHERE[name]
+    if name in EXTERNAL_PAGES:
+        source = ROOT / EXTERNAL_PAGES[name]
         content[0] = _site_links(source.read_text(encoding="utf-8"), page, source.parent)
     elif page.exists():
         content[0] = _site_links(content[0], page, page.parent)
@@ -121,11 +121,12 @@ _EMPTY_HEAD = re.compile(r"<th[^>]*>(<p></p>)?</th>")
 
 
 def _head_nothing(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
-    """A cell without text is no head of a column, for those who have tables read out."""
+    """Convert header cells without text, which confuse screen readers, to plain cells."""
     if "body" in context:
         context["body"] = _EMPTY_HEAD.sub("<td></td>", context["body"])
 
 
 def setup(app: Any) -> None:
+    """Register the hooks of the site."""
     app.connect("html-page-context", _head_nothing)
     app.connect("source-read", _read)
