@@ -12,7 +12,7 @@ _MISSING = 3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Patch the standard library, replace PyMongo, and run the program. With ``--check``, print the imported names.
 
-    Return the program's exit status; with ``--check``, return 3 instead of 0 if a name does not exist.
+    Return the program's exit status. With ``--check``, return 3 instead of 0 if a name does not exist.
     """
     options = _parser().parse_args(arguments)
     if not options.no_patch:

@@ -52,15 +52,16 @@ def _begin_in_child() -> None:
     # inherited objects marked.
     for forkable in forkables():
         forkable.mark_forked()
-    # gevent.os.fork() does this; os.fork() in a program that is not monkey-patched does not. The loop compares its
+    # gevent.os.fork() does this, but os.fork() without monkey-patching does not. The loop compares its
     # process ID only in its next iteration. Until then the child shares the epoll set with the parent. It removes a
     # socket that no greenlet of the child waits for, and the parent is never woken for this socket again.
     gevent.reinit()
 
 
 def _register_with_uwsgi(uwsgi: ModuleType) -> None:
-    """Register the hook with uWSGI, which forks in C and calls Python's hooks only on demand. uWSGI has a single hook,
-    which its decorators share.
+    """Register the hook with uWSGI, which forks in C and calls the hooks of Python only on demand.
+
+    uWSGI has a single hook, which its decorators share.
     """
     try:
         import_module("uwsgidecorators").postfork(_begin_in_child)

@@ -63,8 +63,10 @@ class InheritedOptions:
 
 
 def is_called(kind: str, value: object) -> bool:
-    """Return True if the class of `value`, or a base class, has the name `kind`. Like PyMongo, gmongo accepts the
-    clients and databases of other libraries this way."""
+    """Return True if the class of `value`, or a base class, has the name `kind`.
+
+    Like PyMongo, gmongo accepts the clients and databases of other libraries this way.
+    """
     return type(value).__name__ == kind or any(each.__name__ == kind for each in type(value).__mro__)
 
 
@@ -95,7 +97,7 @@ def parts_of(client: Client) -> Client:
 
 
 def executor_of(owner: object) -> Executor:
-    """Return the executor of a client, database or collection; for another library's, an executor that raises."""
+    """Return the executor of a client, database or collection, or for another library an executor that raises."""
     return owner._executor if isinstance(owner, InheritedOptions) else cast(Executor, UnsupportedClient(owner))
 
 

@@ -109,7 +109,7 @@ def in_a_thread(job: Callable[[], T], ref: bool) -> T | Exception:
 
 
 def _started(job: Callable[[], object], ref: bool) -> _Call | None:
-    """Start the job; return None if the process cannot start another thread."""
+    """Start the job, and return None if the process cannot start another thread."""
     call = _Call(job, ref)
     _calls.under_way.add(call)
     _calls.awaited.add(call)

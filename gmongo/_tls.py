@@ -45,8 +45,9 @@ def tls_of(options: Document, connect_timeout: float | None) -> Tls | None:
 
 
 class _Renewal:
-    """Factory of a new context after a change of a certificate file. The last good context stays in use until then:
-    tools that rotate certificates do not replace all files atomically.
+    """Factory of a new context after a change of a certificate file.
+
+    The last good context stays in use until then: tools that rotate certificates do not replace all files atomically.
 
     :param files: the paths of the certificate files.
     :param make: a function that creates a context from the current files.
@@ -90,7 +91,7 @@ def _checked(options: Document, context: ssl.SSLContext, connect_timeout: float 
     from gmongo.wire.ocsp.transport import CheckedTls
     from gmongo.wire.ocsp.verifier import Verifier
 
-    # A revocation list needs no responder; OpenSSL rejects a certificate whose issuer has no list.
+    # A revocation list needs no responder. OpenSSL rejects a certificate whose issuer has no list.
     queries_responders = options.get("tlscrlfile") is None and not options.get("tlsdisableocspendpointcheck")
     seconds = _LONGEST_INQUIRY if connect_timeout is None else min(_LONGEST_INQUIRY, connect_timeout / 2)
     renewal.make = lambda: _openssl_context(options, _context(options))

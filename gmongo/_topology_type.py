@@ -8,7 +8,7 @@ __all__ = ["TOPOLOGY_TYPE", "TopologyType"]
 
 
 class TopologyType(NamedTuple):
-    """Topology types with their numbers; :data:`~gmongo.topology_description.TOPOLOGY_TYPE` is the only instance.
+    """Topology types with their numbers. :data:`~gmongo.topology_description.TOPOLOGY_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "TopologyType".
 

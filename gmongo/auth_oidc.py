@@ -55,8 +55,10 @@ class OIDCCallbackResult:
 
 
 class OIDCCallback(ABC):
-    """Base class of callbacks, passed as ``authMechanismProperties={"OIDC_CALLBACK": ...}`` (machine callback) or
-    ``{"OIDC_HUMAN_CALLBACK": ...}`` (human callback).
+    """Base class of callbacks.
+
+    The authentication mechanism property ``OIDC_CALLBACK`` sets a machine callback, and ``OIDC_HUMAN_CALLBACK`` sets a
+    human callback.
     """
 
     @abstractmethod

@@ -42,7 +42,7 @@ _RAW = DEFAULT_CODEC_OPTIONS.with_options(document_class=RawBSONDocument)
 
 
 class ChangeStream(Generic[DocumentType]):
-    """Iterator over changes; created by the ``watch`` methods of collections, databases and clients.
+    """Iterator over changes, created by the ``watch`` methods of collections, databases and clients.
 
     ::
 
@@ -73,7 +73,7 @@ class ChangeStream(Generic[DocumentType]):
     :param full_document_before_change: ``"whenAvailable"`` or ``"required"`` adds the document before the change
         (MongoDB 6.0). None adds no document.
     :param show_expanded_events: True also reports changes of indexes and of the schema (MongoDB 6.0).
-    :param timeout_ms: the time limit of opening the stream, and of each iteration including a resume, in milliseconds;
+    :param timeout_ms: the time limit of opening the stream, and of each iteration with its resume, in milliseconds.
         0 means no limit, None uses the limit of `target`. After a timeout the next call resumes. If no change came
         before, the server may need more time to scan its oplog: open another stream with a higher limit.
     :raises TypeError: an option has the wrong type.
@@ -191,7 +191,7 @@ class ChangeStream(Generic[DocumentType]):
         return self
 
     def __next__(self) -> DocumentType:
-        """Return the next change; wait for it without limit (or for ``timeoutMS``).
+        """Wait without limit (or for ``timeoutMS``) for the next change, and return it.
 
         :raises StopIteration: the stream is closed, or its target no longer exists.
         :raises PyMongoError: the server or the network failed, and the resume failed, too.
@@ -267,7 +267,7 @@ class ChangeStream(Generic[DocumentType]):
         return self._deliver()
 
     def _request(self) -> Value:
-        """Return the next change after at most one `getMore`; open a new cursor before it, after it, or both."""
+        """Return the next change after at most one `getMore`. Open a new cursor before it, after it, or both."""
         cursor = self._cursor
         if cursor is None or self._interrupted:
             cursor = self._resume()
@@ -323,8 +323,9 @@ class ChangeStream(Generic[DocumentType]):
 
     @property
     def resume_token(self) -> Document | None:
-        """The resume token of the last returned change, for `resume_after` or `start_after`; None before the first
-        token. The application may store it: any client can resume with it.
+        """The resume token of the last returned change, for `resume_after` or `start_after`, or None.
+
+        The application may store it: any client can resume with it.
         """
         token = self._position.token
         if token is None or not self._decodes:
@@ -372,11 +373,11 @@ class ChangeStream(Generic[DocumentType]):
 
 
 class CollectionChangeStream(ChangeStream[DocumentType]):
-    """Change stream of a collection; created by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
+    """Change stream of a collection, created by :meth:`Collection.watch <gmongo.collection.Collection.watch>`."""
 
 
 class DatabaseChangeStream(ChangeStream[DocumentType]):
-    """Change stream of a database; created by :meth:`Database.watch <gmongo.database.Database.watch>`."""
+    """Change stream of a database, created by :meth:`Database.watch <gmongo.database.Database.watch>`."""
 
     @property
     def _subject(self) -> str:
@@ -384,8 +385,9 @@ class DatabaseChangeStream(ChangeStream[DocumentType]):
 
 
 class ClusterChangeStream(ChangeStream[DocumentType]):
-    """Change stream of all databases except ``admin``, ``config`` and ``local``; created by :meth:`MongoClient.watch
-    <gmongo.mongo_client.MongoClient.watch>`.
+    """Change stream of all databases except ``admin``, ``config`` and ``local``.
+
+    :meth:`MongoClient.watch <gmongo.mongo_client.MongoClient.watch>` creates the stream.
     """
 
     @property
@@ -421,8 +423,10 @@ class _Watched(Generic[Stream]):
         show_expanded_events: bool | None = None,
         timeout_ms: float | None = None,
     ) -> Stream:
-        """Watch the changes of a collection, of all collections of a database, or of all databases except ``admin``,
-        ``config`` and ``local`` (replica sets and sharded clusters only).
+        """Watch the changes of a collection, of all collections of a database, or of all databases.
+
+        The databases ``admin``, ``config`` and ``local`` are excluded. Only replica sets and sharded clusters support
+        change streams.
 
         ::
 

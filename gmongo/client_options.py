@@ -181,18 +181,18 @@ class ClientOptions(InheritedOptions):
 
     @property
     def srv_service_name(self) -> str:
-        """The SRV service name of a ``mongodb+srv`` URI; ``mongodb`` by default."""
+        """The SRV service name of a ``mongodb+srv`` URI. The default is ``mongodb``."""
         name: str = self.merged.get("srvservicename", "mongodb")
         return name
 
     @property
     def direct_connection(self) -> bool | None:
-        """True if the client connects only to the given host; None if not specified."""
+        """True if the client connects only to the given host, or None if not specified."""
         return self.merged.get("directconnection")
 
     @property
     def load_balanced(self) -> bool | None:
-        """True if the host is a load balancer; None if not specified."""
+        """True if the host is a load balancer, or None if not specified."""
         return self.merged.get("loadbalanced")
 
     @property
@@ -202,13 +202,13 @@ class ClientOptions(InheritedOptions):
 
     @property
     def local_threshold_ms(self) -> float:
-        """The width of the latency window in server selection, in milliseconds; 15 by default."""
+        """The width of the latency window in server selection, in milliseconds. The default is 15."""
         local_threshold_ms: float = self.merged.get("localthresholdms", _DEFAULT_LOCAL_THRESHOLD_MS)
         return local_threshold_ms
 
     @property
     def server_selection_timeout(self) -> float:
-        """The time limit of server selection, in seconds; 30 by default."""
+        """The time limit of server selection, in seconds. The default is 30."""
         server_selection_timeout: float = self.merged.get(
             "serverselectiontimeoutms", TopologySettings.server_selection_timeout
         )
@@ -216,7 +216,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def heartbeat_frequency(self) -> float:
-        """The interval between two checks of a server, in seconds; 10 by default."""
+        """The interval between two checks of a server, in seconds. The default is 10."""
         heartbeat_frequency: float = self.merged.get("heartbeatfrequencyms", TopologySettings.heartbeat_frequency)
         return heartbeat_frequency
 
@@ -261,7 +261,7 @@ class ClientOptions(InheritedOptions):
 
     @property
     def enable_overload_retargeting(self) -> bool:
-        """True lets an overload retry avoid the overloaded replica set member; False by default."""
+        """True lets an overload retry avoid the overloaded replica set member. The default is False."""
         enable_overload_retargeting: bool = self.merged.get("enableoverloadretargeting", False)
         return enable_overload_retargeting
 
@@ -427,7 +427,7 @@ def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None
 
 
 def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
-    """Return the compressors with an installed library; warn about the others."""
+    """Return the compressors with an installed library. Warn about the others."""
     missing = {name: what_is_missing(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:

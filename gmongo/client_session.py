@@ -141,10 +141,11 @@ class SessionOptions:
 
 
 class ClientSession:
-    """Explicit session; created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
-    Only one greenlet at a time may use a session; another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
+    """Explicit session, created by :meth:`MongoClient.start_session <gmongo.mongo_client.MongoClient.start_session>`.
 
-    Specification: Driver Sessions; Transactions.
+    Only one greenlet at a time may use a session. Another greenlet gets :class:`~gmongo.errors.InvalidOperation`.
+
+    Specifications: Driver Sessions, Transactions.
 
     :param client: the client of the session.
     :param server_session: the server session.
@@ -193,23 +194,20 @@ class ClientSession:
 
     @property
     def cluster_time(self) -> Document | None:
-        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time` of another session; None
-        before the first operation.
-        """
+        """The newest cluster time that the session has seen, for :meth:`advance_cluster_time`, or None."""
         return self._state.cluster_time
 
     @property
     def operation_time(self) -> Timestamp | None:
-        """The operation time of the last operation, for :meth:`advance_operation_time` of another session; None before
-        the first operation.
-        """
+        """The operation time of the last operation, for :meth:`advance_operation_time`, or None."""
         return self._state.operation_time
 
     def advance_cluster_time(self, cluster_time: Document) -> None:
-        """Advance to the cluster time of another session, if that time is newer. Together with
-        :meth:`advance_operation_time`, reads of this session see the other session's operations.
+        """Advance to the cluster time of another session, if that time is newer.
 
-        Specification: Driver Sessions, "advanceClusterTime"; Causal Consistency.
+        With :meth:`advance_operation_time`, reads of this session also see the operations of the other session.
+
+        Specification: Driver Sessions, "advanceClusterTime", and Causal Consistency.
 
         :param cluster_time: the :attr:`cluster_time` of the other session.
         :raises TypeError: `cluster_time` is not a mapping, or its ``clusterTime`` is not a timestamp.
@@ -324,7 +322,9 @@ class ClientSession:
         max_commit_time_ms: int | None = None,
         timeout_ms: float | None = None,
     ) -> T:
-        """Run a function in a transaction, commit the transaction, and return the function's result::
+        """Run a function in a transaction, commit the transaction, and return the function's result.
+
+        ::
 
             def transfer(session):
                 accounts.update_one({"_id": "a"}, {"$inc": {"balance": -5}}, session=session)
@@ -369,7 +369,9 @@ class ClientSession:
 
     @contextmanager
     def bind(self, end_session: bool = True) -> Iterator[ClientSession]:
-        """Make this session the default session of all operations of the client in the block::
+        """Make this session the default session of all operations of the client in the block.
+
+        ::
 
             with client.start_session().bind():
                 orders.insert_one(order)

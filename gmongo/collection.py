@@ -73,7 +73,7 @@ _EVERYTHING: Document = {}
 # The default options of find_one(), which allow a shortcut.
 _NO_OPTIONS_OF_FIND = (Cursor.__init__.__defaults__ or ())[1:]
 _NO_OPTIONS_OF_AGGREGATE = ("aggregate", "explain", "pipeline")
-# Index keys have an order; existing programs expect SON here.
+# Index keys have an order, and existing programs expect SON here.
 _IN_ORDER: CodecOptions[Value] = CodecOptions(document_class=SON)
 
 
@@ -85,7 +85,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     A `session` runs one operation at a time. An operation without a session uses an implicit session, which lets the
     server recognise a retry. A `comment` is any BSON value. The server shows it in its log, its profiler and
-    ``currentOp`` (MongoDB 4.4; older servers accept only strings, and not with every command).
+    ``currentOp`` (since MongoDB 4.4, before only strings, and not with every command).
 
     Each operation may raise these exceptions, and the exceptions in its own documentation:
 
@@ -212,7 +212,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return the same collection with other options::
+        """Return the same collection with other options.
+
+        ::
 
             orders.with_options(read_preference=ReadPreference.SECONDARY).count_documents({})
 
@@ -349,7 +351,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> result.matched_count, result.modified_count
             (1, 1)
 
-        Specification: CRUD API, "Write"; for update operators: "Update vs. Replace Validation".
+        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
 
         :param filter: a query; ``{}`` matches every document.
         :param update: operators such as ``{"$set": {"title": "new"}}``, or a pipeline as a list of stages.
@@ -393,10 +395,11 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> UpdateResult:
-        """Update all documents that match. The driver never retries this operation, as an update of many documents is
-        not a retryable write.
+        """Update all documents that match.
 
-        Specification: CRUD API, "Write"; for update operators: "Update vs. Replace Validation".
+        The driver never retries this operation, as an update of many documents is not a retryable write.
+
+        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for update operators.
 
         :param filter: a query; ``{}`` matches every document.
         :param update: operators such as ``{"$inc": {"views": 1}}``, or a pipeline as a list of stages.
@@ -440,7 +443,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     ) -> UpdateResult:
         """Replace the first document that matches, and keep its ``_id``.
 
-        Specification: CRUD API, "Write"; for replacements: "Update vs. Replace Validation".
+        Specification: CRUD API, "Write", and "Update vs. Replace Validation" for replacements.
 
         :param filter: a query; ``{}`` matches every document.
         :param replacement: the new document, without update operators. Its ``_id``, if any, must be unchanged.
@@ -541,8 +544,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         let: Document | None = None,
         comment: Value = None,
     ) -> DeleteResult:
-        """Delete all documents that match. The driver never retries this operation, as a deletion of many documents is
-        not a retryable write. To delete all documents and indexes, :meth:`drop` is faster.
+        """Delete all documents that match.
+
+        The driver never retries this operation, as a deletion of many documents is not a retryable write. To delete all
+        documents and indexes, :meth:`drop` is faster.
 
         Specification: CRUD API, "Write".
 
@@ -680,7 +685,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         cursor that you do not exhaust, or use it in a ``with`` statement. This closes the cursor on the server at once,
         before its timeout.
 
-        Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
+        Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
         :param filter: a query; None or ``{}`` matches every document.
         :param projection: the fields to return: a list of names (``_id`` is always added), or a document such as
@@ -785,8 +790,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         timeout_ms: float | None = None,
         timeout_mode: str | None = None,
     ) -> RawBatchCursor:
-        """Return a cursor over batches of encoded documents that match, for programs with another decoder (for example
-        to a table).
+        """Return a cursor over batches of encoded documents that match, for programs with another decoder.
 
             >>> import bson
             >>> sum(len(bson.decode_all(batch)) for batch in notes.find_raw_batches({"tags": "a"}))
@@ -1125,9 +1129,10 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def count_documents(
         self, filter: _Filter, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> int:
-        """Count the documents that match, exactly. The method runs an aggregation, so the filter cannot contain
-        ``$where``, ``$near`` and ``$nearSphere``: use ``$expr`` and ``$geoWithin``. For a whole collection,
-        :meth:`estimated_document_count` is faster.
+        """Count the documents that match, exactly.
+
+        The method runs an aggregation, so the filter cannot contain ``$where``, ``$near`` and ``$nearSphere``: use
+        ``$expr`` and ``$geoWithin``. For a whole collection, :meth:`estimated_document_count` is faster.
 
             >>> notes.count_documents({"tags": "a"})
             2
@@ -1137,7 +1142,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param filter: a query; ``{}`` matches every document.
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
-        :param kwargs: ``skip`` and ``limit`` (the number of documents to skip, and to count at most), ``hint`` (an
+        :param kwargs: ``skip`` and ``limit`` (the number of documents to skip, and to count at most); ``hint`` (an
             index name or its keys), ``collation``, ``maxTimeMS`` (in milliseconds), and further fields of the command.
         :returns: the count; 0 if the collection does not exist.
         :raises TypeError: `filter` is not a mapping, or another argument has the wrong type.
@@ -1163,8 +1168,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         return int(required(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
-        """Count all documents quickly, from the metadata of the collection. The count may be wrong after a crash of the
-        server, and includes orphaned documents in a sharded cluster.
+        """Count all documents quickly, from the metadata of the collection.
+
+        The count may be wrong after a crash of the server, and includes orphaned documents in a sharded cluster.
 
         Specification: CRUD API, "Count API Details".
 
@@ -1249,7 +1255,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param timeout_mode: ``"cursor_lifetime"`` (the default) limits the cursor as a whole; ``"iteration"`` limits
             the first command and each iteration separately.
         :param kwargs: ``batchSize`` (the number of documents in each batch), ``maxAwaitTimeMS`` (of a
-            ``$changeStream``, in milliseconds), and further fields of the command: ``allowDiskUse``, ``maxTimeMS`` (in
+            ``$changeStream``, in milliseconds); and fields of the command such as ``allowDiskUse``, ``maxTimeMS`` (in
             milliseconds), ``collation``, ``hint``, ``bypassDocumentValidation``.
         :raises TypeError: `pipeline` is not a list, or another argument has the wrong type.
         :raises ConfigurationError: `kwargs` has ``aggregate``, ``pipeline`` or ``explain``; use :meth:`Database.command
@@ -1311,7 +1317,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :param kwargs: options of the index: ``name`` (derived from the keys by default), ``unique``, ``sparse``,
             ``hidden`` (MongoDB 4.4), ``expireAfterSeconds``, ``partialFilterExpression``, ``collation``,
-            ``wildcardProjection`` and other options of the server; options of the command: ``maxTimeMS`` (in
+            ``wildcardProjection`` and others; options of the command: ``maxTimeMS`` (in
             milliseconds), ``commitQuorum`` (MongoDB 4.4).
         :returns: the name of the index.
         :raises TypeError: the keys or the collation have the wrong type.
@@ -1401,7 +1407,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> [index["name"] for index in notes.list_indexes()]
             ['_id_']
 
-        Specification: Index Management, "Standard API"; Enumerating Indexes.
+        Specification: Index Management, "Standard API", and Enumerating Indexes.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
@@ -1429,7 +1435,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             >>> notes.index_information()
             {'_id_': {'v': 2, 'key': [('_id', 1)]}}
 
-        Specification: Index Management, "Standard API"; Enumerating Indexes.
+        Specification: Index Management, "Standard API", and Enumerating Indexes.
 
         :param session: the session of the operation; None (the default) uses an implicit session.
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
@@ -1447,8 +1453,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         comment: Value = None,
         **kwargs: Value,
     ) -> str:
-        """Create an Atlas Search index. The server builds the index after its reply; :meth:`list_search_indexes` shows
-        when the index is ready.
+        """Create an Atlas Search index.
+
+        The server builds the index after its reply. :meth:`list_search_indexes` shows when the index is ready.
 
         Specification: Index Management, "Search Indexes".
 
@@ -1534,8 +1541,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def list_search_indexes(
         self, name: str | None = None, session: ClientSession | None = None, comment: Value = None, **kwargs: Value
     ) -> CommandCursor[DocumentDict]:
-        """Return a cursor over the descriptions of the Atlas Search indexes. The command omits the read and write
-        concern of the collection.
+        """Return a cursor over the descriptions of the Atlas Search indexes.
+
+        The command omits the read and write concern of the collection.
 
         Specification: Index Management, "Search Indexes".
 
@@ -1719,7 +1727,7 @@ def _selector_of_write(collection: Collection[Value]) -> Selector:
 
 
 def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) -> Document:
-    """Return the command fields of a single write; most writes share one mapping."""
+    """Return the command fields of a single write. Most writes share one mapping."""
     if bypass is None and let is None and comment is None:
         return _ORDERED
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)

@@ -34,9 +34,10 @@ DocumentType = TypeVar("DocumentType")
 
 
 class CommandCursor(Generic[DocumentType]):
-    """Iterator over the documents of a command's result; created by methods such as :meth:`Collection.aggregate
-    <gmongo.collection.Collection.aggregate>` and :meth:`Database.cursor_command
-    <gmongo.database.Database.cursor_command>`.
+    """Iterator over the documents of a command's result.
+
+    :meth:`Collection.aggregate <gmongo.collection.Collection.aggregate>`, :meth:`Database.cursor_command
+    <gmongo.database.Database.cursor_command>` and other methods create the cursor.
 
     An iteration may raise the exceptions of every operation (see :class:`~gmongo.collection.Collection`), and
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
@@ -171,7 +172,7 @@ class CommandCursor(Generic[DocumentType]):
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's cursor identifier; 0 after the server has closed the cursor."""
+        """The server's cursor identifier. 0 after the server has closed the cursor."""
         return self._cursor.resources.cursor_id
 
     @property
@@ -201,8 +202,9 @@ class CommandCursor(Generic[DocumentType]):
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> CommandCursor[DocumentType]:
-        """Fetch the next batches, from now on, while the application uses the current batch; see
-        :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
+        """Fetch the next batches, from now on, while the application uses the current batch.
+
+        See :meth:`Cursor.read_ahead <gmongo.cursor.Cursor.read_ahead>`.
 
             >>> [note["title"] for note in notes.aggregate([{"$sort": {"title": 1}}]).read_ahead()]
             ['first', 'second']
@@ -232,7 +234,7 @@ class CommandCursor(Generic[DocumentType]):
         return self._cursor
 
     def __next__(self) -> DocumentType:
-        """Return the next document; wait for it.
+        """Wait for the next document, and return it.
 
         :raises StopIteration: no document remains.
         """
@@ -244,13 +246,14 @@ class CommandCursor(Generic[DocumentType]):
     next = __next__
 
     def try_next(self) -> DocumentType | None:
-        """Return the next document, or None if at most one ``getMore`` returns none. A ``$changeStream`` or a tailable
-        cursor may return a document later.
+        """Return the next document, or None if at most one ``getMore`` returns none.
+
+        A ``$changeStream`` or a tailable cursor may return a document later.
         """
         return self._cursor.try_next_document()
 
     def to_list(self, length: int | None = None) -> list[DocumentType]:
-        """Return the remaining documents as a list; for a ``$changeStream``, those available now.
+        """Return the remaining documents as a list, or for a ``$changeStream`` the available documents.
 
         :param length: the maximum number; None (the default) means all.
         :raises TypeError: `length` is not an integer.
@@ -272,9 +275,10 @@ class CommandCursor(Generic[DocumentType]):
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):
-    """Iterator over batches of encoded documents, each as concatenated ``bytes``; created by
-    :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>`. The class has the
-    parameters and methods of :class:`CommandCursor`.
+    """Iterator over batches of encoded documents, each as concatenated ``bytes``.
+
+    :meth:`Collection.aggregate_raw_batches <gmongo.collection.Collection.aggregate_raw_batches>` creates the cursor.
+    The class has the parameters and methods of :class:`CommandCursor`.
     """
 
     _raw = True

@@ -54,8 +54,9 @@ _FLAGS = {
 
 
 class Cursor(Generic[DocumentType]):
-    """Iterator over the documents that match a query; created by :meth:`Collection.find
-    <gmongo.collection.Collection.find>`.
+    """Iterator over the documents that match a query.
+
+    :meth:`Collection.find <gmongo.collection.Collection.find>` creates the cursor.
 
         >>> cursor = notes.find({"tags": "a"}).sort("title").limit(2)
         >>> [note["title"] for note in cursor]
@@ -68,7 +69,7 @@ class Cursor(Generic[DocumentType]):
     :class:`~gmongo.errors.CursorNotFound` if the server no longer has the cursor. :meth:`close` or a ``with`` statement
     closes the cursor on the server at once. The driver closes an unreferenced cursor in the background.
 
-    Specification: CRUD API, "Read"; Find, getMore and killCursors commands.
+    Specification: CRUD API, "Read", and Find, getMore and killCursors commands.
 
     :param collection: the queried collection.
     :param filter: a query; None or ``{}`` matches every document.
@@ -368,8 +369,9 @@ class Cursor(Generic[DocumentType]):
         return self._change("maxTimeMS", None if max_time_ms is None else _natural("max_time_ms", max_time_ms))
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
-        """Set how long the server waits for new documents before it returns an empty batch. Only cursors of type
-        ``TAILABLE_AWAIT`` use this option.
+        """Set how long the server waits for new documents before it returns an empty batch.
+
+        Only cursors of type ``TAILABLE_AWAIT`` use this option.
 
         :param max_await_time_ms: the time in milliseconds; None uses the server's default (1,000 ms).
         :returns: this cursor.
@@ -394,7 +396,7 @@ class Cursor(Generic[DocumentType]):
         return self._change("maxScan", max_scan)
 
     def max(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents below these index keys; :meth:`hint` names the index.
+        """Return only documents below these index keys. :meth:`hint` names the index.
 
         :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
@@ -404,7 +406,7 @@ class Cursor(Generic[DocumentType]):
         return self._change("max", _bound("max", spec) or None)
 
     def min(self, spec: Bound) -> Cursor[DocumentType]:
-        """Return only documents from these index keys on; :meth:`hint` names the index.
+        """Return only documents from these index keys on. :meth:`hint` names the index.
 
         :param spec: a mapping, or ``(field, value)`` pairs, in the order of the index keys.
         :returns: this cursor.
@@ -434,8 +436,9 @@ class Cursor(Generic[DocumentType]):
         return self._change("allowDiskUse", checked_flag("allow_disk_use", allow_disk_use))
 
     def where(self, code: str | Code) -> Cursor[DocumentType]:
-        """Return only documents for which a JavaScript expression is true; ``this`` is the document. The last call
-        takes effect. An equivalent ``$expr`` is faster.
+        """Return only documents for which a JavaScript expression is true, which names the document ``this``.
+
+        The last call takes effect. An equivalent ``$expr`` is faster.
 
         :param code: a string, or a :class:`~bson.code.Code` with its scope.
         :returns: this cursor.
@@ -448,9 +451,10 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def add_option(self, mask: int) -> Cursor[DocumentType]:
-        """Set flags of the query by number: 2 tailable, 8 oplog replay, 16 no timeout, 32 await data, 64 exhaust, 128
-        partial results. New programs pass options by name to :meth:`Collection.find
-        <gmongo.collection.Collection.find>`.
+        """Set flags of the query by number.
+
+        The flags are 2 tailable, 8 oplog replay, 16 no timeout, 32 await data, 64 exhaust, and 128 partial results. New
+        programs pass options by name to :meth:`Collection.find <gmongo.collection.Collection.find>`.
 
         :param mask: the sum of the flags.
         :returns: this cursor.
@@ -463,7 +467,7 @@ class Cursor(Generic[DocumentType]):
         return self
 
     def remove_option(self, mask: int) -> Cursor[DocumentType]:
-        """Clear flags of the query; see :meth:`add_option`.
+        """Clear flags of the query. See :meth:`add_option`.
 
         :param mask: the sum of the flags.
         :returns: this cursor.
@@ -559,8 +563,9 @@ class Cursor(Generic[DocumentType]):
             self._cursor.read_ahead(*self._ahead)
 
     def explain(self) -> DocumentDict:
-        """Return the server's query plan without running the query. For another verbosity, use :meth:`Database.command
-        <gmongo.database.Database.command>` with ``explain``.
+        """Return the server's query plan without running the query.
+
+        For another verbosity, use :meth:`Database.command <gmongo.database.Database.command>` with ``explain``.
 
         :returns: the server's reply.
         :raises InvalidOperation: `min` or `max` has no `hint`.
@@ -576,9 +581,11 @@ class Cursor(Generic[DocumentType]):
         return {"explain": {"find": self._collection.name, "filter": filter, **fields}}
 
     def distinct(self, key: str) -> list[Value]:
-        """Return the distinct values of a field in the documents that match. This method uses the filter,
-        ``max_time_ms``, ``comment`` and ``collation`` of the query, but not ``hint``, ``skip`` and ``limit``. For a
-        hint (MongoDB 7.1), use :meth:`Collection.distinct <gmongo.collection.Collection.distinct>`.
+        """Return the distinct values of a field in the documents that match.
+
+        This method uses the filter, ``max_time_ms``, ``comment`` and ``collation`` of the query, but not ``hint``,
+        ``skip`` and ``limit``. For a hint (MongoDB 7.1), use :meth:`Collection.distinct
+        <gmongo.collection.Collection.distinct>`.
 
         :param key: the field name, with dots for nested fields.
         :returns: an unordered list of the values.
@@ -590,13 +597,14 @@ class Cursor(Generic[DocumentType]):
     # Documents
 
     def __iter__(self) -> Iterator[DocumentType]:
-        """Return an iterator over all remaining documents (for a tailable cursor, over those available now). Greenlets
-        may share the iterator, and an error does not end it.
+        """Return an iterator over all remaining documents, or for a tailable cursor over the available documents.
+
+        Greenlets may share the iterator, and an error does not end it.
         """
         return chain.from_iterable(runs(self))
 
     def __next__(self) -> DocumentType:
-        """Return the next document; wait for it.
+        """Wait for the next document, and return it.
 
         :raises StopIteration: no document remains, or a tailable cursor has no new document.
         """
@@ -625,7 +633,7 @@ class Cursor(Generic[DocumentType]):
     def __getitem__(self, index: slice) -> Cursor[DocumentType]: ...
 
     def __getitem__(self, index: int | slice) -> DocumentType | Cursor[DocumentType]:
-        """Set skip and limit for a slice; for an index, run a separate query and return its document."""
+        """Set skip and limit for a slice. For an index, run a separate query and return its document."""
         self._check_unsent()
         if isinstance(index, slice):
             return self._slice(index)
@@ -695,12 +703,12 @@ class Cursor(Generic[DocumentType]):
 
     @property
     def cursor_id(self) -> int | None:
-        """The server's cursor identifier; None before the query is sent, 0 after the server has closed the cursor."""
+        """The server's cursor identifier. None before the query is sent, 0 after the server has closed the cursor."""
         return None if self._cursor is None else self._cursor.resources.cursor_id
 
     @property
     def address(self) -> Address | None:
-        """The address of the server that has the cursor, as host and port; None before the query is sent."""
+        """The address of the server that has the cursor, as host and port, or None before the query is sent."""
         return None if self._cursor is None else self._cursor.resources.address
 
     @property
@@ -735,9 +743,10 @@ _NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)
 
 
 class RawBatchCursor(Cursor[bytes]):
-    """Iterator over batches of encoded documents, each as concatenated ``bytes``; created by
-    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>`. The class has the parameters
-    and methods of :class:`Cursor`, but supports no index or slice.
+    """Iterator over batches of encoded documents, each as concatenated ``bytes``.
+
+    :meth:`Collection.find_raw_batches <gmongo.collection.Collection.find_raw_batches>` creates the cursor. The class
+    has the parameters and methods of :class:`Cursor`, but supports no index or slice.
     """
 
     _raw = True

@@ -179,7 +179,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         read_concern: ReadConcern | None = None,
         timeout_ms: float | None = None,
     ) -> Collection[Value]:
-        """Return a collection with the given options::
+        """Return a collection with the given options.
+
+        ::
 
             database.get_collection("orders", write_concern=WriteConcern("majority"))
 
@@ -411,8 +413,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         background: bool | None = None,
         comment: Value = None,
     ) -> DocumentDict:
-        """Validate the data and indexes of a collection. The server locks the collection during the validation unless
-        `background` is True.
+        """Validate the data and indexes of a collection.
+
+        The server locks the collection during the validation unless `background` is True.
 
         :param name_or_collection: the name, or a collection.
         :param scandata: True scans all documents; False by default.
@@ -624,8 +627,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         timeout_mode: str | None = None,
         **kwargs: Value,
     ) -> CommandCursor[DocumentType]:
-        """Run a pipeline that starts without a collection, such as ``$currentOp`` (on ``admin``) or ``$documents``
-        (MongoDB 5.1).
+        """Run a pipeline that starts without a collection: ``$currentOp`` (on ``admin``), ``$documents`` (MongoDB 5.1).
 
             >>> database.aggregate([{"$documents": [{"n": 1}, {"n": 2}]}, {"$match": {"n": 2}}]).to_list()
             [{'n': 2}]

@@ -18,7 +18,9 @@ class _Fields(NamedTuple):
 
 
 class DriverInfo(_Fields):
-    """Name, version and platform of a wrapping library, which the driver appends to its own in the handshake::
+    """Name, version and platform of a wrapping library, which the driver appends to its own in the handshake.
+
+    ::
 
         MongoClient(driver=DriverInfo("OurMapper", "1.2"))
 

@@ -81,7 +81,7 @@ class RewrapManyDataKeyResult:
 
     @property
     def bulk_write_result(self) -> BulkWriteResult | None:
-        """The result of the updates of the data keys; None if no key matched."""
+        """The result of the updates of the data keys, or None if no key matched."""
         return self._bulk_write_result
 
     def __repr__(self) -> str:
@@ -89,7 +89,9 @@ class RewrapManyDataKeyResult:
 
 
 class ClientEncryption(Generic[DocumentType]):
-    """Encrypter and decrypter of single values, and manager of data keys::
+    """Encrypter and decrypter of single values, and manager of data keys.
+
+    ::
 
         with ClientEncryption({"local": {"key": key}}, "vault.keys", client, client.codec_options) as encryption:
             key_id = encryption.create_data_key("local")
@@ -204,8 +206,10 @@ class ClientEncryption(Generic[DocumentType]):
         contention_factor: int | None = None,
         range_opts: RangeOpts | None = None,
     ) -> Document:
-        """Encrypt the values of a range expression: ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}``
-        of a query, or the equivalent aggregation expression.
+        """Encrypt the values of a range expression.
+
+        The expression is ``{"$and": [{"field": {"$gt": low}}, {"field": {"$lt": high}}]}`` of a query, or the
+        equivalent aggregation expression.
 
         :param expression: the expression. ``$gte`` and ``$lte`` are allowed, too.
         :param algorithm: ``Algorithm.RANGE``.
@@ -282,10 +286,10 @@ class ClientEncryption(Generic[DocumentType]):
         """Create a data key, encrypt it with a key management service, and insert it into the key vault.
 
         :param kms_provider: one of `kms_providers`.
-        :param master_key: the key of the service that encrypts the data key. Required for ``aws`` (``region``, ``key``,
-            which is an ARN, and optionally ``endpoint``), ``azure`` (``keyVaultEndpoint``, ``keyName``, optionally
-            ``keyVersion``), and ``gcp`` (``projectId``, ``location``, ``keyRing``, ``keyName``, optionally
-            ``keyVersion`` and ``endpoint``). ``kmip`` has the optional fields ``keyId``, ``endpoint``, and
+        :param master_key: the key of the service that encrypts the data key. ``aws`` requires ``region`` and
+            ``key``, which is an ARN; ``endpoint`` is optional. ``azure`` requires ``keyVaultEndpoint`` and ``keyName``;
+            ``keyVersion`` is optional. ``gcp`` requires ``projectId``, ``location``, ``keyRing`` and ``keyName``;
+            ``keyVersion`` and ``endpoint`` are optional. ``kmip`` has the optional fields ``keyId``, ``endpoint``, and
             ``delegated``, which lets the service encrypt and decrypt. ``local`` has no master key.
         :param key_alt_names: alternative names of the data key; None by default.
         :param key_material: the 96 bytes of the data key; None (the default) generates random bytes.
@@ -300,8 +304,9 @@ class ClientEncryption(Generic[DocumentType]):
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
-        """Decrypt data keys, and encrypt these keys again with another key management service or master key. Existing
-        ciphertexts do not change.
+        """Decrypt data keys, and encrypt these keys again with another key management service or master key.
+
+        Existing ciphertexts do not change.
 
         :param filter: a query for the data keys.
         :param provider: one of `kms_providers`; None (the default) keeps the provider of each key.

@@ -1,6 +1,4 @@
-"""Options of client-side encryption: automatic encryption, encryption of single fields, and connections to key
-management services.
-"""
+"""Options of client-side encryption: automatic, of single fields, and connections to key management services."""
 
 from __future__ import annotations
 
@@ -34,7 +32,9 @@ _IDLE_OPTION = "--idleShutdownTimeoutSecs"
 
 
 class AutoEncryptionOpts:
-    """Options of automatic encryption and decryption in a client::
+    """Options of automatic encryption and decryption in a client.
+
+    ::
 
         client = MongoClient(auto_encryption_opts=AutoEncryptionOpts({"local": {"key": key}}, "vault.keys"))
 
@@ -46,9 +46,9 @@ class AutoEncryptionOpts:
     If automatic encryption fails on an operation, use a client with ``bypass_auto_encryption=True`` and encrypt values
     with :meth:`gmongo.encryption.ClientEncryption.encrypt`.
 
-    :param kms_providers: the key management services with their credentials, by name: ``aws`` (``accessKeyId``,
-        ``secretAccessKey``, ``sessionToken``), ``azure`` (``tenantId``, ``clientId``, ``clientSecret``,
-        ``identityPlatformEndpoint``), ``gcp`` (``email``, ``privateKey``, ``endpoint``), ``kmip`` (``endpoint``), and
+    :param kms_providers: the key management services with their credentials, by name; ``aws`` (``accessKeyId``,
+        ``secretAccessKey``, ``sessionToken``); ``azure`` (``tenantId``, ``clientId``, ``clientSecret``,
+        ``identityPlatformEndpoint``); ``gcp`` (``email``, ``privateKey``, ``endpoint``); ``kmip`` (``endpoint``);
         ``local`` (``key``, which is 96 bytes, or their base64). A suffix distinguishes several providers of a type, as
         in ``"aws:payroll"``. For an empty mapping of ``aws``, ``azure`` or ``gcp``, the client fetches the credentials
         on demand, from the environment or the cloud's metadata service.
@@ -70,7 +70,7 @@ class AutoEncryptionOpts:
         ``tlsCertificateKeyFile``.
     :param crypt_shared_lib_path: the path of the crypt_shared library, which analyses commands in the process; None
         (the default) searches the system's library path. All clients in the same process should use the same
-        setting, as it is an error to load more than one crypt_shared library simultaneously in a process.
+        setting. It is an error to load more than one crypt_shared library simultaneously in a process.
     :param crypt_shared_lib_required: True requires this library and never uses mongocryptd. False by default.
     :param bypass_query_analysis: True disables the analysis of commands, for explicit encryption of queryable fields
         with automatic decryption. False by default.

@@ -58,8 +58,7 @@ __all__ = [
 
 
 class PyMongoError(Exception):
-    """Base class of all exceptions of the driver, except :class:`DocumentTooLarge`, :class:`TypeError` and
-    :class:`ValueError`.
+    """Base class of the driver's exceptions, except :class:`DocumentTooLarge`, :class:`TypeError`, :class:`ValueError`.
 
     :param message: the error message; empty by default.
     :param error_labels: the error labels from the server or the driver; None (the default) means no labels.
@@ -221,8 +220,9 @@ class ConfigurationError(PyMongoError):
 
 
 class InsecureConnectionWarning(UserWarning):
-    """The client is about to send a password or a token without TLS. To forbid that, turn the warning into an error:
-    ``warnings.simplefilter("error", InsecureConnectionWarning)``.
+    """The client is about to send a password or a token without TLS.
+
+    To forbid this, call ``warnings.simplefilter("error", InsecureConnectionWarning)``.
     """
 
 
@@ -314,7 +314,7 @@ class DuplicateKeyError(WriteError):
 
 
 class BulkWriteError(OperationFailure):
-    """Some writes of a bulk write failed; `details` contains the errors and the result.
+    """Some writes of a bulk write failed. `details` contains the errors and the result.
 
     Specification: CRUD API, "Error Handling".
 

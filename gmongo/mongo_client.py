@@ -66,7 +66,9 @@ OtherType = TypeVar("OtherType", bound=Document)
 
 
 class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]], Generic[DocumentType]):
-    r"""A client for a MongoDB deployment, to be shared by all greenlets of a process::
+    r"""A client for a MongoDB deployment, to be shared by all greenlets of a process.
+
+    ::
 
         client = MongoClient("mongodb://localhost:27017/?maxPoolSize=50", timeoutMS=10_000)
         orders = client.shop.orders
@@ -78,32 +80,32 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     :class:`~gmongo.collection.Collection` lists the exceptions of every operation.
 
-    **Options** may be in the URI or keywords, in any case; keywords override the URI. Options marked \* can only be
+    **Options** may be in the URI or keywords, in any case. Keywords override the URI. Options marked \* can only be
     keywords. All times are in milliseconds.
 
     *Connection pool of each server:*
 
-    - ``maxPoolSize``: the maximum number of connections; 100 by default, 0 means no limit.
-    - ``minPoolSize``: the minimum number of open connections; 0 by default.
-    - ``maxIdleTimeMS``: the maximum idle time of a connection; no limit by default.
-    - ``maxConnecting``: the maximum number of connections being established concurrently; 2 by default.
-    - ``waitQueueTimeoutMS``: how long an operation waits for a connection; no limit by default.
+    - ``maxPoolSize``: the maximum number of connections. The default is 100, and 0 means no limit.
+    - ``minPoolSize``: the minimum number of open connections. The default is 0.
+    - ``maxIdleTimeMS``: the maximum idle time of a connection. The default is no limit.
+    - ``maxConnecting``: the maximum number of connections being established concurrently. The default is 2.
+    - ``waitQueueTimeoutMS``: how long an operation waits for a connection. The default is no limit.
     - ``drainLateReplies``: True keeps the connection of an operation that was interrupted (by a timeout, a
       ``gevent.Timeout``, a kill) while it waited for its reply. The pool reads the late reply, and then reuses the
       connection. False (the default) closes the connection.
-    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the limits of the wait for a late reply and of its length;
+    - ``drainLateRepliesMS``, ``drainLateRepliesBytes``: the limits of the wait for a late reply and of its length,
       1,000 ms and 1,048,576 bytes by default. The pool closes a connection that exceeds a limit.
 
     *Time limits:*
 
-    - ``timeoutMS``: the limit of each operation as a whole; 0 or the default means no limit. :func:`gmongo.timeout`
+    - ``timeoutMS``: the limit of each operation as a whole. 0 or the default means no limit. :func:`gmongo.timeout`
       sets another limit for a block.
-    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, including all handshakes; 20,000 by
-      default, 0 means no limit.
-    - ``socketTimeoutMS``: the limit of a request with its reply; no limit by default. ``timeoutMS`` is better.
-    - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server; 30,000 by default.
-    - ``heartbeatFrequencyMS``: the interval between two checks of a server; 10,000 by default, 500 at least.
-    - ``localThresholdMS``: the width of the latency window in server selection; 15 by default.
+    - ``connectTimeoutMS``: the limit of each attempt to connect to one address, including all handshakes. The default
+      is 20,000, and 0 means no limit.
+    - ``socketTimeoutMS``: the limit of a request with its reply. The default is no limit. ``timeoutMS`` is better.
+    - ``serverSelectionTimeoutMS``: how long an operation waits for a suitable server. The default is 30,000.
+    - ``heartbeatFrequencyMS``: the interval between two checks of a server. The default is 10,000, 500 at least.
+    - ``localThresholdMS``: the width of the latency window in server selection. The default is 15.
 
     *Servers:*
 
@@ -111,37 +113,37 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     - ``directConnection``: True connects only to the given host, whatever its role.
     - ``loadBalanced``: True if the host is a load balancer (MongoDB 5.0).
     - ``serverMonitoringMode``: ``"auto"`` (the default), ``"stream"`` or ``"poll"``.
-    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the selection of hosts in the SRV records of a
-      ``mongodb+srv`` URI; by default ``"mongodb"``, 0 (all hosts), and the domain of the URI.
+    - ``srvServiceName``, ``srvMaxHosts``, ``srvAllowedHostsSuffix``: the selection of hosts in SRV records, for a
+      ``mongodb+srv`` URI. The defaults are ``"mongodb"``, 0 (all hosts), and the domain of the URI.
     - ``srv_host_validator`` \*: a function that returns True if the client may use a host from DNS.
     - ``server_selector`` \*: a function that takes a list of suitable servers and returns the eligible servers.
 
     *Connections:*
 
     - ``appName``: the application's name, up to 128 bytes, which the server logs.
-    - ``compressors``: a selection of ``zstd``, ``snappy`` and ``zlib``, in the order of preference; none by default.
-    - ``zlibCompressionLevel``: 0 to 9; -1 (the default) is zlib's default level.
-    - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: a SOCKS5 proxy; its port is 1080 by default.
+    - ``compressors``: a selection of ``zstd``, ``snappy`` and ``zlib``, in the order of preference. None by default.
+    - ``zlibCompressionLevel``: 0 to 9. -1 (the default) is zlib's default level.
+    - ``proxyHost``, ``proxyPort``, ``proxyUsername``, ``proxyPassword``: a SOCKS5 proxy. The default port is 1080.
     - ``driver`` \*: a :class:`~gmongo.driver_info.DriverInfo` of a library that wraps the driver.
     - ``server_api`` \*: a :class:`~gmongo.server_api.ServerApi`.
     - ``event_listeners`` \*: a list of listeners (:mod:`gmongo.monitoring`).
 
     *TLS:*
 
-    - ``tls`` (or ``ssl``): True encrypts connections; False by default, but True with ``mongodb+srv``.
-    - ``tlsCAFile``: the file with trusted certificate authorities; the system's authorities by default.
+    - ``tls`` (or ``ssl``): True encrypts connections. The default is False, but True with ``mongodb+srv``.
+    - ``tlsCAFile``: the file with trusted certificate authorities. The default is the system's authorities.
     - ``tlsCRLFile``: the file with a certificate revocation list.
     - ``tlsCertificateKeyFile``, ``tlsCertificateKeyFilePassword``: the client's certificate and private key.
     - ``tlsInsecure``, ``tlsAllowInvalidCertificates``, ``tlsAllowInvalidHostnames``: True disables these checks.
-    - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses; False (the default) also queries OCSP
+    - ``tlsDisableOCSPEndpointCheck``: True restricts OCSP to stapled responses. False (the default) also queries OCSP
       responders. OCSP needs the extra ``gmongo[ocsp]``.
     - ``tlsDisableCertificateRevocationCheck``: True disables OCSP and ``tlsCRLFile``.
 
     *Authentication:*
 
     - ``username`` \*, ``password`` \*: in a URI, these precede the host.
-    - ``authSource``: the database of the user; the URI's database or ``"admin"`` by default.
-    - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism; for a user name, the default is a
+    - ``authSource``: the database of the user. The default is the URI's database or ``"admin"``.
+    - ``authMechanism``, ``authMechanismProperties``: the authentication mechanism. For a user name, the default is a
       SCRAM mechanism negotiated with the server.
     - ``auto_encryption_opts`` \*: an :class:`~gmongo.encryption_options.AutoEncryptionOpts`, for automatic encryption
       and decryption of fields.
@@ -149,35 +151,35 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     *Retries:*
 
     - ``retryReads``, ``retryWrites``: True (the default) retries operations.
-    - ``maxAdaptiveRetries``: the maximum number of retries of an operation on an overloaded server; 5 by default.
-    - ``baseBackoffMS``: the maximum backoff before the first overload retry; 100 by default.
-    - ``enableOverloadRetargeting``: True lets a retry avoid an overloaded replica set member; False by default.
+    - ``maxAdaptiveRetries``: the maximum number of retries of an operation on an overloaded server. The default is 5.
+    - ``baseBackoffMS``: the maximum backoff before the first overload retry. The default is 100.
+    - ``enableOverloadRetargeting``: True lets a retry avoid an overloaded replica set member. The default is False.
 
     *Reads and writes:*
 
-    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: the servers that reads run on; ``"primary"``
-      by default.
+    - ``readPreference``, ``readPreferenceTags``, ``maxStalenessSeconds``: the servers that reads run on. The default is
+      ``"primary"``.
     - ``read_preference`` \*: the read preference as an object (:mod:`gmongo.read_preferences`).
-    - ``readConcernLevel``: the isolation level of reads; the server's default if absent.
+    - ``readConcernLevel``: the isolation level of reads. The default is the server's default.
     - ``w``, ``wTimeoutMS``, ``journal``, ``fsync``: see :class:`~gmongo.write_concern.WriteConcern`.
 
     *Observation:*
 
-    - ``tracing`` \*: a mapping of OpenTelemetry trace options: ``enabled`` (by default the environment variable
-      ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or False), ``query_text_max_length`` (the number of shown
-      characters of a command; 0 by default) and ``tracer_provider`` (the global provider by default).
-    - ``metrics`` \*: True enables OpenTelemetry metrics, False by default; or a mapping with ``enabled`` and
+    - ``tracing`` \*: a mapping of OpenTelemetry trace options. ``enabled`` is by default the environment variable
+      ``OTEL_PYTHON_INSTRUMENTATION_MONGODB_ENABLED``, or False. ``query_text_max_length`` is the number of shown
+      characters of a command, 0 by default. ``tracer_provider`` is the global provider by default.
+    - ``metrics`` \*: True enables OpenTelemetry metrics, False by default, or a mapping with ``enabled`` and
       ``meter_provider``.
-    - ``slow_operation_ms`` \*: the duration from which an operation is logged, with its phases; None by default.
+    - ``slow_operation_ms`` \*: the duration from which an operation is logged, with its phases. The default is None.
 
     *Documents* (see :class:`bson.codec_options.CodecOptions`):
 
-    - ``uuidRepresentation``: the encoding of UUIDs; ``"unspecified"`` (the default) rejects them.
+    - ``uuidRepresentation``: the encoding of UUIDs. ``"unspecified"`` (the default) rejects them.
     - ``unicode_decode_error_handler``: ``"strict"`` (the default), ``"replace"`` or ``"ignore"``.
-    - ``datetime_conversion``: the decoding of datetimes; ``"DATETIME"`` by default.
-    - ``tzinfo`` \*: the time zone of decoded datetimes, with ``tz_aware``; UTC by default.
+    - ``datetime_conversion``: the decoding of datetimes. The default is ``"DATETIME"``.
+    - ``tzinfo`` \*: the time zone of decoded datetimes, with ``tz_aware``. The default is UTC.
 
-    Specification: URI Options; Connection String; for the pool: Connection Monitoring and Pooling, "Connection Pool
+    Specifications: URI Options, Connection String, and for the pool Connection Monitoring and Pooling, "Connection Pool
     Options".
 
     :param host: a host name, an IP address, a path of a Unix domain socket, a ``mongodb://`` or ``mongodb+srv://`` URI,
@@ -470,8 +472,9 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         let: Document | None = None,
         write_concern: WriteConcern | None = None,
     ) -> ClientBulkWriteResult:
-        """Run many writes on any collections (MongoDB 8.0), in as few messages as possible. Other greenlets run while
-        the client encodes the writes::
+        """Run many writes on any collections (MongoDB 8.0), in as few messages as possible.
+
+        Other greenlets run while the client encodes the writes::
 
             client.bulk_write(
                 [
@@ -534,13 +537,15 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         snapshot: bool | None = False,
         default_timeout_ms: float | None = None,
     ) -> ClientSession:
-        """Start a session, for use in a ``with`` statement, by one greenlet at a time::
+        """Start a session, for use in a ``with`` statement, by one greenlet at a time.
+
+        ::
 
             with client.start_session() as session, session.start_transaction():
                 orders.insert_one(order, session=session)
                 stock.update_one(filter, update, session=session)
 
-        Specification: Driver Sessions; Causal Consistency; Snapshot Reads.
+        Specifications: Driver Sessions, Causal Consistency, Snapshot Reads.
 
         :param causal_consistency: True lets reads see earlier operations of the session; None (the default) is True,
             but False with `snapshot`.
@@ -560,12 +565,12 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def topology_description(self) -> TopologyDescription:
-        """The current topology description; empty before the first use and after the client was closed."""
+        """The current topology description, empty before the first use and after the client was closed."""
         return self._topology.description
 
     @property
     def address(self) -> Address | None:
-        """The address of the standalone, the mongos or the primary, as host and port; waits for the server.
+        """The address of the standalone, the mongos or the primary, as host and port. It waits for the server.
 
         :raises InvalidOperation: the cluster has several mongos.
         :raises ServerSelectionTimeoutError: no such server was found within ``serverSelectionTimeoutMS``.
@@ -600,14 +605,14 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def nodes(self) -> frozenset[Address]:
-        """The addresses of the currently known servers; empty before the first use and after the client was closed."""
+        """The addresses of the currently known servers, empty before the first use and after the client was closed."""
         if self._topology.closed:
             return frozenset()
         return frozenset(server.address for server in self.topology_description.known_servers)
 
     @property
     def is_primary(self) -> bool:
-        """True if the server accepts writes; waits for a writable server.
+        """True if the server accepts writes. The property waits for a writable server.
 
         :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
         """
@@ -617,7 +622,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
     @property
     def is_mongos(self) -> bool:
-        """True if the server is a mongos; waits for a writable server.
+        """True if the server is a mongos. The property waits for a writable server.
 
         :raises ServerSelectionTimeoutError: no writable server was found within ``serverSelectionTimeoutMS``.
         """
@@ -667,7 +672,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         - ``total``: the number of connections. ``available``, ``pending``, ``in_use`` and ``draining``: the number of
           connections that are idle, being established, checked out, and waiting for a late reply.
         - ``in_use_by``: the number of checked-out connections by purpose.
-        - ``held``: the checked-out connections, the longest-held first; each a mapping with ``connection`` (its
+        - ``held``: the checked-out connections, the longest check-out first, each as a mapping with ``connection`` (its
           number), ``greenlet``, ``operation`` (the last command), ``purpose`` and ``seconds``.
         - ``waiting``: the number of greenlets in the wait queue.
         - ``oldest_wait``: how long the first greenlet of the queue has waited, in seconds, or None.
@@ -775,8 +780,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
 
 
 class _SilentClient(MongoClient[Value]):
-    """Internal client for plaintext commands of automatic encryption. Its commands are never logged, published, traced,
-    measured or shown, regardless of global listeners and the environment.
+    """Internal client for plaintext commands of automatic encryption.
+
+    Its commands are never logged, published, traced, measured or shown, regardless of global listeners and the
+    environment.
     """
 
     _is_silent = True
@@ -788,7 +795,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
 
 
 def _shown(name: str, value: object) -> str:
-    """Return the repr of an option; times are stored in seconds, and most are shown in milliseconds."""
+    """Return the repr of an option. Times are stored in seconds, and most are shown in milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})
     if name.endswith("ms") and name != "localthresholdms" and isinstance(value, (int, float)):

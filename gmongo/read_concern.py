@@ -9,7 +9,9 @@ __all__ = ["DEFAULT_READ_CONCERN", "ReadConcern"]
 
 
 class ReadConcern:
-    """Isolation level of reads::
+    """Isolation level of reads.
+
+    ::
 
         orders.with_options(read_concern=ReadConcern("majority")).find_one(1)
 
@@ -39,7 +41,7 @@ class ReadConcern:
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``readConcern``; empty for the server's default."""
+        """The document sent as ``readConcern``, empty for the server's default."""
         return {"level": self.__level} if self.__level else {}
 
     def __eq__(self, other: object) -> bool:

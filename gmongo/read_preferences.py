@@ -114,12 +114,12 @@ class _ReadPreference:
 
     @property
     def tag_sets(self) -> _TagSets:
-        """The tag sets in the order of preference; ``[{}]`` by default."""
+        """The tag sets in the order of preference. The default is ``[{}]``."""
         return list(self.__tag_sets) if self.__tag_sets else [{}]
 
     @property
     def max_staleness(self) -> int:
-        """The maximum replication lag of a secondary, in seconds; -1 means no limit."""
+        """The maximum replication lag of a secondary, in seconds. -1 means no limit."""
         return self.__max_staleness
 
     @property
@@ -168,7 +168,7 @@ class Primary(_ReadPreference):
 class PrimaryPreferred(_ReadPreference):
     """Read preference for the primary, or for a secondary if the primary is unavailable.
 
-    Specification: Server Selection, "Read Preference"; Max Staleness.
+    Specification: Server Selection, "Read Preference", and Max Staleness.
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
         default) matches any member.
@@ -190,7 +190,7 @@ class PrimaryPreferred(_ReadPreference):
 class Secondary(_ReadPreference):
     """Read preference for secondaries only.
 
-    Specification: Server Selection, "Read Preference"; Max Staleness.
+    Specification: Server Selection, "Read Preference", and Max Staleness.
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
         default) matches any member.
@@ -212,7 +212,7 @@ class Secondary(_ReadPreference):
 class SecondaryPreferred(_ReadPreference):
     """Read preference for secondaries, or for the primary if no secondary is suitable.
 
-    Specification: Server Selection, "Read Preference"; Max Staleness.
+    Specification: Server Selection, "Read Preference", and Max Staleness.
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
         default) matches any member.
@@ -234,7 +234,7 @@ class SecondaryPreferred(_ReadPreference):
 class Nearest(_ReadPreference):
     """Read preference for any member within the latency window (``localThresholdMS``).
 
-    Specification: Server Selection, "Read Preference"; Max Staleness.
+    Specification: Server Selection, "Read Preference", and Max Staleness.
 
     :param tag_sets: tag sets such as ``{"dc": "ny"}``, in the order of preference; ``{}`` matches any member. None (the
         default) matches any member.

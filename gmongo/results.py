@@ -52,7 +52,7 @@ class InsertOneResult(_Result):
 
     @property
     def inserted_id(self) -> Value:
-        """The ``_id`` of the document; None for a raw document without ``_id``."""
+        """The ``_id`` of the document, or None for a raw document without ``_id``."""
         return self._inserted_id
 
     def __repr__(self) -> str:
@@ -103,12 +103,12 @@ class UpdateResult(_Result):
 
     @property
     def raw_result(self) -> Document | None:
-        """The server's reply; None if the write was not acknowledged."""
+        """The server's reply, or None if the write was not acknowledged."""
         return self._raw_result
 
     @property
     def matched_count(self) -> int:
-        """The number of matched documents; includes an upserted document only in a client bulk write.
+        """The number of matched documents. A client bulk write also counts upserted documents.
 
         :raises InvalidOperation: the write was not acknowledged.
         """

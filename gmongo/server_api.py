@@ -18,7 +18,9 @@ _VERSIONS = (ServerApiVersion.V1,)
 
 
 class ServerApi:
-    """Declaration of a Stable API version (MongoDB 5.0)::
+    """Declaration of a Stable API version (MongoDB 5.0).
+
+    ::
 
         MongoClient(server_api=ServerApi("1", strict=True))
 

@@ -8,7 +8,7 @@ __all__ = ["SERVER_TYPE", "ServerType"]
 
 
 class ServerType(NamedTuple):
-    """Server types with their numbers; :data:`SERVER_TYPE` is the only instance.
+    """Server types with their numbers. :data:`SERVER_TYPE` is the only instance.
 
     Specification: Server Discovery and Monitoring, "ServerType".
 

@@ -10,13 +10,15 @@ __all__ = ["DEFAULT_WRITE_CONCERN", "WriteConcern"]
 
 
 class WriteConcern:
-    """Acknowledgement that writes wait for::
+    """Acknowledgement that writes wait for.
+
+    ::
 
         orders.with_options(write_concern=WriteConcern("majority", wtimeout=5000))
 
     Specification: Read and Write Concern, "Write Concern".
 
-    :param w: the number of members that must acknowledge a write (0 means unacknowledged writes), or a name such as
+    :param w: the number of members that must acknowledge a write; 0 means unacknowledged writes. A name is
         ``"majority"`` or a name in the replica set configuration. None uses the server's default.
     :param wtimeout: the server's time limit for the acknowledgement, in milliseconds; 0 and None mean no limit. After
         the limit the write remains, and the operation raises :class:`~gmongo.errors.WTimeoutError`.
@@ -52,12 +54,12 @@ class WriteConcern:
 
     @property
     def document(self) -> DocumentDict:
-        """The document sent as ``writeConcern``; empty for the server's default."""
+        """The document sent as ``writeConcern``, empty for the server's default."""
         return self.__document.copy()
 
     @property
     def acknowledged(self) -> bool:
-        """True if the server replies to writes; False only for ``w=0``."""
+        """True if the server replies to writes. False only for ``w=0``."""
         return self.__acknowledged
 
     def __eq__(self, other: object) -> bool:

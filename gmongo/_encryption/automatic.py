@@ -65,7 +65,7 @@ class Encrypter:
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
-        """Decrypt a reply; None if the reply has no encrypted fields."""
+        """Decrypt a reply, or None if the reply has no encrypted fields."""
 
         def make(new: Callable[[], Native]) -> Native:
             return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)

@@ -43,7 +43,9 @@ starts TLS on the socket and closes it. An exception counts as a network error, 
 
 
 class HTTPProxyKMSConnect:
-    """Connects to key management services through an HTTP proxy, by its ``CONNECT``::
+    """Connects to key management services through an HTTP proxy, by its ``CONNECT``.
+
+    ::
 
         AutoEncryptionOpts(..., kms_connect_callback=HTTPProxyKMSConnect("http://proxy.example.com:8080"))
 

@@ -71,9 +71,7 @@ def _view(binary: Native) -> Native:
 
 
 def _hook(signature: str, work: Callable[..., None]) -> Native:
-    """Return a C function that returns True for success. It stores an error in its last argument without a traceback,
-    which could contain secrets.
-    """
+    """Return a C function that returns True for success, and stores an error without its traceback and its secrets."""
 
     def call(_context: Native, *arguments: Native) -> bool:
         try:

@@ -103,8 +103,9 @@ def _limit(service: str, problem: str, deadline: float | None) -> AbstractContex
 
 
 def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
-    """Return the socket from the callback. The callback runs in a separate greenlet: its exceptions are network
-    errors, but an exception thrown into the calling greenlet is external, such as a kill.
+    """Return the socket from the callback, which runs in a separate greenlet.
+
+    Exceptions of the callback are network errors. An exception thrown into the calling greenlet is external.
     """
 
     def called() -> object:

@@ -74,7 +74,7 @@ class Mongocryptd:
 
 
 class _Analyse(RunCommand):
-    """Analyse a command; the result is the encoded reply."""
+    """Analyse a command, and return the encoded reply."""
 
     takes_session = False
 

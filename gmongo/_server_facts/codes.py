@@ -76,7 +76,7 @@ RETRYABLE_WRITE = frozenset(
 # Retryable Reads specification, "Retryable Error".
 RETRYABLE_READ = RETRYABLE_WRITE | {READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET}
 
-# Change Streams specification, "Resumable Error"; for servers that do not label errors.
+# Change Streams specification, "Resumable Error", for servers that do not label errors.
 RESUMABLE_CHANGE_STREAM = frozenset(
     {
         HOST_UNREACHABLE,

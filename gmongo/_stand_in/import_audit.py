@@ -38,10 +38,11 @@ class ImportAudit:
             self._watch(_plainest(name), module)
 
     def missing(self) -> dict[str, str]:
-        """Return the absent names that PyMongo has, each with its name in PyMongo. Libraries also use names of older
-        versions, which the installed PyMongo does not have either.
+        """Return the absent names that PyMongo has, each with its name in PyMongo.
 
-        A module under several PyMongo names is one object, so the record cannot tell which of the names was used.
+        Libraries also use names of older versions, which the installed PyMongo does not have either.
+
+        A module under several PyMongo names is one object, so the record does not distinguish these names.
         """
         aliases = {name: _all_names(name) for name in self.absent}
         known = existing_in_pymongo(name for names in aliases.values() for name in names)

@@ -53,12 +53,12 @@ def _refuse_if_too_late() -> None:
 
 
 def _uses(module: ModuleType) -> bool:
-    """True if a global variable of the module comes from PyMongo."""
+    """Return True if a global variable of the module comes from PyMongo."""
     return any(_root(_home(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
 
 
 def _home(value: object) -> str:
-    """Return the module of a value; for an instance, the module of its class."""
+    """Return the module of a value, or for an instance the module of its class."""
     if isinstance(value, ModuleType):
         name = value.__name__
     elif isinstance(value, type | FunctionType | BuiltinFunctionType):

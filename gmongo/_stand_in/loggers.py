@@ -7,8 +7,11 @@ from types import ModuleType
 
 
 def adopt_loggers(module: ModuleType) -> None:
-    """Replace the loggers of a gmongo module by PyMongo's loggers, so that an application's settings of ``pymongo``
-    loggers apply: levels, handlers, filters, and ``logging.config``. Existing clients keep their loggers."""
+    """Replace the loggers of a gmongo module by PyMongo's loggers.
+
+    Levels, handlers, filters and ``logging.config`` for ``pymongo`` loggers then apply. Existing clients keep their
+    loggers.
+    """
     for name, value in list(vars(module).items()):
         if isinstance(value, logging.Logger) and value.name.partition(".")[0] == "gmongo":
             setattr(module, name, logging.getLogger(value.name.replace("gmongo", "pymongo", 1)))

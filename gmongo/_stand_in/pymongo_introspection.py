@@ -38,7 +38,7 @@ def existing_in_pymongo(names: Iterable[str]) -> set[str]:
 
 
 def answer(query: dict[str, list[str]]) -> None:
-    """Write the names that exist; the separate process calls this."""
+    """Write the names that exist. The separate process calls this function."""
     json.dump([name for name in query["names"] if _exists(name)], sys.stdout)
 
 

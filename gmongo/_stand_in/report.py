@@ -16,7 +16,7 @@ _LIMITS = (
 
 
 def write(record: ImportAudit, missing: dict[str, str], stream: TextIO) -> None:
-    """Write a line for each name, absent names first; as a table if :mod:`rich` is installed.
+    """Write a line for each name, absent names first, as a table if :mod:`rich` is installed.
 
     :param missing: absent names that PyMongo has, with their names in PyMongo.
     """

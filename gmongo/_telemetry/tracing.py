@@ -235,9 +235,7 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
 
 
 def _has_no_provider() -> bool:
-    """True if the application has certainly set no provider. Asking OpenTelemetry would cost each operation a
-    microsecond.
-    """
+    """Return True if the application has certainly set no provider. A query of OpenTelemetry takes 1 µs."""
     return getattr(trace, "_TRACER_PROVIDER", _UNKNOWN) is None and not _PROVIDER_IN_ENVIRONMENT
 
 

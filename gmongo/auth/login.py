@@ -36,7 +36,7 @@ class Login(ABC):
 
     @abstractmethod
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
-        """Authenticate again when the server requires it; see :meth:`authenticate`."""
+        """Authenticate again when the server requires it. See :meth:`authenticate`."""
 
 
 class SimpleLogin(Login):

@@ -221,7 +221,7 @@ class HumanOidcLogin(OidcLogin):
 
 
 def is_allowed(host: str, patterns: list[str]) -> bool:
-    """True if `patterns` contain the host. The pattern ``*.example.com`` matches all hosts below example.com."""
+    """Return True if `patterns` contain the host. The pattern ``*.example.com`` matches all hosts below example.com."""
     host = host.lower()
     return any(
         host.endswith(pattern[1:].lower()) if pattern.startswith("*.") else host == pattern.lower()

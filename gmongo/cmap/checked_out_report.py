@@ -18,8 +18,8 @@ def checked_out(in_use: Collection[Connection], most: int | None = None) -> list
 
     :param in_use: the connections that are checked out.
     :param most: greatest number of users; None means all.
-    :returns: for each: ``connection`` (its ID), ``greenlet`` (the name of the greenlet and of its function),
-        ``operation`` (the last command, None before the first), ``purpose``, and ``seconds`` since the check-out.
+    :returns: a mapping for each. ``connection`` is its ID. ``greenlet`` has the names of the greenlet and its function.
+        ``operation`` is the last command, or None. The others are ``purpose``, and ``seconds`` since the check-out.
     """
     now = _clock.monotonic()
     connections = list(in_use)  # one atomic step: another thread may call this during check-outs

@@ -49,12 +49,12 @@ class Connection(ServerConnection):
         self.generation = 0
         self.idle_since = 0.0
         self.purpose = Purpose.OTHER
-        # The greenlet that checked the connection out; this greenlet may have ended since.
+        # The greenlet that checked the connection out. This greenlet may have ended since.
         self.holder: weakref.ref[greenlet] | None = None
         self.checked_out_at = 0.0  # on the monotonic clock
         self.last_command: str | None = None  # name of the last command on the connection
         self.established_in = 0.0  # duration of connecting and handshake in seconds
-        self.late_reply: LateReply | None = None  # handles the late reply; None if the pool must not wait for it
+        self.late_reply: LateReply | None = None  # handles the late reply, or None if the pool must not wait for it
         self.reply_is_due = False  # True if the server itself ends the request at this time
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ def _environment(variables: Mapping[str, str]) -> DocumentDict:
 
 
 def _shorten(document: DocumentDict) -> bool:
-    """Remove fields in the order of the specification until the document fits; return True if it fits."""
+    """Remove fields in the order of the specification until the document fits, and return True if it fits."""
     if _fits(document):
         return True
     if "name" in document.get("env", {}):

@@ -1,4 +1,4 @@
-"""Reader of late replies, which lets a connection survive an interrupted operation.
+"""Reader of late replies, which keeps the connection of an interrupted operation usable.
 
 A background greenlet reads the reply, with limits on seconds and bytes. Meanwhile the connection is neither available
 nor in use. A clear, a close or a fork ends the wait and closes the connection.

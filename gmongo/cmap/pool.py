@@ -119,7 +119,7 @@ class Pool:
     # Checking out
 
     def check_out(self, deadline: float | None = None) -> Connection:
-        """Check out a connection; :meth:`check_in` must follow.
+        """Check out a connection. :meth:`check_in` must follow.
 
         :param deadline: deadline on the clock of :mod:`gmongo._clock`, in addition to ``waitQueueTimeoutMS``.
         :raises PoolClosedError: the pool is closed.

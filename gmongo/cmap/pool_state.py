@@ -26,7 +26,7 @@ from gmongo.events.pool import PoolEvents
 from gmongo.monitoring import ConnectionClosedReason as ClosedReason
 from gmongo.wire.address import Address, address_text
 
-# Backoff in seconds after the first failure of the background to connect; each further failure doubles it.
+# Backoff in seconds after the first failure of the background to connect. Each further failure doubles it.
 _FIRST_BACKOFF = 1.0
 
 
@@ -76,7 +76,7 @@ class StateMachine:
         self.address = address
         self.state = PoolState.PAUSED
         self.generations = Generations()
-        # Generation whose connections need no further check before use; None if every connection needs a check.
+        # Generation whose connections need no further check before use, or None if every connection needs a check.
         self.fit_generation: int | None = None
         self.queue: WaitQueue[Connection] = WaitQueue()
         self.pending: set[Connection] = set()  # created, not yet established

@@ -332,7 +332,7 @@ class ServerConnection:
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
-        """Usual timeout option of an exchange, and its seconds; None as seconds matches any timeout."""
+        """Usual timeout option of an exchange, and its seconds. None as seconds matches any timeout."""
         return ("connectTimeoutMS", None) if self.monitors else ("socketTimeoutMS", self.socket_timeout or -1.0)
 
     def mark_unusable(self, error: BaseException) -> None:

@@ -1,6 +1,6 @@
 """Change stream position and resumable errors.
 
-This module does no I/O; :mod:`gmongo.change_stream` does.
+This module does no I/O, unlike :mod:`gmongo.change_stream`.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Bulk:
         }
 
     def execute(self, executor: Executor, runs: Iterable[_Run], session: SessionHandle | None) -> DocumentDict:
-        """Run all writes, and return the sum of the replies; empty for unacknowledged writes.
+        """Run all writes, and return the sum of the replies, empty for unacknowledged writes.
 
         :raises BulkWriteError: an acknowledged write failed, or its write concern was not satisfied.
         """

@@ -102,7 +102,7 @@ class ReadAhead:
         return self._greenlet is not None and not self._greenlet.ready()
 
     def next(self, deadline: float | None) -> CursorReply:
-        """Return the next batch; wait for it.
+        """Wait for the next batch, and return it.
 
         :param deadline: the deadline of the wait; None means no limit.
         :raises PyMongoError: the `getMore` failed.
@@ -271,7 +271,7 @@ def count(batch: list[object] | Batch) -> int:
 
 
 def size_of_next(batch_size: int, left: int | None) -> int:
-    """Return the number of documents to request; 0 lets the server choose.
+    """Return the number of documents to request. 0 lets the server choose.
 
     :param batch_size: the batch size from the application; 0 if not specified.
     :param left: the number of remaining documents; None means no limit.

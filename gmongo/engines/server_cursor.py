@@ -102,7 +102,7 @@ class ServerCursor:
         self._raw = raw
         if exhaust:
             self._work = LongWork()
-        self.documents: Iterator[Value] = iter(())  # the decoded, undelivered documents; always a list iterator
+        self.documents: Iterator[Value] = iter(())  # list iterator over the decoded, undelivered documents
         self._batch: Batch | None = None
         self._interrupted = False  # True if an interrupted getMore has ended the cursor
         self._turn: Turn | None = None
@@ -195,7 +195,7 @@ class ServerCursor:
         return True
 
     def _step(self, deadline: float | None) -> bool:
-        """Decode documents, fetch a batch, or wait for the greenlet that does so.
+        """Decode documents, fetch a batch, or wait for the greenlet that fetches a batch.
 
         :returns: False if the batch was empty.
         """

@@ -111,8 +111,10 @@ class CommandEvents:
         self.wanted = asks(self._logger, listeners)
 
     def shown(self, operation: Shows, reply: DocumentDict) -> Document:
-        """Return the monitored form of a reply. Only listeners get a fully decoded reply, since decoding a large reply
-        blocks the event loop. A log entry shows the beginning of the reply.
+        """Return the monitored form of a reply.
+
+        Only listeners get a fully decoded reply, since decoding a large reply blocks the event loop. A log entry shows
+        the beginning of the reply.
         """
         if self._listeners:
             reply = operation.reply_for_monitoring(reply)

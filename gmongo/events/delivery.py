@@ -36,7 +36,7 @@ _MOST_LEFT = 10_000
 
 
 class _Turn:
-    """Undelivered events of one greenlet; `size` is their number."""
+    """Undelivered events of one greenlet. `size` is their number."""
 
     __slots__ = ("awake", "context", "delivering", "size", "substitute")
 
@@ -90,7 +90,7 @@ class Delivery:
         return bool(self._events)
 
     def deliver_after(self, error: BaseException | None) -> None:
-        """Deliver the events of this greenlet at the end of an operation, which `error` has ended; None for success.
+        """Deliver the events of this greenlet at the end of an operation. `error` is None after a success.
 
         After a driver error, the delivery may wait for its turn. Any other exception may come from a kill or a timeout
         of the application, and the delivery must not delay it.
@@ -98,8 +98,10 @@ class Delivery:
         self.deliver(wait=error is None or isinstance(error, (PyMongoError, BSONError)))
 
     def deliver(self, wait: bool = True) -> None:
-        """Deliver the events of this greenlet. Inside a listener that uses the client, the delivery is postponed: the
-        events that the listener causes follow the event that it handles.
+        """Deliver the events of this greenlet.
+
+        Inside a listener that uses the client, the delivery is postponed: the events that the listener causes follow
+        the event that it handles.
 
         :param wait: True to wait for the turn; False in cleanup, which must not wait.
         :raises BaseException: an exception thrown into the greenlet. The remaining events are delivered nevertheless.

@@ -58,7 +58,7 @@ class Attempt:
     session: Session | None = None  # explicit session or session of a cursor
     address: Address | None = None  # address of the server
     hello: Hello | None = None  # hello of the failed connection
-    server_session: ServerSession | None = None  # without a given session; all attempts of the operation share it
+    server_session: ServerSession | None = None  # without a given session, for all attempts of the operation
     is_retryable_write = False  # True with a transaction number, by which the server recognizes a retry
     transaction: Transaction | None = None
     starts_transaction: bool  # set only in a transaction
@@ -102,8 +102,8 @@ class Attempt:
         if trace is not None:
             trace.selected(server.address, topology)
         connection = server.pool.check_out(limit)
-        # This attempt must now check in the connection after any exception: of the command, an observer,
-        # a kill or a timeout during the wait for the reply.
+        # This attempt must now check in the connection after any exception. The command or an observer may
+        # raise, and a kill or a timeout may interrupt the wait for the reply.
         try:
             if trace is not None:
                 trace.checked_out(connection)

@@ -1,6 +1,6 @@
 """Retry limits and backoff after overload errors (Client Backpressure).
 
-These classes only calculate; the retry loop acts on the results.
+These classes only calculate. The retry loop acts on the results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TokenBucket:
     __slots__ = ("missing",)
 
     def __init__(self) -> None:
-        self.missing = 0  # tenths of tokens; 0 is the usual case, without a deposit
+        self.missing = 0  # tenths of tokens. 0 is the usual case, without a deposit
 
     @property
     def tokens(self) -> float:
@@ -44,7 +44,7 @@ class TokenBucket:
         return (self.CAPACITY * 10 - self.missing) / 10
 
     def consume(self) -> bool:
-        """Take one token; return False if less than one token is left."""
+        """Take one token, and return False if less than one token is left."""
         if self.missing > (self.CAPACITY - 1) * 10:
             return False
         self.missing += 10

@@ -44,7 +44,7 @@ class CommandRunner:
         self._events = events
         self._wanted = events.wanted
         self._decorator = CommandFields(topology, sessions)
-        # Returns the function that kills cursors of interrupted operations; None after its owner was deleted.
+        # Returns the function that kills cursors of interrupted operations, or None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_taker
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:

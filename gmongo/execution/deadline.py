@@ -24,7 +24,7 @@ current_deadline = _current.get
 
 
 def deadline_after(seconds: float | None, option: str) -> float | None:
-    """Return the deadline that is `seconds` from now; infinity for 0 (no limit), None for None (not set).
+    """Return the deadline that is `seconds` from now. 0 (no limit) gives infinity, and None (not set) gives None.
 
     :param option: option or function that sets the limit, for errors.
     """
@@ -48,7 +48,9 @@ def until(deadline: float | None) -> Iterator[None]:
 
 
 def timeout(seconds: float | None) -> AbstractContextManager[None]:
-    """Limit the time of all operations in the block, taken together::
+    """Limit the time of all operations in the block, taken together.
+
+    ::
 
         with gmongo.timeout(5):
             orders.insert_one(order)

@@ -172,7 +172,7 @@ class Executor:
     # Time limits
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that begins now; None means no limit."""
+        """Return the deadline of an operation that begins now. None means no limit."""
         deadline = current_deadline()
         if self._timeout is None or (deadline is not None and not self._is_for_operation):
             return deadline
@@ -202,7 +202,7 @@ class Executor:
         return limited
 
     def for_operation(self, timeout_ms: object, session: SessionHandle | None) -> Executor:
-        """Return an executor with the timeout of a single operation; :meth:`deadline` returns its end.
+        """Return an executor with the timeout of a single operation. :meth:`deadline` returns its end.
 
         :param timeout_ms: timeout in milliseconds; 0 means no limit, None keeps the current timeout.
         :param session: session of the operation, or None.

@@ -108,13 +108,13 @@ class Operation:
 
     @property
     def collection(self) -> str:
-        """Collection name; empty if there is none."""
+        """Collection name, or an empty string."""
         collection = self.context.collection
         return "" if collection.startswith("$cmd") or self.context.database == "admin" else collection
 
     @property
     def is_causally_consistent(self) -> bool:
-        """True for reads and writes, which causally consistent sessions order; False for other commands."""
+        """True for reads and writes, which causally consistent sessions order. False for other commands."""
         return self.takes_read_concern or self.is_write
 
     @property

@@ -194,7 +194,7 @@ class Retry:
         self._retries = 0
         self._limit: float = 1 if deadline is None else inf
         self.latest = self.error = _NONE  # `error` is for the application
-        self.delay: float | None = None  # seconds before the next attempt; None without a retry
+        self.delay: float | None = None  # seconds before the next attempt, or None without a retry
         self.maybe_executed = False  # True if a server may have executed the operation
         self.failed_on: frozenset[Address] = frozenset()
 
@@ -250,7 +250,7 @@ class Retry:
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
     def _pay(self) -> bool:
-        """Take a token for a retry; return False if there is none."""
+        """Take a token for a retry, and return False if there is none."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
             return False

@@ -53,7 +53,7 @@ class ServerSession:
 
 
 class ServerSessionPool:
-    """Pool of idle server sessions; the last used session is taken first.
+    """Pool of idle server sessions. The last used session is taken first.
 
     :param topology: has the session timeout of the servers.
     """
@@ -65,7 +65,7 @@ class ServerSessionPool:
         self._idle: deque[ServerSession] = deque()
         self._epoch = 0
         self.in_use = 0  # number of acquired sessions
-        # Returns the function that ends interrupted commands and open transactions; None after its owner was deleted.
+        # Returns the function that ends interrupted commands and open transactions. None after its owner was deleted.
         self.reaper: Callable[[], Callable[[ServerSession, Operation | None], None] | None] = _no_reaper
 
     def __len__(self) -> int:

@@ -68,7 +68,7 @@ class SessionState:
 
     @property
     def explicit(self) -> SessionState:
-        """This session, because it is explicit; None in implicit sessions."""
+        """This session, because it is explicit, or None in implicit sessions."""
         return self
 
     @property
@@ -88,7 +88,7 @@ class SessionState:
 
     @property
     def operation_time_to_follow(self) -> Timestamp | None:
-        """Minimum operation time of reads; None without causal consistency."""
+        """Minimum operation time of reads, or None without causal consistency."""
         return self.operation_time if self._causal_consistency else None
 
     # Use

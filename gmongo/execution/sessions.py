@@ -23,7 +23,7 @@ class Session(Protocol):
 
     @property
     def explicit(self) -> SessionState | None:
-        """State of an explicit session; None for an implicit session."""
+        """State of an explicit session, or None for an implicit session."""
 
     @property
     def server_session(self) -> ServerSession:
@@ -35,7 +35,7 @@ class Session(Protocol):
 
     @property
     def transaction(self) -> Transaction | None:
-        """Transaction of an explicit session; None for an implicit session."""
+        """Transaction of an explicit session, or None for an implicit session."""
 
     def begin(self, executor: SessionOwner, operation: Operation) -> None:
         """Mark the session as in use until :meth:`end_use`, or refuse the operation."""
@@ -44,7 +44,7 @@ class Session(Protocol):
         """Note the end of an operation."""
 
     def end_implicit(self) -> None:
-        """End the session if it is implicit; the application ends its own."""
+        """End the session if it is implicit. The application ends explicit sessions."""
 
 
 class SessionHandle(Protocol):

@@ -120,7 +120,7 @@ class Transaction:
     # Ending
 
     def begin_commit(self) -> bool:
-        """Prepare a commit; return False if no command is necessary.
+        """Prepare a commit, and return False if no command is necessary.
 
         :raises InvalidOperation: there is no transaction to commit.
         """
@@ -137,7 +137,7 @@ class Transaction:
         return True
 
     def begin_abort(self) -> bool:
-        """Prepare an abort; return False if no command is necessary.
+        """Prepare an abort, and return False if no command is necessary.
 
         :raises InvalidOperation: there is no transaction to abort.
         """

@@ -111,7 +111,7 @@ class GridFS:
             self._storage.remove_chunks(file_id, session)
 
     def list(self, session: ClientSession | None = None) -> list[str]:
-        """Return the distinct names of all files; files without a name add nothing.
+        """Return the distinct names of all files. Files without a name add nothing.
 
         :param session: an explicit session without a transaction, or None (the default) for an implicit session.
         """

@@ -50,7 +50,7 @@ _READ_ONLY = frozenset({"_id", "chunk_size", "closed", "length", "md5", "upload_
 
 
 class GridIn:
-    """File to write; :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open one.
+    """File to write. :meth:`GridFSBucket.open_upload_stream` and :meth:`GridFS.new_file` open one.
 
     Readers see the file after it is closed. A ``with`` block closes the file at its end. If an exception leaves the
     block, the driver aborts the upload and removes the stored chunks. After a kill, a timeout, or a lost connection,
@@ -394,7 +394,7 @@ class GridIn:
 
     @property
     def length(self) -> int:
-        """The size of the file in bytes; available after it is closed."""
+        """The size of the file in bytes, available after it is closed."""
         length: int = self._when_closed("length")
         return length
 
@@ -458,7 +458,7 @@ def checked_size(option: str, size: object) -> int:
 
 
 def _is_duplicate(error: Exception) -> bool:
-    """True if the collection already had chunks of the file."""
+    """Return True if the collection already had chunks of the file."""
     errors = error.details["writeErrors"] if isinstance(error, BulkWriteError) else ()
     return any(each.get("code") == codes.DUPLICATE_KEY for each in errors)
 

@@ -27,7 +27,7 @@ from gmongo.gridfs.storage import Storage, by_id, check_session, data_of, exactl
 
 
 class GridOut(io.IOBase):
-    """File to read; :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open one.
+    """File to read. :meth:`GridFSBucket.open_download_stream` and :meth:`GridFS.get` open one.
 
     Each field of the description is an attribute. Without `file_document`, the driver fetches the description when it
     is first needed. Iterating yields the lines.
@@ -113,7 +113,7 @@ class GridOut(io.IOBase):
 
     @property
     def upload_date(self) -> datetime.datetime:
-        """The time of the upload, in UTC; None if another program stored no time."""
+        """The time of the upload, in UTC, or None if another program stored no time."""
         return cast("datetime.datetime", self._description().get("uploadDate"))
 
     @property
@@ -189,7 +189,7 @@ class GridOut(io.IOBase):
                 raise
 
     def readchunk(self) -> bytes:
-        """Return the rest of the chunk at the present position; empty at the end of the file.
+        """Return the rest of the chunk at the present position, empty at the end of the file.
 
         :raises CorruptGridFile: the chunk is missing or has the wrong size.
         :raises InvalidOperation: another greenlet uses the file.
@@ -426,5 +426,5 @@ class GridOut(io.IOBase):
 
 
 def _has_lost_cursor(error: PyMongoError) -> bool:
-    """True if the server no longer knows the cursor."""
+    """Return True if the server no longer knows the cursor."""
     return isinstance(error, OperationFailure) and error.code in codes.CURSOR_GONE

@@ -15,8 +15,10 @@ from gmongo.operations.keys import KeyOrList
 
 
 class GridOutCursor(Cursor[Value]):
-    """Cursor over the files whose descriptions match; :meth:`GridFSBucket.find` opens one. Each file is a
-    :class:`GridOut`. The methods of :class:`~gmongo.cursor.Cursor` set further options.
+    """Cursor over the files whose descriptions match.
+
+    :meth:`GridFSBucket.find` opens one. Each file is a :class:`GridOut`. The methods of :class:`~gmongo.cursor.Cursor`
+    set further options.
 
     :param collection: the root collection of the bucket.
     :param filter: a query for descriptions, such as ``{"metadata.owner": "ann"}``; None matches every file.

@@ -55,7 +55,7 @@ class Storage:
         )
 
     def deadline(self) -> float | None:
-        """Return the deadline of an operation that begins now; None means no limit."""
+        """Return the deadline of an operation that begins now. None means no limit."""
         return self._executor.deadline()
 
     def time_limit(self) -> AbstractContextManager[None]:

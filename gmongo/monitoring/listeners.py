@@ -54,7 +54,9 @@ class _Listener:
 
 
 class CommandListener(_Listener):
-    """Listener of commands. A subclass defines all methods::
+    """Listener of commands. A subclass defines all methods.
+
+    ::
 
         class Slow(CommandListener):
             def started(self, event): ...

@@ -75,7 +75,7 @@ class Write:
 
     @property
     def inserted_id(self) -> Value:
-        """The ``_id`` of the inserted document; None for a raw document without ``_id``."""
+        """The ``_id`` of the inserted document, or None for a raw document without ``_id``."""
         return self.document["document"].get("_id")
 
     def refer_to(self, namespace_index: int) -> None:
@@ -104,7 +104,7 @@ class Writes:
         return self._peek() is not None
 
     def take(self, limits: Limits, command_size: int) -> list[Write]:
-        """Return as many operations as one message can contain; empty if the next does not fit alone.
+        """Return as many operations as one message can contain, empty if the next does not fit alone.
 
         :param command_size: the size of the command without its operations, in bytes.
         """

@@ -105,8 +105,9 @@ class GetMoreAhead(GetMore):
 
 
 class ExhaustGetMore(GetMore):
-    """`getMore` of an exhaust cursor, with the parameters of :class:`GetMore`. On a streaming connection it sends
-    nothing, and the next message is the reply.
+    """`getMore` of an exhaust cursor, with the parameters of :class:`GetMore`.
+
+    On a streaming connection it sends nothing, and the next message is the reply.
     """
 
     __slots__ = ()

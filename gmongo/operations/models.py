@@ -1,6 +1,6 @@
 """Write models for ``bulk_write``, index models, and the checks of their arguments.
 
-Models contain checked data in the server's form; other modules build the commands.
+Models contain checked data in the server's form. Other modules build the commands.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class InsertOne(_Model, Generic[DocumentType]):
     _doc = property(attrgetter("document"))
 
     def _add_to_bulk(self, bulk: _OtherBulk) -> None:
-        """Add the operation to another library's bulk write; also in the other models."""
+        """Add the operation to the bulk write of another library."""
         bulk.add_insert(self.document)
 
 
@@ -367,8 +367,9 @@ class IndexModel(_Model):
 
 
 class SearchIndexModel(_Model):
-    """Definition of an Atlas Search index, for :meth:`Collection.create_search_indexes
-    <gmongo.collection.Collection.create_search_indexes>`.
+    """Definition of an Atlas Search index.
+
+    :meth:`Collection.create_search_indexes <gmongo.collection.Collection.create_search_indexes>` creates the index.
 
     Specification: Index Management, "Search Indexes".
 
@@ -450,7 +451,7 @@ def checked_replacement(replacement: Document) -> Document:
 
 
 def checked_change(model: UpdateOne | UpdateMany | ReplaceOne[Value]) -> Value:
-    """Return the checked update or replacement of a model; raises the exceptions of the checks."""
+    """Return the checked update or replacement of a model, or raise the exceptions of the checks."""
     return checked_replacement(model.replacement) if isinstance(model, ReplaceOne) else checked_update(model.update)
 
 

@@ -91,7 +91,7 @@ class Statements:
         codec_options = self._codec_options
         for document in self._documents:
             body = bson.encode(document if isinstance(document, dict) else plain(document), False, codec_options)
-            # The server rejects a document that is too large, and writes the others; but its error needs a reply.
+            # The server rejects a document that is too large, and writes the others. The error needs a reply.
             if not self.has_reply and len(body) > hello.max_bson_size:
                 raise _too_large(body, hello)
             yield document, body

@@ -31,13 +31,12 @@ def split_hosts(hosts: str, default_port: int | None) -> list[Address]:
 
 
 def split_encoded_hosts(hosts: str, default_port: int | None) -> list[Address]:
-    """Split a list of hosts in the form of a URI, percent-encoded where necessary; see :func:`split_hosts`."""
+    """Split a list of hosts in the form of a URI, percent-encoded where necessary. See :func:`split_hosts`."""
     return split_hosts(",".join(_decoded(entity) for entity in hosts.split(",")), default_port)
 
 
 def parse_host(entity: str, default_port: int | None = DEFAULT_PORT) -> Address:
-    """Split one host such as ``"example.com:27018"`` or ``"[::1]:27018"``, or the path of a Unix domain
-    socket.
+    """Split one host such as ``"example.com:27018"`` or ``"[::1]:27018"``, or the path of a Unix domain socket.
 
     :param entity: the host, with or without a port.
     :param default_port: the port if `entity` has no port.

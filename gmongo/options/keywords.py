@@ -32,8 +32,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
 
 
 def overriding(keywords: Document, uri: Document) -> DocumentDict:
-    """Return the keyword options that override the options of a URI. A keyword of None cannot override an option that
-    protects.
+    """Return the keyword options that override the options of a URI. A keyword of None cannot relax security.
 
     :param keywords: the result of :func:`validate_keyword_options`.
     :param uri: the options in the URI, without options from DNS and the scheme.

@@ -110,7 +110,7 @@ def _refuse_contradictions(pairs: Pairs) -> None:
 
 
 def _refuse_flags_with_two_values(pairs: Pairs) -> None:
-    """Check that flags do not have two values of different security; for other options the last value takes effect."""
+    """Check that flags do not have two values of different security. For other options the last value takes effect."""
     flags: dict[str, str] = {}
     for name, value in pairs:
         option = find(name)
@@ -159,7 +159,7 @@ def _deprecation(name: str, proper: str, ignored: bool) -> None:
 def _validated(
     options: Options, spelling: Mapping[str, str], warn: bool, private: Collection[str] = frozenset()
 ) -> Options:
-    """Convert the options; `spelling` maps names to the spelling in the URI, for messages."""
+    """Convert the options. `spelling` maps names to the spelling in the URI, for messages."""
     result = Options()
     for name, value in options.items():
         try:

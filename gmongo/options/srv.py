@@ -124,8 +124,9 @@ class SrvName:
         return answer
 
     def verified_hosts(self) -> Answer:
-        """Return the allowed hosts in the SRV records, and warn about others. The query of this method does not keep
-        the event loop alive.
+        """Return the allowed hosts in the SRV records, and warn about others.
+
+        The query of this method does not keep the event loop alive.
 
         :raises gmongo.errors.ConfigurationError: the query failed, or no host is allowed.
         """
@@ -157,7 +158,7 @@ class SrvName:
         return _random.sample(hosts, self.max_hosts) if 0 < self.max_hosts < len(hosts) else hosts
 
     def options(self, validate: bool, warn: bool, normalize: bool, ref: bool = True) -> Options:
-        """Return the options in the TXT record of the host; empty without a record.
+        """Return the options in the TXT record of the host, empty without a record.
 
         :param ref: True if the query keeps the event loop alive.
         :raises gmongo.errors.ConfigurationError: the query failed, there are several records, or a record has an

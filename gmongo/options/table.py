@@ -207,7 +207,7 @@ def find(name: str) -> Option | None:
 
 # An option name with one of these parts concerns security, even if the option does not exist.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
-_NEAR = 0.65  # similarity from 0 to 1; legacy options such as safe are less similar to any option
+_NEAR = 0.65  # similarity from 0 to 1, above the similarity of legacy options such as safe to any option
 # Replacements of options that PyMongo 4 removed.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",

@@ -1,7 +1,7 @@
 """TLS context of a client. The client reads certificate files once, in its constructor, which reports invalid files.
 
-The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. It does not support stapled OCSP
-responses; :mod:`gmongo.wire.openssl` does.
+The standard library's ``ssl`` checks revocation against ``tlsCRLFile`` only. Only :mod:`gmongo.wire.openssl`
+supports stapled OCSP responses.
 """
 
 from __future__ import annotations

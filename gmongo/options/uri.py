@@ -30,8 +30,10 @@ def read_uri(
     srv_host_validator: Callable[[str], object] | None = None,
     resolve: bool = True,
 ) -> DocumentDict:
-    """Parse a connection string. Parameters and result are those of :func:`gmongo.uri_parser.parse_uri`, except that
-    the options are case-insensitive, and that ``own`` has the options in the URI, without options from DNS or scheme.
+    """Parse a connection string, as :func:`gmongo.uri_parser.parse_uri` does.
+
+    The options of the result are case-insensitive. Its field ``own`` has the options in the URI, without options from
+    DNS or scheme.
 
     :param resolve: False sends no DNS query: the only node of a ``mongodb+srv`` URI is its host, without a port.
     """

@@ -15,7 +15,7 @@ _KEPT = 100
 
 
 class SdamEvent(NamedTuple):
-    """SDAM event of a server; equal consecutive events of a server are merged.
+    """SDAM event of a server. Equal consecutive events of a server are merged.
 
     :param moment: time of the last merged event, on the clock of :mod:`gmongo._clock`.
     :param kind: kind of the event.

@@ -76,14 +76,14 @@ class Monitor:
         self._rtt_monitor: RttMonitor | None = None
         self._connection: ServerConnection | None = None
         self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
-        self._last_id = 0  # ID of the last connection; the first is 1
+        self._last_id = 0  # ID of the last connection, from 1
         self._hello_command: str  # of the current connection
         self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
         self._checking = False
         # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).
         # The next awaitable hello must still send its topology version, or the server would reply at once.
         self._outcome = ServerDescription(address)
-        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited`; None after the end event
+        self._heartbeat: tuple[float, bool] | None = None  # start and `awaited`, or None after the end event
         self._stopped = False
         self._background = RestartingGreenlet(self._run)
 
@@ -155,7 +155,7 @@ class Monitor:
                 self._pause()
 
     def _check_and_report(self) -> bool:
-        """Check once; return True if the next check follows without a pause."""
+        """Check once. Return True if the next check follows without a pause."""
         self._checking = True
         previous = self._outcome
         try:
@@ -201,7 +201,7 @@ class Monitor:
     # One check
 
     def _check(self, previous: ServerDescription) -> ServerDescription | None:
-        """Check once; return None if the check was cancelled."""
+        """Check once. Return None if the check was cancelled."""
         connection = self._connection or self._new_connection()
         awaited = connection.handshake_done and self._is_awaited(connection, previous)
         started = _clock.monotonic()

@@ -28,12 +28,12 @@ class RoundTripTime:
 
     @property
     def average(self) -> float | None:
-        """Exponentially weighted moving average; None without samples."""
+        """Exponentially weighted moving average, or None without samples."""
         return self._average
 
     @property
     def minimum(self) -> float:
-        """Minimum of the last ten samples; 0 with fewer than two samples."""
+        """Minimum of the last ten samples. 0 with fewer than two samples."""
         return min(self._recent) if len(self._recent) >= 2 else 0.0
 
     def reset(self) -> None:

@@ -120,7 +120,7 @@ def _has_tags(tags: Document, tag_set: Document) -> bool:
 
 
 def fresh_enough(topology: Candidates, max_staleness: int, servers: list[ServerDescription]) -> list[ServerDescription]:
-    """Return the servers whose estimated staleness is at most `max_staleness` seconds; -1 means no limit."""
+    """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers
     staleness = _staleness_with_primary(topology) or _staleness_without_primary(topology)

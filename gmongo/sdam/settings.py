@@ -23,7 +23,7 @@ class SrvRecords(Protocol):
     """SRV records of a ``mongodb+srv`` name."""
 
     def verified_hosts(self) -> tuple[Sequence[Address], int]:
-        """Query the hosts in allowed domains; return them and the time to live of the records in seconds.
+        """Query the hosts in allowed domains. Return the hosts, and the time to live of the records in seconds.
 
         :raises ConfigurationError: the query failed, or returned no allowed host.
         """
@@ -31,7 +31,7 @@ class SrvRecords(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TopologySettings:
-    """Settings of discovery, monitoring and server selection. Times are in seconds; None means no limit.
+    """Settings of discovery, monitoring and server selection. Times are in seconds. None means no limit.
 
     :param seeds: seed addresses.
     :param listeners: event listeners of all kinds.

@@ -1,6 +1,7 @@
 """SRV monitor, the greenlet that queries DNS (Polling SRV Records for mongos Discovery).
 
-It queries the seeds once, and then regularly the hosts of a sharded cluster."""
+It queries the seeds once, and then regularly the hosts of a sharded cluster.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Topology:
         self.servers: dict[Address, Server] = {}
         self.selector = ServerSelector(settings)
         self._srv_monitor: SrvMonitor | None = None
-        # Hub of the greenlets that use the client; None before the first use, after a fork and after a close.
+        # Hub of the greenlets that use the client, or None before the first use, after a fork and after a close.
         self.hub: Hub | None = None
         self.epoch = 0  # number of forks
         self._opened = False

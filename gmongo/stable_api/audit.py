@@ -81,9 +81,7 @@ class Audit(CommandListener):
 
 
 def _place() -> str:
-    """Return ``file:line`` of the innermost application code, or of the innermost library code without application
-    code.
-    """
+    """Return ``file:line`` of the innermost application code, or else of the innermost library code."""
     fallback = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

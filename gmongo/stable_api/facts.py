@@ -1,8 +1,8 @@
 """Commands, parameters, stages and indexes inside and outside of API version 1.
 
-The facts come from the MongoDB manual ("Stable API", and the section of that name on the page of each command), and
-from the command definitions in the server's public source, up to MongoDB 8.0. A parameter in neither table of a command
-is unknown. The tables include internal parameters, since the server does not refuse them.
+The facts come from the MongoDB manual: "Stable API", and the section of that name on the page of each command. Other
+sources are the command definitions in the public source of the server, up to MongoDB 8.0. A parameter in neither table
+of a command is unknown. The tables include internal parameters, since the server does not refuse them.
 """
 
 from __future__ import annotations

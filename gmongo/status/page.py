@@ -20,8 +20,11 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class StatusPage:
-    """WSGI application that shows the MongoDB clients of one or several processes, as a page that refreshes itself, and
-    as JSON (``?format=json``)::
+    """WSGI application that shows the MongoDB clients of processes, as a page that refreshes itself, or as JSON.
+
+    A request for JSON has the query ``?format=json``.
+
+    ::
 
         from werkzeug.middleware.dispatcher import DispatcherMiddleware
         from gmongo.status import StatusPage
@@ -45,7 +48,7 @@ class StatusPage:
         self._query_text = query_text
 
     def states(self) -> list[DocumentDict]:
-        """Return the state of each process; see :func:`~gmongo.status.process_state`."""
+        """Return the state of each process. See :func:`~gmongo.status.process_state`."""
         if self._directory is None:
             return [process_state(self._query_text)]
         try:

@@ -26,11 +26,12 @@ _MOST_OPERATIONS = 200  # maximum number of operations on a page
 def process_state(query_text: bool = False) -> DocumentDict:
     """Return the state of the clients of this process as JSON values, without I/O. Any thread may call the function.
 
-    The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` (the number of requests that
-    gmongo has sent, including heartbeats; each call counts as one request) and ``clients``. Each open client has
-    ``number`` (in the order of creation), ``application`` (its ``appName``), ``topology``, ``servers`` with their
-    pools, ``operations`` (present operations and their phases), ``slow`` (with ``slow_operation_ms``), ``history``
-    (failed heartbeats, elections) and ``retries``. Times are in milliseconds.
+    The mapping has ``process`` (the process ID), ``version`` (of gmongo), ``requests`` and ``clients``. ``requests`` is
+    the number of requests that gmongo has sent, including heartbeats. Each call counts as one request.
+
+    Each open client has ``number`` (in the order of creation), ``application`` (its ``appName``), ``topology``,
+    ``servers`` with their pools, and ``operations`` (present operations and their phases). It also has ``slow`` (with
+    ``slow_operation_ms``), ``history`` (failed heartbeats, elections) and ``retries``. Times are in milliseconds.
 
     :param query_text: True includes the text of slow operations, which contains user data; False by default. Clients
         keep the text if ``tracing`` has a ``query_text_max_length``.
@@ -43,7 +44,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
-    """True for the executor of an open client, except an internal client that sends plaintext."""
+    """Return True for the executor of an open client, except an internal client that sends plaintext."""
     return isinstance(each, Executor) and not each.topology.closed and not each.topology.settings.silent
 
 

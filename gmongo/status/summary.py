@@ -21,9 +21,9 @@ _WORST_FIRST = (
 def summary(states: list[DocumentDict]) -> DocumentDict:
     """Return the summary of all processes as JSON values.
 
-    The mapping has ``wrong`` (the problems, the most serious problem first) and the totals of all processes:
-    ``processes``, ``clients``, the connections ``inUse`` and in ``total``, the number of greenlets that are ``waiting``
-    for a connection, and ``errors`` (failed attempts).
+    The mapping has ``wrong`` (the problems, the most serious problem first) and totals of all processes. The totals are
+    ``processes``, ``clients``, the connections ``inUse`` and in ``total``, the greenlets that are ``waiting`` for a
+    connection, and ``errors`` (failed attempts).
 
     A problem has ``what`` (its kind), ``server`` (or a replica set), ``in`` (the processes) and ``count`` (the number
     of clients or operations). It also has ``sinceMS`` (None if unknown), ``event`` (the event that began it) and

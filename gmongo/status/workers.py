@@ -31,9 +31,10 @@ _published: dict[Path, Publisher] = {}
 
 
 def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None:
-    """Publish the states of this process and its forked children in a directory, for the page and for
-    ``python -m gmongo.status DIRECTORY``. Call it once, such as where the application creates its client. Further calls
-    do no harm.
+    """Publish the states of this process and its forked children in a directory.
+
+    The page and ``python -m gmongo.status DIRECTORY`` read them. Call the function once, such as where the application
+    creates its client. Further calls do no harm.
 
     Each process listens on a separate Unix socket, which only the same user can open.
 
@@ -140,7 +141,7 @@ def worker_states(directory: str | os.PathLike[str], query_text: bool = False) -
 
 
 def _is_own_socket(path: Path) -> bool:
-    """True if a process of this user may have created the socket."""
+    """Return True if a process of this user may have created the socket."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -149,7 +150,7 @@ def _is_own_socket(path: Path) -> bool:
 
 
 def _has_ended(process: int) -> bool:
-    """True if no process has this ID."""
+    """Return True if no process has this ID."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

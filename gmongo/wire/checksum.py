@@ -1,4 +1,4 @@
-"""CRC-32C, the optional checksum at the end of an OP_MSG (OP_MSG specification, "sections"; RFC 3720, appendix B.4).
+"""CRC-32C, the optional checksum at the end of an OP_MSG. Sources: OP_MSG specification, "sections", and RFC 3720.
 
 MongoDB servers send a checksum only to clients that send one, and gmongo does not. So this code is for other servers.
 It is slow (about 10 MB per second), but needs no library.
@@ -19,7 +19,7 @@ _POLYNOMIAL = 0x82F63B78
 _WORDS = struct.Struct("<II")
 _CHECKSUM = struct.Struct("<I")
 CHECKSUM_SIZE = _CHECKSUM.size
-# Bytes for about 1 ms of work; a multiple of 8 bytes (two words).
+# Bytes for about 1 ms of work, a multiple of 8 bytes (two words).
 _PIECE = 8 * 1024
 
 Buffer: TypeAlias = bytes | bytearray | memoryview

@@ -96,8 +96,10 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
 
 
 def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Exception:
-    """Query the resolver of the application. The default resolver calls the C library in a thread, and this function
-    does the same without keeping the event loop alive.
+    """Query the resolver of the application.
+
+    The default resolver calls the C library in a thread. This function does the same without keeping the event loop
+    alive.
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:

@@ -40,7 +40,7 @@ _REFUSALS = {
     24: "invalid CA certificate",
     26: "unsupported certificate purpose",
 }
-# Protocol prefix of alert names; all other names have the prefix SSLV3.
+# Protocol prefix of alert names. All other names have the prefix SSLV3.
 _PROTOCOLS = {"PROTOCOL_VERSION": "TLSV1", "UNKNOWN_CA": "TLSV1", "CERTIFICATE_REQUIRED": "TLSV13"}
 
 
@@ -191,7 +191,7 @@ class OpenSslObject:
         return None if raw is None else Session(raw, self.peer.valid_until)
 
     def verified_chain(self) -> list[x509.Certificate]:
-        """Return the certificate chain from the server certificate up; empty after a resumed session."""
+        """Return the certificate chain from the server certificate up, empty after a resumed session."""
         if not self.peer.shown:
             return []
         return [each.to_cryptography() for each in self._connection.get_verified_chain() or ()]
@@ -239,7 +239,7 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
 
 
 def _wrong_name(name: str, certificate: crypto.X509) -> str:
-    """Return the reason why a certificate does not match a server name; empty if it matches."""
+    """Return the reason why a certificate does not match a server name, empty if it matches."""
     if is_for(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""
     kind = "Hostname" if ip_of(name) is None else "IP address"
@@ -282,8 +282,9 @@ def _own_key(path: str, password: str | None) -> Key:
 
 
 def _load_authorities(context: SSL.Context, path: str | None) -> None:
-    """Load the authorities of a file, or else the authorities that the standard library uses. The OpenSSL of pyOpenSSL
-    may have other default paths.
+    """Load the authorities of a file, or else the authorities that the standard library uses.
+
+    The OpenSSL of pyOpenSSL may have other default paths.
     """
     usual = ssl.get_default_verify_paths()
     places: Mapping[str, str | None] = (

@@ -20,7 +20,7 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 Endpoint: TypeAlias = tuple[int, SocketAddress]
 """Socket family and address of a connection attempt."""
 
-_CONNECTION_ATTEMPT_DELAY = 0.25  # seconds; the recommendation of RFC 8305
+_CONNECTION_ATTEMPT_DELAY = 0.25  # seconds, as RFC 8305 recommends
 _SHORTEST_SLEEP = 0.001  # seconds
 _MOST_REMEMBERED = 256
 

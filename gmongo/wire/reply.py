@@ -134,8 +134,9 @@ def _documents(array: memoryview, start: int, end: int) -> Iterator[memoryview]:
 
 
 def _decode_documents(array: memoryview, start: int, end: int, codec_options: CodecOptions[Value]) -> list[Value]:
-    """Decode a part of an array of documents, in its order. A custom document class may reorder or drop keys, so it
-    must not decode the array itself.
+    """Decode a part of an array of documents, in its order.
+
+    A custom document class may reorder or drop keys, so it must not decode the array itself.
     """
     if codec_options.document_class is dict:
         return _decode_values(array[start:end], codec_options)

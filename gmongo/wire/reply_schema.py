@@ -203,7 +203,7 @@ WRITE: Mapping[str, Check] = {
 
 
 def broken(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
-    """Return the first field that violates its rule, and the rule; or None. Missing and null fields are valid."""
+    """Return the first field that violates its rule, and the rule, or else None. Missing and null fields are valid."""
     for field, check in checks.items():
         value = document.get(field)
         if value is not None:

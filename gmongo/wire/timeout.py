@@ -42,7 +42,7 @@ def seconds_of(limit: tuple[float, str], value: float) -> Seconds:
 
 
 def remaining(deadline: float | None) -> float | None:
-    """Return the seconds until `deadline`, maybe negative; None without a limit."""
+    """Return the seconds until `deadline`, maybe negative, or None without a limit."""
     if deadline is None or deadline == inf:
         return None
     left = deadline - _clock.monotonic()
@@ -98,7 +98,7 @@ class Limit:
         self._goes_off = inf
 
     def begin(self, seconds: float, transport: Transport | None = None) -> None:
-        """Start the limit for the current greenlet; :meth:`end` must follow. Does not switch greenlets.
+        """Start the limit for the current greenlet. :meth:`end` must follow. Does not switch greenlets.
 
         :param seconds: the limit; for 0 or less, the error is raised at once.
         :param transport: transport of the reply, for the limit of one exchange.
@@ -165,7 +165,7 @@ class _TimeoutBlock:
 
 
 def interrupt_after(seconds: float | None, error: BaseException, ref: bool = True) -> AbstractContextManager[None]:
-    """Return a context manager that raises `error` in its body after `seconds`; None means no limit and no timer.
+    """Return a context manager that raises `error` in its body after `seconds`. None means no limit and no timer.
 
     The object `error` itself is thrown, so callers can distinguish it from timeouts of the application.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _READ = 1
 _WRITE = 2
 _SHORTEST = BEFORE_BODY + 5  # bytes of a reply with an empty document
-# Most replies fit into a buffer of this size in bytes; larger replies get separate memory.
+# Most replies fit into a buffer of this size in bytes. Larger replies get separate memory.
 _BUFFER_SIZE = 64 * 1024
 # Free buffers. A transport uses a buffer from the first byte of a reply until the reply is decoded. So idle connections
 # need no buffer, and busy connections share few buffers, which stay in the processor cache.
@@ -39,8 +39,10 @@ _CHUNK_SIZE = 512 * 1024
 
 
 class TransportError(OSError):
-    """Error of a socket that failed, was closed, or could not be opened. Any other exception of a transport was thrown
-    into the greenlet, even an ``OSError`` (``gevent.Timeout(1, TimeoutError)``).
+    """Error of a socket that failed, was closed, or could not be opened.
+
+    Any other exception of a transport was thrown into the greenlet, even an ``OSError`` (``gevent.Timeout(1,
+    TimeoutError)``).
     """
 
 
@@ -68,7 +70,7 @@ class Transport:
         "out_of_step",
     )
 
-    # True to wait for the socket before receiving; False in a subclass that buffers bytes.
+    # True to wait for the socket before receiving. False in a subclass that buffers bytes.
     _waits_first = True
 
     def __init__(self, sock: _socket.socket, ref: bool) -> None:
@@ -78,7 +80,7 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: greenlet | None = None  # greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes; the hello may change it
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes, until the hello changes it
         self._view: memoryview | None = None  # the buffer
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
@@ -114,7 +116,7 @@ class Transport:
             self._raise_failure(self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_ERROR))
 
     def start_connecting(self, sockaddr: SocketAddress) -> bool:
-        """Begin to connect the socket; return True if it is already connected. Does not switch greenlets.
+        """Begin to connect the socket, and return True if it is already connected. Does not switch greenlets.
 
         :raises TransportError: the connection failed.
         """
@@ -139,7 +141,7 @@ class Transport:
         return True
 
     def watch_connecting(self, callback: Callable[[], None] | None) -> None:
-        """Call `callback` when the connection is complete or has failed; None stops the watcher."""
+        """Call `callback` when the connection is complete or has failed. None stops the watcher."""
         if callback is None:
             self._writable.stop()
         else:
@@ -414,7 +416,7 @@ class Transport:
         self._interruption = error
 
     def close(self) -> None:
-        """Close the socket; a waiting greenlet gets :class:`TransportError`. Does not switch greenlets."""
+        """Close the socket. A waiting greenlet gets :class:`TransportError`. Does not switch greenlets."""
         if not self.closed:
             self.interrupt(TransportError("connection closed"))
 
@@ -457,8 +459,10 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _memory(length: int) -> bytearray | mmap.mmap:
-    """Return memory for a message. The system allocates the pages of a large message only on the first write. So a
-    wrong length needs no memory, and no time is lost for clearing 48 MB.
+    """Return memory for a message.
+
+    The system allocates the pages of a large message only on the first write. So a wrong length needs no memory, and no
+    time is lost for clearing 48 MB.
     """
     if length <= _CHUNK_SIZE:
         return bytearray(length)

@@ -25,8 +25,9 @@ _PAUSE = 60.0
 
 
 class Fetch:
-    """Queries in background greenlets, which end with the answer or the time limit. All connections that need the
-    answer share the queries, which continue after a waiting connection is closed.
+    """Queries in background greenlets, which end with the answer or the time limit.
+
+    All connections that need the answer share the queries, which continue after a waiting connection is closed.
 
     :param question: question about the certificate.
     :param seconds: time limit of all queries.

@@ -57,8 +57,9 @@ class Request:
 
     @property
     def responders(self) -> list[str]:
-        """URLs of HTTP responders. HTTPS is not used, because responses are signed, and the certificate of a responder
-        would need another responder.
+        """URLs of HTTP responders.
+
+        HTTPS is not used, because responses are signed. The certificate of a responder would need another responder.
         """
         try:
             access = self._extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
@@ -69,7 +70,7 @@ class Request:
 
 
 def _extensions_of(certificate: x509.Certificate) -> x509.Extensions:
-    """Return the extensions of a certificate; none if `cryptography` cannot parse one that OpenSSL accepts."""
+    """Return the extensions of a certificate, or none if `cryptography` cannot parse one that OpenSSL accepts."""
     try:
         return certificate.extensions
     except Exception as error:

@@ -13,7 +13,7 @@ from gmongo.wire.race import Race
 from gmongo.wire.transport import Transport, TransportError
 
 _MOST_REDIRECTIONS = 3
-_MOST_READ = 2 * LONGEST  # bytes with headers; an endless response would block the event loop
+_MOST_READ = 2 * LONGEST  # bytes with headers, because an endless response would block the event loop
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 

@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from gmongo import _clock
 from gmongo.wire.ocsp.request import Request
 
-LONGEST = 64 * 1024  # bytes; a response with a certificate has about 2,000 bytes
+LONGEST = 64 * 1024  # bytes, for a response with a certificate of about 2,000 bytes
 _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
@@ -72,9 +72,7 @@ def _is_about(single: ocsp.OCSPSingleResponse, question: Request) -> bool:
 
 
 def _current(singles: list[ocsp.OCSPSingleResponse]) -> Response:
-    """Combine the single responses about the certificate. All of them must be valid, and one revocation is enough to
-    revoke the certificate.
-    """
+    """Combine the single responses about the certificate, which must all be valid. Any revocation counts."""
     if not singles:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)

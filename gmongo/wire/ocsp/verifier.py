@@ -1,5 +1,7 @@
-"""Revocation check of a server certificate, in the order of the OCSP Support specification: stapled response, cached
-answer, responders. Without an answer, the connection continues (soft failure).
+"""Revocation check of a server certificate.
+
+The order is the order of the OCSP Support specification: stapled response, cached answer, responders. Without an
+answer, the connection continues (soft failure).
 """
 
 from __future__ import annotations
