@@ -29,7 +29,8 @@ class Exchange(NamedTuple):
 class Load(NamedTuple):
     """What became of some requests.
 
-    :param latencies: in seconds, from when each was due, whether or not there was a stream for it.
+    :param latencies: in seconds, from when each was due, whether or not there was a stream for it. With an infinite
+        rate: from when each was sent.
     :param clock: seconds from the first to the last answer.
     """
 
@@ -74,7 +75,8 @@ def put(
                 waiting.append(due.popleft())
             while waiting and idle:
                 number = idle.popleft()
-                begun[number] = waiting.popleft()
+                moment = waiting.popleft()
+                begun[number] = time.perf_counter() - start if rate == inf else moment
                 _write(number, exchange)
             # Not by the time limit of epoll, which has only milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)

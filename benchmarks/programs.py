@@ -1,10 +1,11 @@
 """The contenders as programs: the drivers of several languages and kinds of concurrency, all told the same.
 
 A program is started with the URI of the canned server, the path of a Unix socket, a number of callers, and a file with
-one document, which has the documents ``query``, ``change`` and ``unsaved``, and the array ``pipeline``. Each caller, a greenlet, thread, task or
-goroutine, connects to the socket; then it reads four bytes, a number of which the highest byte says which of
-:data:`KINDS` to run and the others how often, runs it so often, one after the other, and answers with four bytes: of
-how many documents the results were. At the end of the stream it ends. So a program knows nothing of clocks and rates.
+one document, which has the documents ``query``, ``change`` and ``unsaved``, and the array ``pipeline``.
+
+Each caller (a greenlet, thread, task or goroutine) connects to the socket and reads four bytes. The highest byte names
+one of :data:`KINDS`, and the others are a number: the caller runs the operation this number of times. Then the caller
+writes four bytes: the number of documents of all results. At the end of the stream the caller ends.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.long  # each search reads all tests
 
 
 def test_search_for_rule_returns_tests_with_its_marker() -> None:
-    assert "tests/cmap/test_populating.py::test_a_ready_pool_is_populated_by_itself" in search("CMAP-97")
+    assert "tests/cmap/test_populating.py::test_ready_pool_opens_min_pool_size_connections" in search("CMAP-97")
 
 
 @pytest.mark.parametrize("file", ["cmap/wait_queue.py", "gmongo/cmap/wait_queue.py", "./gmongo/cmap/wait_queue.py"])

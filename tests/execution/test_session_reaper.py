@@ -154,7 +154,7 @@ def test_session_of_a_closed_change_stream_is_killed_if_its_cursor_stays_open(de
     fail(deployment, "killCursors", closeConnection=True)
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)
-    assert killed(deployment)
+    assert killed_sessions(deployment)
 
 
 def test_dropped_client_is_collected_while_a_session_waits_for_its_kill(deployment):

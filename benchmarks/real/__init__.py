@@ -1,0 +1,1 @@
+"""Measurements on real MongoDB servers: ``python -m benchmarks --real``."""

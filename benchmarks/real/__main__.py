@@ -1,0 +1,65 @@
+"""``python -m benchmarks --real``: measure on real servers, and write the page with the results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import programs
+from benchmarks.real import crowds, failover, operations, page
+from benchmarks.real.deployments import DEPLOYMENTS
+from benchmarks.record import versions
+
+FAILOVER, CROWDS = "failover", "crowds"
+PARTS = [*DEPLOYMENTS, FAILOVER, CROWDS]
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks --real", description=__doc__)
+    add = parser.add_argument
+    add("--only", action="append", choices=PARTS, help="a part; may be given again (default: all parts)")
+    add("--contenders", default=",".join(programs.CONTENDERS), help="names, separated by commas (default: all)")
+    add("--rounds", type=int, default=7, help="turns of each contender (default 7)")
+    add("--operations", type=int, default=1000, help="find_one operations in a turn (default 1000)")
+    add("--failures", type=int, default=20, help="failovers of each kind (default 20)")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file")
+    add("--page", type=Path, nargs="+", metavar="FILE", help="write docs/performance-real.md from files of --json")
+    return parser.parse_args(arguments)
+
+
+def measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> dict[str, Any]:
+    """Measure the parts that the options name. The result can be written as JSON."""
+    contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
+    only = options.only or PARTS
+    found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
+    for name in [name for name in DEPLOYMENTS if name in only]:
+        able = [each for each in contenders if each != "floor" or name == "standalone"]
+        measured = operations.measure(name, able, options.rounds, options.operations, tell)
+        found["operations"][name] = {kind: each.as_json() for kind, each in measured.items()}
+    if FAILOVER in only:
+        found[FAILOVER] = failover.measure(options.failures, tell)
+    if CROWDS in only:
+        found[CROWDS] = crowds.measure(tell)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, or write the page; return the exit status."""
+    options = _options(arguments)
+    if options.page:
+        page.write([json.loads(file.read_text()) for file in options.page])
+        return 0
+    found = measure(options, lambda text: print(text, file=sys.stderr, flush=True))
+    text = json.dumps(found, indent=1)
+    if options.json:
+        options.json.write_text(text + "\n")
+    print("\n".join(page.lines([found])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Large numbers: greenlets on one pool, clients, and names of databases; time and memory for each of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.processes import WorkerFailed, run_python
+from benchmarks.real.deployments import deployment
+
+#: measurement → contender → sizes
+SIZES = {
+    "greenlets on 100 connections": (1000, 2000, 5000, 10_000),
+    "clients opened and closed": (100, 200, 500, 1000),
+    "databases": (1000, 2000, 5000, 10_000),
+    "idle connections": (50, 100, 200, 400),
+}
+_CONTENDERS = ("gmongo", "pymongo")
+_TIMEOUT = 300.0  # seconds
+
+
+def measure(tell: Callable[[str], Any]) -> dict[str, Any]:
+    """Measure each size in a process of its own. Return measurement → contender → size → numbers of the worker."""
+    found: dict[str, Any] = {}
+    with deployment("standalone") as uri:
+        for number, (name, sizes) in enumerate(SIZES.items()):
+            found[name] = {contender: {} for contender in _CONTENDERS}
+            for size in sizes:
+                for contender in _CONTENDERS:
+                    tell(f"{size} {name}: {contender}")
+                    arguments = ["-m", "benchmarks.real.crowds_worker", contender, uri, str(number), str(size)]
+                    try:
+                        result = run_python(arguments, _TIMEOUT)
+                    except WorkerFailed as failure:
+                        print(f"{contender}: {failure}", file=sys.stderr)
+                        result = None
+                    found[name][contender][str(size)] = result
+    return found

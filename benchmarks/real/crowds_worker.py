@@ -1,0 +1,108 @@
+"""Run one size of one measurement: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
+
+Prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes, both for each
+greenlet, client, database or connection.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.start_worker import resident
+from benchmarks.worker import prepare
+
+
+def greenlets(client_of: Callable[..., Any], size: int) -> int:
+    """Run one operation in each greenlet on a pool of 100 connections. Return the memory while most of them wait."""
+    import gevent
+    from gevent.event import Event
+
+    client = client_of(maxPoolSize=100)
+    client.admin.command("ping")
+    gate = Event()
+
+    def call() -> None:
+        gate.wait()
+        for _ in range(3):
+            client["benchmark"]["one"].find_one({})
+
+    spawned = [gevent.spawn(call) for _ in range(size)]
+    gate.set()
+    peak = 0
+    while not all(each.dead for each in spawned):
+        gevent.sleep(0.02)
+        peak = max(peak, resident_now())
+    client.close()
+    return peak
+
+
+def clients(client_of: Callable[..., Any], size: int) -> int:
+    """Open clients with an operation each; return the memory; close the clients."""
+    opened = []
+    for _ in range(size):
+        opened.append(client_of())
+        opened[-1].admin.command("ping")
+    peak = resident()
+    for client in opened:
+        client.close()
+    return peak
+
+
+def databases(client_of: Callable[..., Any], size: int) -> int:
+    """Use many names of databases, as a service with a database for each of its customers does."""
+    client = client_of()
+    kept = [client[f"customer_{number}"] for number in range(size)]
+    for database in kept:
+        database["orders"].find_one({})
+    peak = resident()
+    client.close()
+    return peak
+
+
+def connections(client_of: Callable[..., Any], size: int) -> int:
+    """Open idle connections: the minimum of the pool."""
+    client = client_of(minPoolSize=size, maxPoolSize=size)
+    client.admin.command("ping")
+    deadline = time.monotonic() + 60
+    while _open_connections(client) < size and time.monotonic() < deadline:
+        resident()
+    peak = resident()
+    client.close()
+    return peak
+
+
+def _open_connections(client: Any) -> int:
+    return int(client.admin.command("serverStatus")["connections"]["current"])
+
+
+def resident_now() -> int:
+    """The resident memory of this process in bytes, without a pause."""
+    import os
+    from pathlib import Path
+
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    """Measure, and print the result."""
+    contender, uri, measurement, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    prepare(contender)
+    from importlib import import_module
+
+    make = import_module(contender).MongoClient
+    warm = make(uri)
+    warm["benchmark"]["one"].find_one({})
+    before = resident()
+    start = time.process_time()
+    run = (greenlets, clients, databases, connections)[measurement]
+    peak = run(lambda **options: make(uri, **options), size)
+    spent = time.process_time() - start
+    print(json.dumps([spent * 1e3 / size, (peak - before) / 1e3 / size]))
+
+
+if __name__ == "__main__":
+    main()

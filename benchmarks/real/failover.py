@@ -1,0 +1,161 @@
+"""How soon do greenlets write again after the loss of a primary, and is any write lost or applied twice?
+
+All contenders work on one replica set at the same time, so that they meet the same elections.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.processes import ROOT
+from benchmarks.real.partition import Doors
+from gmongo import MongoClient
+from gmongo.testing import EmbeddedReplicaSet
+from gmongo.testing.mongod.connection import CommandFailedError, run_command
+from gmongo.testing.mongod.server import Server
+
+CONTENDERS = ("gmongo", "pymongo", "threads")
+KINDS = ("killed", "stopped", "stepped down", "cut off")
+_ELECTION_TIMEOUT = 1.0  # seconds
+_PROBE_INTERVAL = 0.001  # seconds
+_BEFORE, _AFTER = 1.0, 3.0  # seconds of undisturbed work around each failure
+_CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
+_PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}
+
+
+def measure(failures: int, tell: Callable[[str], Any]) -> dict[str, Any]:
+    """Measure failovers of each kind.
+
+    :param failures: the number of failovers of each kind.
+    :returns: for each kind and contender the milliseconds until greenlets write again; and the faults.
+    """
+    with ExitStack() as stack:
+        replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
+        doors = stack.enter_context(Doors(replica_set))
+        workers = stack.enter_context(_workers(doors.uri))
+        times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        for number in range(failures):
+            for kind in KINDS:
+                tell(f"failover {number + 1}: primary {kind}")
+                times[kind].append(_fail(replica_set, doors, kind))
+        stories = {name: worker() for name, worker in workers.items()}
+        with MongoClient(replica_set.uri) as client:
+            faults = {name: _faults(client, name, story) for name, story in stories.items()}
+    return {
+        "delays": {
+            kind: {name: _delays(story, moments) for name, story in stories.items()} for kind, moments in times.items()
+        },
+        "faults": faults,
+    }
+
+
+@contextmanager
+def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
+    """Start a worker process for each contender; yield the functions that end a worker and return its story."""
+    with TemporaryDirectory() as folder:
+        started = {}
+        for name in CONTENDERS:
+            command = [sys.executable, "-m", "benchmarks.real.failover_worker", name, uri, str(Path(folder, name))]
+            started[name] = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)
+
+        def ender(name: str) -> Callable[[], dict[str, Any]]:
+            def end() -> dict[str, Any]:
+                started[name].communicate(timeout=120)
+                return dict(json.loads(Path(folder, name).read_text()))
+
+            return end
+
+        try:
+            time.sleep(3)  # all workers have connected
+            yield {name: ender(name) for name in started}
+        finally:
+            for process in started.values():
+                process.kill()
+                process.wait()
+
+
+def _fail(replica_set: EmbeddedReplicaSet, doors: Doors, kind: str) -> tuple[float, float]:
+    """Take the primary away.
+
+    :returns: the moment of the failure, and the moment when a probe wrote to the new primary.
+    """
+    old = replica_set.primary
+    others = [member for member in replica_set.members if member is not old]
+    time.sleep(_BEFORE)
+    found: list[float] = []
+    probes = [threading.Thread(target=_probe, args=(member, found), daemon=True) for member in others]
+    start = time.monotonic()
+    for probe in probes:
+        probe.start()
+    _take_away(old, doors, kind)
+    for probe in probes:
+        while probe.is_alive() and not found:
+            time.sleep(_PROBE_INTERVAL)
+    time.sleep(_AFTER)
+    doors.open(old)
+    if old.is_stopped:
+        old.resume()
+    elif not old.is_running:
+        old.restart()
+    replica_set.await_members()
+    return start, found[0]
+
+
+def _take_away(old: Server, doors: Doors, kind: str) -> None:
+    if kind == "killed":
+        old.kill()
+    elif kind == "stopped":
+        old.stop()
+    elif kind == "cut off":
+        doors.close(old)
+    else:
+        old.step_down(10)
+
+
+def _probe(member: Server, found: list[float]) -> None:
+    """Write to a member until it accepts the write as the primary; append the moment."""
+    host, _colon, port = member.address.rpartition(":")
+    end = time.monotonic() + 60
+    while not found and time.monotonic() < end:
+        try:
+            run_command((host, int(port)), _PROBE)
+        except (CommandFailedError, OSError):
+            time.sleep(_PROBE_INTERVAL)
+        else:
+            found.append(time.monotonic())
+
+
+def _delays(story: dict[str, Any], moments: list[tuple[float, float]]) -> dict[str, float]:
+    """Return quantiles of the milliseconds from the probe's write to the first write of each greenlet."""
+    delays = []
+    for _start, writable in moments:
+        for writes in story["writes"]:
+            following = [end for end in writes if end >= writable]
+            delays.append((following[0] - writable) * 1e3 if following else float("inf"))
+    delays.sort()
+    return {"p50": median(delays), "p99": delays[int(len(delays) * 0.99)]}
+
+
+def _faults(client: MongoClient[dict[str, Any]], name: str, story: dict[str, Any]) -> dict[str, Any]:
+    """Count the errors, and compare the data with the acknowledged writes."""
+    database = client["benchmark"]
+    present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
+    counts = {each["_id"]: each["n"] for each in database[f"counters_{name}"].find()}
+    acknowledged = set(story["inserted"])
+    return {
+        "writes": len(acknowledged) + sum(story["counted"]),
+        "errors": story["errors"],
+        "lost": len(acknowledged - present)
+        + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(story["counted"])),
+        "twice": sum(max(0, counts.get(number, 0) - tried) for number, tried in enumerate(story["tried"])),
+    }

@@ -1,0 +1,88 @@
+"""Greenlets or threads that read and write until the end of the standard input.
+
+``python -m benchmarks.real.failover_worker CONTENDER URI FILE`` writes the moments of all writes to the file, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.worker import prepare
+
+CALLERS = 50
+_PAUSE = 0.02  # seconds between two operations of a caller
+
+
+class Story:
+    """Results of all callers.
+
+    :param callers: the number of callers.
+    """
+
+    def __init__(self, callers: int) -> None:
+        self.writes: list[list[float]] = [[] for _ in range(callers)]
+        self.tried, self.counted = [0] * callers, [0] * callers
+        self.inserted: list[str] = []
+        self.errors: dict[str, int] = {}
+        self.ended = False
+
+
+def call(database: Any, name: str, number: int, story: Story, error_class: type[Exception]) -> None:
+    """Insert, update and read in turns, until the story has ended."""
+    facts, counters = database[f"facts_{name}"], database[f"counters_{name}"]
+    turn = 0
+    while not story.ended:
+        turn += 1
+        try:
+            if turn % 3 == 0:
+                counters.find_one({"_id": number})
+            elif turn % 3 == 1:
+                facts.insert_one({"_id": f"{number}-{turn}"})
+                story.inserted.append(f"{number}-{turn}")
+                story.writes[number].append(time.monotonic())
+            else:
+                story.tried[number] += 1
+                counters.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
+                story.counted[number] += 1
+                story.writes[number].append(time.monotonic())
+        except error_class as error:
+            text = f"{type(error).__name__}: {str(error)[:80]}"
+            story.errors[text] = story.errors.get(text, 0) + 1
+        time.sleep(_PAUSE)
+
+
+def main() -> None:
+    """Run the callers; write the story to the file."""
+    name, uri, file = sys.argv[1:]
+    if name == "gmongo":
+        from gevent import monkey
+
+        monkey.patch_all()  # the callers are threads, which become greenlets
+    else:
+        prepare(name)
+    package = "gmongo" if name == "gmongo" else "pymongo"
+    client = import_module(package).MongoClient(uri, w="majority", maxPoolSize=CALLERS)
+    error_class = import_module(f"{package}.errors").PyMongoError
+    story = Story(CALLERS)
+    arguments = (client["benchmark"], name)
+    callers = [
+        threading.Thread(target=call, args=(*arguments, number, story, error_class)) for number in range(CALLERS)
+    ]
+    for caller in callers:
+        caller.start()
+    sys.stdin.read()
+    story.ended = True
+    for caller in callers:
+        caller.join()
+    Path(file).write_text(json.dumps(vars(story)))
+    client.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The operations that need a real server, for each driver with the API of PyMongo."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from greenlet import getcurrent
+
+from benchmarks.documents import DATABASE, HUNDRED, LARGE, ONE, QUERY, UNSAVED
+
+BULK = 1000  # models in one bulk write
+PIPELINE = [{"$match": {"active": True}}, {"$sort": {"_id": 1}}, {"$limit": 20}, {"$project": {"name": 1, "score": 1}}]
+
+
+def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
+    """Return the operations of a client with blocking methods. Each returns a number of documents.
+
+    :param package: the name of the driver's package.
+    """
+    database = client[DATABASE]
+    writes = database["transactions"]
+    insert = import_module(package).InsertOne
+    streams: dict[Any, Any] = {}  # greenlet or the main greenlet of a thread -> change stream
+
+    def transaction() -> int:
+        with client.start_session() as session, session.start_transaction():
+            writes.insert_one(dict(UNSAVED), session=session)
+            found = database[ONE].find_one(QUERY, session=session)
+            writes.insert_one(dict(UNSAVED), session=session)
+        return 3 if found else 0
+
+    def change_stream() -> int:
+        caller = getcurrent()
+        if caller not in streams:
+            streams[caller] = database["bulk"].watch([{"$match": {"fullDocument.caller": id(caller)}}])
+        database["bulk"].insert_one({"caller": id(caller)})
+        return int(next(streams[caller]) is not None)
+
+    return {
+        "find_10000": lambda: sum(1 for _ in database[LARGE].find()),
+        "aggregate": lambda: sum(1 for _ in database[HUNDRED].aggregate(PIPELINE)),
+        "bulk_write": lambda: int(
+            database["bulk"].bulk_write([insert(dict(UNSAVED)) for _ in range(BULK)]).inserted_count
+        ),
+        "transaction": transaction,
+        "change_stream": change_stream,
+    }
+
+
+def in_tasks(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
+    """Return the same operations of an `AsyncMongoClient`."""
+    from asyncio import current_task
+
+    from pymongo import InsertOne
+
+    database = client[DATABASE]
+    writes = database["transactions"]
+    streams: dict[Any, Any] = {}
+
+    async def count(cursor: Any) -> int:
+        found = 0
+        async for _document in cursor:
+            found += 1
+        return found
+
+    async def find_10000() -> int:
+        return await count(database[LARGE].find())
+
+    async def aggregate() -> int:
+        return await count(await database[HUNDRED].aggregate(PIPELINE))
+
+    async def bulk_write() -> int:
+        done = await database["bulk"].bulk_write([InsertOne(dict(UNSAVED)) for _ in range(BULK)])
+        return int(done.inserted_count)
+
+    async def transaction() -> int:
+        async with client.start_session() as session, await session.start_transaction():
+            await writes.insert_one(dict(UNSAVED), session=session)
+            found = await database[ONE].find_one(QUERY, session=session)
+            await writes.insert_one(dict(UNSAVED), session=session)
+        return 3 if found else 0
+
+    async def change_stream() -> int:
+        caller = current_task()
+        if caller not in streams:
+            streams[caller] = await database["bulk"].watch([{"$match": {"fullDocument.caller": id(caller)}}])
+        await database["bulk"].insert_one({"caller": id(caller)})
+        return int(await streams[caller].next() is not None)
+
+    return {
+        "find_10000": find_10000,
+        "aggregate": aggregate,
+        "bulk_write": bulk_write,
+        "transaction": transaction,
+        "change_stream": change_stream,
+    }

@@ -1,0 +1,119 @@
+"""CPU, throughput and latency of each operation on a real deployment, for all contenders in the same rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from statistics import median
+from typing import Any, NamedTuple
+
+from benchmarks import load
+from benchmarks.latency import quantiles_of
+from benchmarks.processes import WorkerFailed
+from benchmarks.programs import Program, exchange, running
+from benchmarks.real.deployments import deployment
+from benchmarks.rounds import Row, ratio, take_turns
+
+CALLERS = 10
+#: How many times each operation runs for each `find_one`.
+SHARES = {
+    "find_one": 1.0,
+    "insert_one": 1.0,
+    "update_one": 1.0,
+    "find_100": 0.25,
+    "find_10000": 0.01,
+    "aggregate": 0.5,
+    "bulk_write": 0.01,
+    "transaction": 0.1,
+    "change_stream": 0.1,
+}
+#: The operations that only a replica set supports.
+REPLICA_SET_ONLY = {"transaction", "change_stream"}
+#: The operations on deployments other than the standalone and the replica set.
+WITH_SETTINGS = ("find_one", "insert_one", "update_one", "find_100", "find_10000")
+_BEFORE_LATENCIES = 2000  # find_one operations in the measurement of the latencies
+
+
+class Measured(NamedTuple):
+    """Results of one operation on one deployment.
+
+    :param cost: CPU time of the client for one operation in microseconds, one number for each round.
+    :param latencies: contender → quantile → milliseconds, with 10 callers in a closed loop.
+    :param rates: contender → operations per second in the same loop.
+    """
+
+    cost: Row
+    latencies: dict[str, dict[str, float]]
+    rates: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the ratios, the latencies, the rates and the failures."""
+        ratios = {name: ratio(self.cost, "gmongo", name) for name in self.cost.numbers if name != "gmongo"}
+        return {
+            "microseconds": {name: median(found) for name, found in self.cost.numbers.items() if found},
+            "gmongo over": {name: each.median for name, each in ratios.items() if each is not None},
+            "latencies": self.latencies,
+            "rates": self.rates,
+            "failures": self.cost.failures,
+        }
+
+
+def kinds_of(name: str) -> list[str]:
+    """Return the names of the operations that a deployment is measured with."""
+    if name == "replica set":
+        return list(SHARES)
+    if name == "standalone":
+        return [kind for kind in SHARES if kind not in REPLICA_SET_ONLY]
+    return list(WITH_SETTINGS)
+
+
+def measure(
+    name: str, contenders: Sequence[str], rounds: int, operations: int, tell: Callable[[str], Any]
+) -> dict[str, Measured]:
+    """Measure all operations on a deployment.
+
+    :param name: the name of the deployment.
+    :param rounds: the number of turns of each contender.
+    :param operations: the number of `find_one` operations in a turn.
+    :param tell: a function that receives the name of each measurement.
+    :returns: operation → results.
+    """
+    results: dict[str, Measured] = {}
+    with deployment(name) as uri, ExitStack() as stack:
+        programs: dict[str, Program] = {}
+
+        def program(contender: str) -> Program:
+            if contender not in programs:
+                programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
+            return programs[contender]
+
+        for kind in kinds_of(name):
+            tell(f"{name}: {kind}")
+            count = max(1, round(operations * SHARES[kind] / CALLERS))
+            for contender in contenders:
+                _warm_up(program, contender, kind)
+            turn = partial(_cost, program, kind, count)
+            cost, failures = take_turns(contenders, rounds, turn)
+            latencies, rates = {}, {}
+            for contender in [each for each in contenders if each not in failures]:
+                size = max(20, round(_BEFORE_LATENCIES * SHARES[kind]))
+                found = load.put(program(contender).streams, exchange(kind), size)
+                latencies[contender] = quantiles_of(found.latencies)
+                rates[contender] = size / found.clock
+            results[kind] = Measured(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
+    return results
+
+
+def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> None:
+    try:
+        load.put(program(contender).streams, exchange(kind), CALLERS)
+    except WorkerFailed:
+        pass  # its first turn fails as well, and the row reports the failure
+
+
+def _cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
+    running_program = program(contender)
+    before = running_program.processor_seconds
+    load.put(running_program.streams, exchange(kind, count), CALLERS)
+    return (running_program.processor_seconds - before) / (count * CALLERS) * 1e6

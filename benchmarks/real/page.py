@@ -1,0 +1,110 @@
+"""The page with the results of one or two runs: ``docs/performance-real.md``, below its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+from benchmarks.page import renewed
+from benchmarks.processes import ROOT
+from benchmarks.programs import CONTENDERS
+from benchmarks.real.failover import KINDS
+
+PAGE = ROOT / "docs" / "performance-real.md"
+_MARK = "real servers"
+Run = dict[str, Any]
+
+
+def write(runs: Sequence[Run]) -> None:
+    """Write the results into the page."""
+    PAGE.write_text(renewed(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
+
+
+def lines(runs: Sequence[Run]) -> Iterator[str]:
+    """The lines of the page: means of the runs. A ratio has half the difference of two runs behind its sign ±."""
+    yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
+    for deployment in runs[0]["operations"]:
+        yield from _operations([run["operations"][deployment] for run in runs], deployment)
+    if all("failover" in run for run in runs):
+        yield from _failover([run["failover"] for run in runs])
+    if all("crowds" in run for run in runs):
+        yield from _crowds([run["crowds"] for run in runs])
+
+
+def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
+    kinds = list(runs[0])
+    peers = [name for name in CONTENDERS if any(name in runs[0][kind]["gmongo over"] for kind in kinds)]
+    yield from ("", f"### Client CPU on a {deployment} deployment: gmongo over each client", "")
+    yield from _table(
+        ["client", *kinds],
+        [[CONTENDERS[name].title, *(_spread(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
+    )
+    entrants = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
+    title = f"### Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
+    yield from ("", title, "")
+    yield from _table(
+        ["client", *kinds],
+        [[CONTENDERS[name].title, *(_loop(runs, kind, name) for kind in kinds)] for name in entrants],
+    )
+    failures = {name: why for kind in kinds for name, why in runs[0][kind]["failures"].items()}
+    yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
+
+
+def _spread(runs: Sequence[Run], kind: str, quantity: str, name: str) -> str:
+    found = [run[kind][quantity][name] for run in runs if name in run[kind][quantity]]
+    if not found:
+        return "-"
+    return f"{fmean(found):.2f}" + (f" ±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
+
+
+def _loop(runs: Sequence[Run], kind: str, name: str) -> str:
+    found = [run[kind] for run in runs if name in run[kind]["rates"]]
+    if not found:
+        return "-"
+    quantiles = [fmean(each["latencies"][name][quantile] for each in found) for quantile in ("p50", "p99", "p99.9")]
+    return f"{fmean(each['rates'][name] for each in found):.0f}: {' · '.join(f'{value:.3g}' for value in quantiles)}"
+
+
+def _failover(runs: Sequence[Run]) -> Iterator[str]:
+    names = list(runs[0]["faults"])
+    yield from ("", "### Failover: ms from a probe's write on the new primary to the first write of a greenlet", "")
+    rows = []
+    for kind in KINDS:
+        found = [[run["delays"][kind][name] for run in runs] for name in names]
+        rows.append([f"primary {kind}", *(_quantiles(each) for each in found)])
+    yield from _table(["failure", *(f"{CONTENDERS[name].title}, p50 · p99" for name in names)], rows)
+    yield from ("", "### Failover: faults that the application sees", "")
+    rows = []
+    for name in names:
+        faults = [run["faults"][name] for run in runs]
+        errors = sum(sum(each["errors"].values()) for each in faults)
+        sums = [sum(each[key] for each in faults) for key in ("writes", "lost", "twice")]
+        rows.append([CONTENDERS[name].title, str(sums[0]), str(errors), *map(str, sums[1:])])
+    yield from _table(["client", "acknowledged writes", "errors", "lost", "applied twice"], rows)
+
+
+def _quantiles(found: Sequence[dict[str, float]]) -> str:
+    return " · ".join(f"{fmean(each[quantile] for each in found):.0f}" for quantile in ("p50", "p99"))
+
+
+def _crowds(runs: Sequence[Run]) -> Iterator[str]:
+    for name, contenders in runs[0].items():
+        sizes = list(next(iter(contenders.values())))
+        yield from ("", f"### {name.capitalize()}: CPU ms · memory KB for each", "")
+        rows = []
+        for contender in contenders:
+            cells = [[run[name][contender][size] for run in runs if run[name][contender][size]] for size in sizes]
+            rows.append([CONTENDERS[contender].title, *(_pair(each) for each in cells)])
+        yield from _table(["client", *sizes], rows)
+
+
+def _pair(found: Sequence[Sequence[float]]) -> str:
+    return " · ".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|---|" + "---:|" * (len(head) - 1)
+    for row in rows:
+        yield f"| {' | '.join(row)} |"

@@ -1,0 +1,108 @@
+"""TCP proxies in front of the members of a replica set, to cut a member off.
+
+Clients and members reach each other through the proxies. A closed proxy accepts no connection and passes no byte.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from types import TracebackType
+
+from gmongo.testing import EmbeddedReplicaSet
+from gmongo.testing.mongod.server import Server
+
+_CHUNK = 1 << 16
+
+
+class Doors:
+    """A proxy for each member.
+
+    :param replica_set: the running replica set. Its configuration is changed: the hosts become the proxies.
+    """
+
+    def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
+        self._replica_set = replica_set
+        self._doors: dict[Server, _Door] = {member: _Door(member.address) for member in replica_set.members}
+
+    @property
+    def uri(self) -> str:
+        """The connection string with the addresses of the proxies."""
+        hosts = ",".join(door.address for door in self._doors.values())
+        return f"mongodb://{hosts}/?replicaSet={self._replica_set.name}"
+
+    def close(self, member: Server) -> None:
+        """Cut a member off. Bytes to the member stay unread, as with a lost network."""
+        self._doors[member].is_open.clear()
+
+    def open(self, member: Server) -> None:
+        """Connect a member again."""
+        self._doors[member].is_open.set()
+
+    def __enter__(self) -> Doors:
+        primary = self._replica_set.primary
+        config = primary.command({"replSetGetConfig": 1})["config"]
+        for host, door in zip(config["members"], self._doors.values(), strict=True):
+            host["host"] = door.address
+        config["version"] += 1
+        primary.command({"replSetReconfig": config, "force": True})
+        self._replica_set.await_members()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for door in self._doors.values():
+            door.end()
+
+
+class _Door:
+    """The proxy of one member: a thread for each direction of each connection."""
+
+    def __init__(self, address: str) -> None:
+        host, _colon, port = address.rpartition(":")
+        self._target = host, int(port)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.is_open = threading.Event()
+        self.is_open.set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client = self._listener.accept()[0]
+            except OSError:  # the end
+                return
+            threading.Thread(target=self._connect, args=(client,), daemon=True).start()
+
+    def _connect(self, client: socket.socket) -> None:
+        self.is_open.wait()
+        try:
+            server = socket.create_connection(self._target)
+        except OSError:
+            client.close()
+            return
+        for each in (client, server):
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._pass(client, server)
+
+    def _pass(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            peers = {client: server, server: client}
+            while True:
+                for source in select.select(list(peers), [], [])[0]:
+                    try:
+                        data = source.recv(_CHUNK)
+                        self.is_open.wait()
+                        peers[source].sendall(data)
+                    except OSError:
+                        return
+                    if not data:
+                        return
+
+    def end(self) -> None:
+        """Accept no further connection."""
+        self._listener.close()
+        self.is_open.set()
