@@ -25,6 +25,7 @@ _OUTAGE = 3.0  # seconds: longer than an election
 _RECOVERY = 60.0  # seconds
 _REMAINS_END_WITHIN = 10.0  # seconds
 _INTERRUPTS = 500
+_KEY_NOT_FOUND = 211
 _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 
 
@@ -103,8 +104,19 @@ class LiveStep(Step):
                 elif not member.is_running:
                     member.restart()
             replica_set.await_members(_RECOVERY)
+            deadline = monotonic() + _RECOVERY
+            while not all(map(self._knows_keys, self._target.hosts)) and monotonic() < deadline:
+                gevent.sleep(0.1)
         finally:
             self._restarts = False
+
+    def _knows_keys(self, host: str) -> bool:
+        """Return False while a restarted member with access control has not read the keys of the cluster time."""
+        try:
+            self._target.direct(host).admin.command("ping")
+        except PyMongoError as error:
+            return getattr(error, "code", None) != _KEY_NOT_FOUND
+        return True
 
     def _check(self, client: MongoClient[Any]) -> None:
         """Check the client, and the remains on the servers: a transaction or a cursor of the run has ended there."""
