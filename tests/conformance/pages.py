@@ -47,9 +47,6 @@ class Row:
         return self.proof if self.proof.startswith(NO_PROOF) and len(self.proof) > len(NO_PROOF) else None
 
 
-# Markers
-
-
 def find_proofs(tests: Path = TESTS) -> Proofs:
     """Return all markers of all tests by ID."""
     proofs: defaultdict[str, list[str]] = defaultdict(list)
@@ -102,9 +99,6 @@ def _ids_in(expression: ast.AST) -> list[str]:
         for argument in call.args
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
     ]
-
-
-# Pages
 
 
 def pages(folder: Path = PAGES) -> list[Path]:

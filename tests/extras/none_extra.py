@@ -10,15 +10,10 @@ from tests.support.server import ScriptedServer
 
 # Modules that need an extra.
 NEED_EXTRA = {
-    "gmongo.status.screen",
-    "gmongo.status.terminal",
-    "gmongo.testing",
-    "gmongo.wire.ocsp",
-    "gmongo.wire.openssl",
-    "gmongo._telemetry.tracing",
-    "gmongo._telemetry.metrics",
+    "gmongo.status.screen", "gmongo.status.terminal", "gmongo.testing", "gmongo.wire.ocsp",
+    "gmongo.wire.openssl", "gmongo._telemetry.tracing", "gmongo._telemetry.metrics",
     "gmongo._encryption",
-}
+}  # fmt: skip
 
 
 def main() -> None:

@@ -69,13 +69,7 @@ def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm
 
 
 def _first_failure(
-    drawn: Drawn,
-    before: str,
-    root: Path,
-    recording: Recording,
-    tests: Sequence[str],
-    seconds: float,
-    warm: Warm,
+    drawn: Drawn, before: str, root: Path, recording: Recording, tests: Sequence[str], seconds: float, warm: Warm
 ) -> Outcome:
     if not recording.runs_at_import(drawn.file, drawn.line):
         try:

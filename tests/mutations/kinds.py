@@ -40,29 +40,14 @@ class Change:
 
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
-    ast.Lt: ("<=", ">="),
-    ast.LtE: ("<", ">"),
-    ast.Gt: (">=", "<="),
-    ast.GtE: (">", "<"),
-    ast.Eq: ("!=",),
-    ast.NotEq: ("==",),
-    ast.Is: ("is not",),
-    ast.IsNot: ("is",),
-    ast.In: ("not in",),
-    ast.NotIn: ("in",),
-}
+    ast.Lt: ("<=", ">="), ast.LtE: ("<", ">"), ast.Gt: (">=", "<="), ast.GtE: (">", "<"),
+    ast.Eq: ("!=",), ast.NotEq: ("==",), ast.Is: ("is not",), ast.IsNot: ("is",),
+    ast.In: ("not in",), ast.NotIn: ("in",),
+}  # fmt: skip
 _ARITHMETIC: dict[type[ast.operator], str] = {
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.Mult: "/",
-    ast.Div: "*",
-    ast.FloorDiv: "*",
-    ast.Mod: "*",
-    ast.BitOr: "&",
-    ast.BitAnd: "|",
-    ast.LShift: ">>",
-    ast.RShift: "<<",
-}
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*",
+    ast.BitOr: "&", ast.BitAnd: "|", ast.LShift: ">>", ast.RShift: "<<",
+}  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _FOR_CHECKERS = {"cast", "TypeVar", "ParamSpec", "NewType"}
 _SIGNALS = {"kill", "killpg"}  # a wrong number here signals foreign processes
@@ -206,21 +191,11 @@ def _slices(node: ast.AST) -> Edits:
 
 
 KINDS: dict[str, Callable[[ast.AST], Edits]] = {
-    "comparison": _comparisons,
-    "number": _numbers,
-    "flag": _flags,
-    "name": _names,
-    "condition": _conditions,
-    "and, or": _and_or,
-    "arithmetic": _arithmetic,
-    "statement": _statements,
-    "result": _results,
-    "loop": _loops,
-    "cleanup": _cleanups,
-    "exception": _exceptions,
-    "argument": _arguments,
-    "slice": _slices,
-}
+    "comparison": _comparisons, "number": _numbers, "flag": _flags, "name": _names,
+    "condition": _conditions, "and, or": _and_or, "arithmetic": _arithmetic,
+    "statement": _statements, "result": _results, "loop": _loops, "cleanup": _cleanups,
+    "exception": _exceptions, "argument": _arguments, "slice": _slices,
+}  # fmt: skip
 
 
 class _Span(ast.AST):
@@ -291,14 +266,9 @@ def meaning(code: CodeType) -> object:
         for each in dis.get_instructions(code)
     ]
     return (
-        instructions,
-        code.co_names,
-        code.co_varnames,
-        code.co_freevars,
-        code.co_cellvars,
-        code.co_flags,
-        getattr(code, "co_exceptiontable", b""),
-    )
+        instructions, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
+        code.co_flags, getattr(code, "co_exceptiontable", b""),
+    )  # fmt: skip
 
 
 def _constant(value: object) -> object:

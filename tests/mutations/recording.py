@@ -28,25 +28,10 @@ from tests.mutations.mutation import ROOT
 
 FOLDER = ROOT / ".mutations"
 FOLDERS = (
-    "unit",
-    "cmap",
-    "execution",
-    "sdam",
-    "auth",
-    "tls",
-    "encryption",
-    "api",
-    "hostile",
-    "gevent",
-    "load_balanced",
-    "telemetry",
-    "status",
-    "stable_api",
-    "simulation",
-    "differential",
-    "spec",
+    "unit", "cmap", "execution", "sdam", "auth", "tls", "encryption", "api", "hostile", "gevent",
+    "load_balanced", "telemetry", "status", "stable_api", "simulation", "differential", "spec",
     "libraries",
-)
+)  # fmt: skip
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # the official test files are not part of the project
 _VARIABLE = "GMONGO_RECORDING"  # the output folder of the plugin
 _TEST = "GMONGO_RECORDED_TEST"  # the context of processes of a test

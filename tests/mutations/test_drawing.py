@@ -85,9 +85,6 @@ def test_unknown_name_fails_with_message(
     assert "nosuch" in capsys.readouterr().err
 
 
-# Outcomes of runs
-
-
 @pytest.mark.parametrize(
     ("code", "story", "output", "expected"),
     [
@@ -109,18 +106,11 @@ def test_usage_error_of_pytest_raises_not_run() -> None:
         trials.outcome_of(4, [], "file not found")
 
 
-# Invalid rows
-
-
 def row(**changed: Any) -> Mutation:
     fields = {
-        "name": "x1",
-        "what": "",
-        "file": "wire/tls.py",
-        "old": "_CHUNK_SIZE = 64 * 1024\n",
-        "new": "",
-        "tests": "unit/test_reply",
-    }
+        "name": "x1", "what": "", "file": "wire/tls.py", "old": "_CHUNK_SIZE = 64 * 1024\n",
+        "new": "", "tests": "unit/test_reply",
+    }  # fmt: skip
     return Mutation(**{**fields, **changed})
 
 

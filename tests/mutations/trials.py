@@ -26,16 +26,9 @@ HANGS = 25  # seconds for one test
 _LONGEST = 900
 _MEMORY = 6 << 30  # bytes, which end an endless loop that allocates memory
 _COPIED = (
-    "gmongo",
-    "tests",
-    "docs",
-    "examples",
-    "pyproject.toml",
-    "setup.cfg",
-    "README.md",
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-)
+    "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
+    "ARCHITECTURE.md", "CHANGELOG.md",
+)  # fmt: skip
 _STORY = "GMONGO_STORY"  # the output file of the plugin
 _WANTED = "GMONGO_WANTED"  # the file with the names of the selected tests
 
@@ -94,15 +87,9 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     limit = f"--timeout={HANGS}"
     # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
     plugins = [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-p",
-        "tests.mutations.trials",
-        limit,
+        "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
         "--timeout-method=thread",
-    ]
+    ]  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", *plugins, *targets],
         cwd=root,

@@ -89,9 +89,6 @@ def test_too_large_document_raises_only_if_write_has_no_reply(off: int, has_repl
         statements.take(hello)
 
 
-# Replies
-
-
 def result_of(reply: Any) -> Any:
     return FindOne(OperationContext("db", "c"), {}, {}).result(reply, ("h", 1))
 
@@ -102,16 +99,11 @@ def test_find_one_returns_first_document(documents: list[Any], found: Any) -> No
 
 
 BAD_REPLIES: list[Any] = [
-    {},
-    {"cursor": 5},
-    {"cursor": None},
-    {"cursor": []},
-    {"cursor": {}},
-    {"cursor": {"id": 0, "ns": "db.c"}},
-    {"cursor": {"id": 0, "ns": "db.c", "firstBatch": 5}},
+    {}, {"cursor": 5}, {"cursor": None}, {"cursor": []}, {"cursor": {}},
+    {"cursor": {"id": 0, "ns": "db.c"}}, {"cursor": {"id": 0, "ns": "db.c", "firstBatch": 5}},
     {"cursor": {"id": 0, "ns": "db.c", "firstBatch": [5]}},
     {"cursor": {"id": "0", "ns": "db.c", "firstBatch": {}}},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("reply", BAD_REPLIES, ids=str)

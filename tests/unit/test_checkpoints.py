@@ -71,9 +71,7 @@ def message(documents: Iterable[bytes]) -> list[bytes]:
         (lambda: send_encrypted([bytes(40 * KIB)] * 4), 4),
     ],
 )
-def test_work_passes_checkpoint_for_each_piece(
-    monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], times: int
-) -> None:
+def test_each_piece_passes_checkpoint(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any], times: int) -> None:
     passed: list[LongWork] = []
     monkeypatch.setattr(LongWork, "checkpoint", lambda self: passed.append(self))
     work()

@@ -87,9 +87,6 @@ def test_checksum_of_large_message_yields_to_other_greenlets(monkeypatch: pytest
     assert turns >= 1_000_000 // checksum._PIECE
 
 
-# Replies of a server
-
-
 class ChecksumServer:
     """A server whose replies have checksums, correct or wrong."""
 
@@ -129,9 +126,6 @@ def test_wrong_checksum_of_reply_raises_and_closes_connection(server: ChecksumSe
         assert client.pool_stats()[0]["total"] == 0
         server.damage.clear()
         assert client.db.c.find_one({"size": size})
-
-
-# Replies of the simulation
 
 
 @pytest.fixture

@@ -104,9 +104,7 @@ def test_concerns_are_added_if_operation_takes_them() -> None:
 @pytest.mark.parametrize("load_balanced", [False, True])
 @pytest.mark.parametrize("takes", [False, True])
 @pytest.mark.parametrize("retryable", [False, True])
-def test_implicit_session_is_acquired_when_command_is_built(
-    supported: bool, load_balanced: bool, takes: bool, retryable: bool
-) -> None:
+def test_command_acquires_implicit_session(supported: bool, load_balanced: bool, takes: bool, retryable: bool) -> None:
     made, sessions = decorator(load_balanced=load_balanced)
     attempt = attempt_of(operation_of(takes_session=takes, is_write=True), is_retryable_write=retryable)
     has_session = takes and (supported or load_balanced)
@@ -228,9 +226,7 @@ def test_max_time_ms_is_remaining_time_minus_round_trip_time(
     ("limit", "named"),
     [((0.3, "gmongo.timeout"), "the limit of 300 ms (gmongo.timeout)"), (None, "the limit of the operation")],
 )
-def test_command_without_remaining_time_raises_execution_timeout(
-    deadline: float, rtt: Any, limit: Any, named: str
-) -> None:
+def test_command_without_time_raises_execution_timeout(deadline: float, rtt: Any, limit: Any, named: str) -> None:
     moment = deadline if limit is None else seconds_of(limit, deadline)
     attempt = attempt_of(operation_of(takes_session=False), deadline=moment)
     with pytest.raises(ExecutionTimeout) as caught:
@@ -254,9 +250,6 @@ def test_newer_cluster_time_is_chosen() -> None:
     assert command_fields._newer(early, same) is early
 
 
-# Deadlines of an executor
-
-
 def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
     topology: Any = Mock(epoch=epoch)
     return Executor(topology, ExecutionSettings(timeout=timeout), CommandEvents((), silent=False))
@@ -274,9 +267,7 @@ def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:
         (0.0, 1002.0, 1002.0, inf),
     ],
 )
-def test_operation_deadline_combines_timeout_and_surrounding_limit(
-    timeout: Any, around: Any, deadline: Any, fresh: Any
-) -> None:
+def test_deadline_combines_timeout_and_surrounding_limit(timeout: Any, around: Any, deadline: Any, fresh: Any) -> None:
     executor = executor_of(timeout)
     with until(around):
         assert executor.deadline() == deadline
@@ -338,9 +329,6 @@ def test_end_sessions_command_has_no_lsid() -> None:
     command: dict[str, Any] = {}
     decorator()[0].decorate(command, attempt_of(ending), connection_of())
     assert command["$db"] == "admin" and "lsid" not in command
-
-
-# Attempts
 
 
 @pytest.mark.parametrize("in_background", [False, True])

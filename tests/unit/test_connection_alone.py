@@ -96,9 +96,7 @@ def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bo
     ],
 )
 @pytest.mark.parametrize("state", ["in step", "out of step", "closed"])
-def test_failed_exchange_makes_connection_unusable(
-    thrown: BaseException, raised: Any, unanswered: bool, state: str
-) -> None:
+def test_failed_exchange_breaks_connection(thrown: BaseException, raised: Any, unanswered: bool, state: str) -> None:
     connection, transport = connected(round_trip=thrown)
     transport.out_of_step, transport.closed = state == "out of step", state == "closed"
     with pytest.raises(raised or type(thrown)) as caught:

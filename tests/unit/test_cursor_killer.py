@@ -38,14 +38,18 @@ class Pin:
         self.releases += 1
 
 
+def started():
+    executor = Executor()
+    return executor, CursorKiller(executor)
+
+
 def dropped(number, pin=None, namespace="db.c", port=1):
     return Dropped(number, namespace, ("127.0.0.1", port), None, pin)
 
 
 @pytest.mark.parametrize("make_pin", [lambda: None, Pin])
 def test_forked_child_does_not_end_cursors_of_parent(make_pin):
-    executor = Executor()
-    cursor_killer = CursorKiller(executor)
+    executor, cursor_killer = started()
     inherited = make_pin()
     cursor_killer.take(dropped(1, inherited))
     executor.epoch = 1  # the child starts with a copy of the pending cursor
@@ -84,8 +88,7 @@ def test_reap_ends_cursors_before_greenlet_starts():
 
 
 def test_cursor_dropped_after_idle_period_is_ended():
-    executor = Executor()
-    cursor_killer = CursorKiller(executor)
+    executor, cursor_killer = started()
     for number in (1, 2, 3):
         cursor_killer.take(dropped(number))
         gevent.idle()
@@ -141,8 +144,7 @@ def test_cursor_dropped_while_greenlet_ends_is_ended():
                 cursor_killer.take(self.late.pop())
             return found
 
-    executor = Executor()
-    cursor_killer = CursorKiller(executor)
+    executor, cursor_killer = started()
     cursor_killer._unpinned = Queue()
     cursor_killer.take(dropped(1))
     assert comes_true(lambda: executor.run_operations == [(0, [1]), (0, [2])])
@@ -171,8 +173,7 @@ def test_closed_client_releases_pin_of_dropped_cursor():
 
 
 def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
-    executor = Executor()
-    cursor_killer = CursorKiller(executor)
+    executor, cursor_killer = started()
     for cursor in (dropped(1), dropped(2, namespace="db.d"), dropped(3), dropped(4, port=2), dropped(5)):
         cursor_killer.take(cursor)
     assert executor.run_operations == []
@@ -181,8 +182,7 @@ def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
 
 
 def test_cursor_of_interrupted_operation_is_ended():
-    executor = Executor()
-    cursor_killer = CursorKiller(executor)
+    executor, cursor_killer = started()
     executor.commands.orphan_taker()(SimpleNamespace(cursor_id=7, namespace="db.c", address=("h", 1), pin=None))
     gevent.idle()
     assert executor.run_operations == [(0, [7])]

@@ -38,7 +38,7 @@ def delivery() -> Delivery:
 
 
 @pytest.fixture
-def short_patience(monkeypatch: Any) -> None:
+def impatient(monkeypatch: Any) -> None:
     """Shorten the time after which a listener counts as stuck."""
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.03)
     monkeypatch.setattr(delivery_module, "_GRACE", 0.01)
@@ -191,7 +191,7 @@ def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery)
     assert received == ["outer", "end of outer", "next", "other", "inner 1", "inner 2"]
 
 
-def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_patience: None) -> None:
+def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, impatient: None) -> None:
     received: list[str] = []
 
     def use() -> None:
@@ -206,7 +206,7 @@ def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, s
 
 @pytest.mark.parametrize("end", ["returns", "killed"])
 def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
-    virtual_time: VirtualTime, delivery: Delivery, short_patience: None, caplog: Any, end: str
+    virtual_time: VirtualTime, delivery: Delivery, impatient: None, caplog: Any, end: str
 ) -> None:
     gate = Gate()
     hung = spawn(emit, delivery, (gate.block, 0))
@@ -227,9 +227,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
     assert gate.received[-1] == 50
 
 
-def test_events_above_limit_are_dropped_with_warning(
-    delivery: Delivery, short_patience: None, monkeypatch: Any, caplog: Any
-) -> None:
+def test_events_above_limit_are_dropped(delivery: Delivery, impatient: None, monkeypatch: Any, caplog: Any) -> None:
     monkeypatch.setattr(delivery_module, "_MOST_LEFT", 20)
     gate = Gate()
     hung = spawn(emit, delivery, (gate.block, 0))
@@ -247,9 +245,7 @@ def test_events_above_limit_are_dropped_with_warning(
     assert gate.received[-1] == "again"
 
 
-def test_blocked_event_loop_does_not_count_as_stuck_listener(
-    delivery: Delivery, short_patience: None, caplog: Any
-) -> None:
+def test_blocked_event_loop_does_not_count_as_stuck_listener(delivery: Delivery, impatient: None, caplog: Any) -> None:
     gate = Gate()
     first = spawn(emit, delivery, (gate.block, 1))
     second = spawn(emit, delivery, (gate.received.append, 2))
@@ -289,7 +285,7 @@ def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
     assert received == ["of the child", "more"]
 
 
-def test_forked_child_forgets_stuck_listener_of_parent(short_patience: None) -> None:
+def test_forked_child_forgets_stuck_listener_of_parent(impatient: None) -> None:
     delivery, gate, received = Delivery(), Gate(), []
     inherited = spawn(emit, delivery, (gate.block, 0))
     emit(delivery, (received.append, "left"))
@@ -302,7 +298,7 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_patience: None) -> 
 
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
-def test_all_listeners_receive_random_events_in_one_order(short_patience: None, seed: int) -> None:
+def test_all_listeners_receive_random_events_in_one_order(impatient: None, seed: int) -> None:
     """Random greenlets note and deliver events, and are killed. Listeners yield, wait and use the client."""
     delivery, random = Delivery(), Random(seed)
     noted: list[int] = []

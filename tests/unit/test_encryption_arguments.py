@@ -79,9 +79,7 @@ def test_invalid_constructor_argument_raises(options: dict[str, Any], kind: type
         ),
     ],
 )
-def test_invalid_method_argument_raises_type_error(
-    call: Callable[[ClientEncryption[Any]], object], message: str
-) -> None:
+def test_invalid_argument_raises_type_error(call: Callable[[ClientEncryption[Any]], object], message: str) -> None:
     with encryption() as client_encryption, pytest.raises(TypeError) as caught:
         call(client_encryption)
     assert str(caught.value) == message

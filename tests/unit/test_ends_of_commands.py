@@ -122,9 +122,7 @@ def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
         (AutoReconnect("x"), True, False),
     ],
 )
-def test_error_391_requests_reauthentication_of_authenticated_connection(
-    error: BaseException, authenticated: bool, requested: bool
-) -> None:
+def test_error_391_requests_reauthentication(error: BaseException, authenticated: bool, requested: bool) -> None:
     connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
     assert _asks_to_reauthenticate(error, connection) is requested
 
@@ -169,9 +167,6 @@ def test_failed_reauthentication_marks_session_and_reaches_topology(error: BaseE
     assert scenario.topology.handle_error.called is isinstance(error, AutoReconnect)
 
 
-# Unreadable replies
-
-
 def test_unreadable_reply_raises_protocol_error() -> None:
     scenario = ready_to_run()
     scenario.attempt.operation.result.side_effect = failure = TypeError("'int' is not iterable")
@@ -182,9 +177,7 @@ def test_unreadable_reply_raises_protocol_error() -> None:
 
 
 @pytest.mark.parametrize("replied", [True, False])
-def test_command_event_has_duration_even_if_reply_cannot_be_shown(
-    monkeypatch: pytest.MonkeyPatch, replied: bool
-) -> None:
+def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest.MonkeyPatch, replied: bool) -> None:
     scenario = CommandScenario()
     sent: Any = SimpleNamespace(started=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
@@ -196,9 +189,6 @@ def test_command_event_has_duration_even_if_reply_cannot_be_shown(
     else:
         scenario.runner._announce_end(sent, scenario.attempt.operation, None)
         scenario.events.succeeded.assert_called_once_with(sent, 7.0, {"ok": 1})
-
-
-# Commands as they are sent
 
 
 def ready_to_run(acknowledged: bool = True) -> CommandScenario:

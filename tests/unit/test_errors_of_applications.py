@@ -60,9 +60,7 @@ def not_primary(code: int, **more: Any) -> NotPrimaryError:
         (not_primary(11600), CLEAR, CLEAR),
     ],
 )
-def test_error_selects_action_for_server_and_pool(
-    error: BaseException, establishing: ErrorAction, running: ErrorAction
-) -> None:
+def test_error_determines_its_action(error: BaseException, establishing: ErrorAction, running: ErrorAction) -> None:
     assert error_action(error, True, 21) is establishing
     assert error_action(error, False, 21) is running
     assert error_action(error, False, 8) is running
@@ -169,9 +167,6 @@ def test_error_behind_load_balancer_clears_only_its_service(named: bool, error: 
     assert not topology.apply.called and not server.request_check.called
     calls = [call.args for call in server.pool.clear.call_args_list]
     assert [(type(cause), given) for cause, given in calls] == ([(type(error), service)] if named and clears else [])
-
-
-# Backpressure
 
 
 def test_token_bucket_and_backoff_follow_limits() -> None:

@@ -48,33 +48,22 @@ VALUES: dict[str, Any] = {
 LOGIN = {"username": "u", "password": "s"}
 REQUIRED_OPTIONS: dict[str, dict[str, Any]] = {
     "drainLateRepliesMS": {"drainLateReplies": True},
-    "drainLateRepliesBytes": {"drainLateReplies": True},
-    "proxyPort": {"proxyHost": "p"},
+    "drainLateRepliesBytes": {"drainLateReplies": True}, "proxyPort": {"proxyHost": "p"},
     "proxyUsername": {"proxyHost": "p", "proxyPassword": "other"},
     "proxyPassword": {"proxyHost": "p", "proxyUsername": "other"},
     "zlibCompressionLevel": {"compressors": "zlib"},
     "readPreferenceTags": {"readPreference": "nearest"},
-    "maxStalenessSeconds": {"readPreference": "nearest"},
-    "tzinfo": {"tz_aware": True},
-    "username": {"password": "other"},
-    "password": {"username": "other"},
-    "authMechanism": LOGIN,
-    "authSource": LOGIN,
-    "tlsInsecure": {"tls": True},
-    "tlsAllowInvalidCertificates": {"tls": True},
-    "tlsAllowInvalidHostnames": {"tls": True},
-    "tlsDisableOCSPEndpointCheck": {"tls": True},
+    "maxStalenessSeconds": {"readPreference": "nearest"}, "tzinfo": {"tz_aware": True},
+    "username": {"password": "other"}, "password": {"username": "other"}, "authMechanism": LOGIN,
+    "authSource": LOGIN, "tlsInsecure": {"tls": True}, "tlsAllowInvalidCertificates": {"tls": True},
+    "tlsAllowInvalidHostnames": {"tls": True}, "tlsDisableOCSPEndpointCheck": {"tls": True},
     "tlsDisableCertificateRevocationCheck": {"tls": True},
-}
+}  # fmt: skip
 # Other files test options for files and encryption. No repr shows the mechanism properties.
 TESTED_ELSEWHERE = {
-    "authMechanismProperties",
-    "tlsCAFile",
-    "tlsCRLFile",
-    "tlsCertificateKeyFile",
-    "tlsCertificateKeyFilePassword",
-    "auto_encryption_opts",
-}
+    "authMechanismProperties", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile",
+    "tlsCertificateKeyFilePassword", "auto_encryption_opts",
+}  # fmt: skip
 
 
 def _tls(tls: Any) -> object:

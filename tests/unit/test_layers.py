@@ -15,35 +15,13 @@ LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "
 # Any layer may import these modules. They import each other, and `bson`, but no layer.
 LEAVES = frozenset(
     {
-        "_background",
-        "_random",
-        "_clock",
-        "_cursor_type",
-        "_documents",
-        "_fork",
-        "_traceback_scrub",
-        "_object_ids",
-        "_redaction",
-        "_safe_log",
-        "_server_facts",
-        "_truncated_repr",
-        "_native_threads",
-        "_topology_type",
-        "_version",
-        "auth_oidc",
-        "collation",
-        "driver_info",
-        "errors",
-        "events",
-        "monitoring",
-        "read_concern",
-        "read_preferences",
-        "results",
-        "server_api",
-        "server_type",
-        "write_concern",
+        "_background", "_random", "_clock", "_cursor_type", "_documents", "_fork",
+        "_traceback_scrub", "_object_ids", "_redaction", "_safe_log", "_server_facts",
+        "_truncated_repr", "_native_threads", "_topology_type", "_version", "auth_oidc",
+        "collation", "driver_info", "errors", "events", "monitoring", "read_concern",
+        "read_preferences", "results", "server_api", "server_type", "write_concern",
     }
-)
+)  # fmt: skip
 # Packages beside the layers.
 BESIDE_LAYERS = frozenset({"options", "testing"})
 # Exceptions to the rule, each with its reason. Events name the objects that they show.
@@ -126,15 +104,10 @@ def test_modules_import_only_lower_layers():
 CYCLES = {
     ("errors", "results"): "PyMongo's names: an exception has a partial result, and a result raises an exception",
     (
-        "change_stream",
-        "client_session",
-        "collection",
-        "command_cursor",
-        "cursor",
-        "database",
+        "change_stream", "client_session", "collection", "command_cursor", "cursor", "database",
         "mongo_client",
     ): "each object returns the object that made it, and type checkers must know its class",
-}
+}  # fmt: skip
 
 
 def import_cycles(imports: dict[str, set[str]]) -> set[tuple[str, ...]]:

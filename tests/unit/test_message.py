@@ -73,9 +73,6 @@ def test_consecutive_request_ids_differ():
     assert all(0 <= each < 2**31 for each in ids)
 
 
-# Malformed replies
-
-
 @given(st.binary(max_size=200), st.sampled_from([OP_MSG, OP_REPLY]))
 def test_random_bytes_decode_or_raise_protocol_error(noise, opcode):
     try:

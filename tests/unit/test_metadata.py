@@ -18,20 +18,10 @@ from gmongo.cmap.metadata import client_metadata
 from gmongo.driver_info import DriverInfo
 
 VARIABLES = [
-    "AWS_EXECUTION_ENV",
-    "AWS_LAMBDA_RUNTIME_API",
-    "AWS_REGION",
-    "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
-    "FUNCTIONS_WORKER_RUNTIME",
-    "K_SERVICE",
-    "FUNCTION_NAME",
-    "FUNCTION_MEMORY_MB",
-    "FUNCTION_TIMEOUT_SEC",
-    "FUNCTION_REGION",
-    "VERCEL",
-    "VERCEL_REGION",
-    "KUBERNETES_SERVICE_HOST",
-]
+    "AWS_EXECUTION_ENV", "AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+    "FUNCTIONS_WORKER_RUNTIME", "K_SERVICE", "FUNCTION_NAME", "FUNCTION_MEMORY_MB",
+    "FUNCTION_TIMEOUT_SEC", "FUNCTION_REGION", "VERCEL", "VERCEL_REGION", "KUBERNETES_SERVICE_HOST",
+]  # fmt: skip
 
 AWS = {"AWS_EXECUTION_ENV": "AWS_Lambda_java8"}
 
@@ -74,9 +64,7 @@ def no_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, None),
     ],
 )
-def test_environment_variables_select_function_service(
-    variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_selects_service(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     if expected == "aws full":
@@ -130,11 +118,7 @@ def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.
     for surplus in range(1, 512):
         monkeypatch.setenv("VERCEL_REGION", "r" * 40)
         document = client_metadata(None, (DriverInfo("w", "1", "p" * surplus),))
-        stage = (
-            document.get("env"),
-            len(document["os"]),
-            document["platform"].endswith("|" + "p" * surplus),
-        )
+        stage = (document.get("env"), len(document["os"]), document["platform"].endswith("|" + "p" * surplus))
         if stage not in stages:
             stages.append(stage)
         assert len(bson.encode(document)) <= 512

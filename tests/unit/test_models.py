@@ -15,10 +15,7 @@ from gmongo.operations import (
     UpdateMany,
     UpdateOne,
 )
-from gmongo.operations.keys import (
-    DESCENDING,
-    index_list,
-)
+from gmongo.operations.keys import DESCENDING, index_list
 from gmongo.operations.models import checked_change
 
 SET = {"$set": {"a": 1}}

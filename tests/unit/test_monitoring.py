@@ -23,9 +23,6 @@ def no_global_listeners(monkeypatch):
     monkeypatch.setattr(listeners_module, "_registered", [])
 
 
-# Events
-
-
 def test_command_started_event_keeps_name_after_redaction():
     event = monitoring.CommandStartedEvent({"saslStart": 1, "payload": b"x"}, "admin", 1, ADDRESS, 1)
     event.command = {}
@@ -84,12 +81,7 @@ SERVER_EVENTS = [
     (monitoring.ServerClosedEvent, {"server_address": ADDRESS, "topology_id": TOPOLOGY}),
     (
         monitoring.ServerDescriptionChangedEvent,
-        {
-            "previous_description": "a",
-            "new_description": "b",
-            "server_address": ADDRESS,
-            "topology_id": TOPOLOGY,
-        },
+        {"previous_description": "a", "new_description": "b", "server_address": ADDRESS, "topology_id": TOPOLOGY},
     ),
     (monitoring.TopologyOpenedEvent, {"topology_id": TOPOLOGY}),
     (monitoring.TopologyClosedEvent, {"topology_id": TOPOLOGY}),
@@ -122,9 +114,6 @@ def test_event_reasons_match_specification():
     closed, failed = monitoring.ConnectionClosedReason, monitoring.ConnectionCheckOutFailedReason
     assert (closed.STALE, closed.IDLE, closed.ERROR, closed.POOL_CLOSED) == ("stale", "idle", "error", "poolClosed")
     assert (failed.TIMEOUT, failed.POOL_CLOSED, failed.CONN_ERROR) == ("timeout", "poolClosed", "connectionError")
-
-
-# Listeners
 
 
 class Both(monitoring.CommandListener, monitoring.ServerHeartbeatListener):
@@ -201,9 +190,6 @@ def test_exception_thrown_into_greenlet_propagates(thrown, caplog):
     assert not caplog.records
 
 
-# Loggers
-
-
 def _description(kind, writable=True, readable=True):
     return SimpleNamespace(
         server_type=kind,
@@ -242,18 +228,8 @@ LOGGED = [
         monitoring.CommandFailedEvent(SECOND, {}, "find", 7, ADDRESS, 1),
         ["find", "failed", "1000000"],
     ),
-    (
-        event_loggers.HeartbeatLogger,
-        "started",
-        monitoring.ServerHeartbeatStartedEvent(ADDRESS),
-        ["db.example"],
-    ),
-    (
-        event_loggers.HeartbeatLogger,
-        "succeeded",
-        monitoring.ServerHeartbeatSucceededEvent(0.5, {}, ADDRESS),
-        ["0.500"],
-    ),
+    (event_loggers.HeartbeatLogger, "started", monitoring.ServerHeartbeatStartedEvent(ADDRESS), ["db.example"]),
+    (event_loggers.HeartbeatLogger, "succeeded", monitoring.ServerHeartbeatSucceededEvent(0.5, {}, ADDRESS), ["0.500"]),
     (
         event_loggers.HeartbeatLogger,
         "failed",
@@ -268,25 +244,12 @@ LOGGED = [
     (event_loggers.TopologyLogger, "closed", monitoring.TopologyClosedEvent(TOPOLOGY), ["closed"]),
 ]
 POOL_METHODS = [
-    "pool_created",
-    "pool_ready",
-    "pool_cleared",
-    "pool_closed",
-    "connection_created",
-    "connection_ready",
-    "connection_closed",
-    "connection_check_out_started",
-    "connection_check_out_failed",
-    "connection_checked_out",
-    "connection_checked_in",
-]
+    "pool_created", "pool_ready", "pool_cleared", "pool_closed", "connection_created",
+    "connection_ready", "connection_closed", "connection_check_out_started",
+    "connection_check_out_failed", "connection_checked_out", "connection_checked_in",
+]  # fmt: skip
 LOGGED += [
-    (
-        event_loggers.ConnectionPoolLogger,
-        method,
-        kind(ADDRESS, **fields),
-        ["db.example", fields.get("reason", "")],
-    )
+    (event_loggers.ConnectionPoolLogger, method, kind(ADDRESS, **fields), ["db.example", fields.get("reason", "")])
     for method, (kind, fields) in zip(POOL_METHODS, POOL_EVENTS, strict=True)
 ]
 

@@ -72,9 +72,7 @@ def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
     eventually(lambda: not _native_threads._calls.under_way)
 
 
-def test_jobs_above_thread_limit_use_thread_pool_of_gevent(
-    gate: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_above_limit_use_thread_pool_of_gevent(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native_threads, "_MOST", 2)
     jobs = [gevent.spawn(in_a_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
@@ -111,7 +109,7 @@ def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event)
 
 
 @pytest.mark.parametrize("destroys", [True, False])
-def test_job_of_ended_hub_releases_its_place(
+def test_job_of_ended_hub_frees_its_place(
     gate: threading.Event, destroys: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def begin_and_leave() -> None:
@@ -128,9 +126,6 @@ def test_job_of_ended_hub_releases_its_place(
     eventually(lambda: not _native_threads._calls.under_way)
     eventually(lambda: not (destroys and _native_threads._calls.awaited))
     assert capfd.readouterr().err == ""
-
-
-# Parts without another thread
 
 
 @pytest.mark.parametrize("outcome", [7, OSError("no")])

@@ -165,13 +165,8 @@ DEFAULTS: dict[str, Any] = {
 # The attributes in which each kind of operation differs from the defaults, without per-operation attributes.
 OVERRIDES: dict[str, set[str]] = {
     "AbortAgain": {
-        "in_background",
-        "is_write",
-        "retries_overload",
-        "takes_max_time",
-        "takes_session",
-        "takes_write_concern",
-        "waits_for_server",
+        "in_background", "is_write", "retries_overload", "takes_max_time", "takes_session",
+        "takes_write_concern", "waits_for_server",
     },
     "AbortTransaction": {"ends_transaction", "is_write", "retryable", "takes_write_concern"},
     "Aggregate": {"concern_first", "opens_cursor", "takes_read_concern"},
@@ -199,7 +194,7 @@ OVERRIDES: dict[str, set[str]] = {
     "SingleWrite": {"is_write", "takes_write_concern"},
     "WriteBatch": {"is_write"},
     "WriteCommand": {"concern_first", "is_write", "takes_write_concern"},
-}
+}  # fmt: skip
 
 
 def kinds_of_operations() -> dict[str, type[Operation]]:

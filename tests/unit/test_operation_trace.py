@@ -165,17 +165,11 @@ def test_trace_has_names_of_its_operation() -> None:
 # Observers
 
 CALLBACKS: dict[str, tuple[Any, ...]] = {
-    "operation_started": (1, 2),
-    "operation_ended": (1, 2),
-    "waited": (1, 2, 3, 4, 5),
-    "command_started": (1, 2),
-    "command_ended": (1, 2, 3, 4),
-    "connection_used": (1, 2, 3),
-    "connection_made": (1, 2),
-    "try_failed": (1, 2),
-    "transaction_started": (1,),
+    "operation_started": (1, 2), "operation_ended": (1, 2), "waited": (1, 2, 3, 4, 5),
+    "command_started": (1, 2), "command_ended": (1, 2, 3, 4), "connection_used": (1, 2, 3),
+    "connection_made": (1, 2), "try_failed": (1, 2), "transaction_started": (1,),
     "transaction_ended": (1, 2),
-}
+}  # fmt: skip
 
 
 def observer(**members: Any) -> Observer:
@@ -243,9 +237,6 @@ def test_carried_function_has_contexts_of_all_observers() -> None:
     ran: list[str] = []
     Observers((carrying("a"), carrying("b"))).carried(lambda: ran.append("run"))()
     assert ran == ["b", "a", "run"]
-
-
-# Commands
 
 
 class RecordingListener(CommandListener):

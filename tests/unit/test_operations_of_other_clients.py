@@ -66,39 +66,15 @@ OBJECTS = {
 }
 WITHOUT_OPERATION = {"get_collection", "next", "with_options"}
 ARGUMENTS = {
-    "command": "ping",
-    "data": b"x",
-    "dbref": DBRef("orders", 1),
-    "definition": {},
-    "destination": io.BytesIO(),
-    "document": {},
-    "documents": [{}],
-    "file_id": 1,
-    "filename": "a",
-    "filter": {},
-    "index_or_name": "a_1",
-    "indexes": [IndexModel("a")],
-    "key": "a",
-    "keys": "a",
-    "model": SearchIndexModel({}, name="a"),
-    "models": [SearchIndexModel({}, name="a")],
-    "name": "a",
-    "name_or_collection": "a",
-    "new_filename": "b",
-    "new_name": "b",
-    "pipeline": [],
-    "replacement": {},
-    "requests": [InsertOne({})],
-    "source": b"x",
-    "update": {"$set": {"a": 1}},
-}
+    "command": "ping", "data": b"x", "dbref": DBRef("orders", 1), "definition": {},
+    "destination": io.BytesIO(), "document": {}, "documents": [{}], "file_id": 1, "filename": "a",
+    "filter": {}, "index_or_name": "a_1", "indexes": [IndexModel("a")], "key": "a", "keys": "a",
+    "model": SearchIndexModel({}, name="a"), "models": [SearchIndexModel({}, name="a")],
+    "name": "a", "name_or_collection": "a", "new_filename": "b", "new_name": "b", "pipeline": [],
+    "replacement": {}, "requests": [InsertOne({})], "source": b"x", "update": {"$set": {"a": 1}},
+}  # fmt: skip
 # Values that select the code path of an operation.
-CHOICES = {
-    "check_exists": False,
-    "encrypted_fields": {"fields": []},
-    "pipeline": [{"$out": "b"}],
-    "timeout_ms": 5,
-}
+CHOICES = {"check_exists": False, "encrypted_fields": {"fields": []}, "pipeline": [{"$out": "b"}], "timeout_ms": 5}
 CHOICES_OF_OPTIONS = {
     "create_collection": {"encryptedFields": {"fields": []}},
     "find": {"cursor_type": CursorType.EXHAUST},

@@ -175,9 +175,7 @@ def test_background_connection_is_kept_if_established(raised: BaseException | No
 
 @pytest.mark.parametrize("raised", [None, AutoReconnect("x"), "killed before start"])
 @pytest.mark.parametrize("left", [False, True])
-def test_late_reply_greenlet_returns_or_closes_connection_at_its_end(
-    monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool
-) -> None:
+def test_end_of_drain_returns_or_closes_connection(monkeypatch: pytest.MonkeyPatch, raised: Any, left: bool) -> None:
     made: list[Any] = []
     greenlet = gevent.Greenlet
     monkeypatch.setattr(pending_replies, "Greenlet", lambda *arguments: made.append(greenlet(*arguments)) or made[-1])
@@ -215,9 +213,7 @@ def test_cursor_of_late_reply_goes_to_cursor_killer(cursor: Any, takes: bool) ->
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("due", [False, True])
-def test_connection_waits_for_late_reply_only_if_ready_and_current(
-    state: PoolState, drains: bool, stale: bool, late: bool, due: bool
-) -> None:
+def test_only_ready_pool_awaits_late_reply(state: PoolState, drains: bool, stale: bool, late: bool, due: bool) -> None:
     options = PoolSettings(drains=drains)
     machine = StateMachine(("h", 1), options, ConnectionSettings(), Mock())
     machine.state = state

@@ -85,9 +85,7 @@ def test_find_parameter_becomes_command_field(options: dict[str, Any], fields: d
 
 
 @pytest.mark.parametrize(("change", "fields"), METHODS)
-def test_cursor_method_becomes_command_field(
-    change: Callable[[Cursor[Any]], Cursor[Any]], fields: dict[str, Any]
-) -> None:
+def test_method_becomes_command_field(change: Callable[[Cursor[Any]], Cursor[Any]], fields: dict[str, Any]) -> None:
     cursor = COLLECTION.find({"a": 1})
     assert change(cursor) is cursor
     assert cursor._query() == ({"a": 1}, fields)

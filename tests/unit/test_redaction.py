@@ -1,4 +1,4 @@
-"""A server message that is_withheld sent data is not shown."""
+"""A server message that quotes sent data is not shown."""
 
 from __future__ import annotations
 

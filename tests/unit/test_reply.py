@@ -65,9 +65,6 @@ def drain(batch):
     return found
 
 
-# Lazy decoding equals eager decoding
-
-
 @given(batches, st.sampled_from(["firstBatch", "nextBatch"]))
 def test_lazy_decoding_equals_eager_decoding(batch, field):
     body = reply_with(batch, field, operationTime=Timestamp(1, 1))
@@ -106,9 +103,6 @@ def test_fields_around_batch_are_decoded(before, after):
 
 def test_small_reply_is_decoded_whole():
     assert decode_cursor(reply_with([{"a": 1}]), PLAIN)["cursor"]["firstBatch"] == [{"a": 1}]
-
-
-# Custom types apply to documents only
 
 
 class Money:
@@ -179,8 +173,6 @@ def test_decoded_field_equals_plain_decoding(document):
     options = CodecOptions(document_class=OrderedDict)
     assert decode_field(body, options, "value") == bson.decode(body)
 
-
-# Malformed replies
 
 ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
 

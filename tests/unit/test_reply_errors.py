@@ -71,9 +71,7 @@ VERSION = {"processId": ObjectId(), "counter": Int64(1)}
     ("code", "first", "kind"),
     [(26, True, WriteConcernError), (26, False, OperationFailure), (10107, True, NotPrimaryError)],
 )
-def test_write_concern_error_of_failed_command_is_raised_if_it_comes_first(
-    code: int, first: bool, kind: type[PyMongoError]
-) -> None:
+def test_write_concern_error_is_raised_if_it_comes_first(code: int, first: bool, kind: type[PyMongoError]) -> None:
     reply = {"ok": 0, "errmsg": "no", "code": code, "writeConcernError": CONCERN, "topologyVersion": VERSION}
     error: Any = reply_errors.error_of(reply, 21, first)
     assert type(error) is kind
@@ -115,9 +113,7 @@ def error_raised_in(module: str) -> Exception:
         ("gmongoesque", CUSTOM_CODEC, True),
     ],
 )
-def test_unreadable_reply_raises_protocol_error_except_custom_codec_error(
-    module: str, options: Any, kept: bool
-) -> None:
+def test_unreadable_reply_raises_protocol_error_except_codec_error(module: str, options: Any, kept: bool) -> None:
     failure = error_raised_in(module)
     context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
     found = reply_errors.misread(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
@@ -171,7 +167,7 @@ def test_write_error_has_class_of_its_code(
         ({"code": 100, "errInfo": None}, WriteConcernError, "write concern error"),
     ],
 )
-def test_write_concern_error_has_class_labels_and_topology_version(
+def test_write_concern_error_has_its_fields(
     concern: dict[str, Any], kind: type[WriteConcernError], message: str
 ) -> None:
     labels = {"errorLabels": ["L"], "topologyVersion": {"counter": 1}}

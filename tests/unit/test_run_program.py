@@ -70,9 +70,7 @@ def test_folder_or_zip_file_runs_as_main(reports: Reports, zipped: bool, tmp_pat
     assert "the current directory" not in sys.path
 
 
-def test_folder_without_main_fails_with_message(
-    reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_folder_without_main_is_an_error(reports: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     assert run_program(False, "empty", []) == 1
     assert capsys.readouterr().err == f"{sys.executable}: can't find '__main__' module in '{tmp_path / 'empty'}'\n"
@@ -138,9 +136,7 @@ def test_command_prints_usage_on_help_and_wrong_arguments(
 
 
 @pytest.mark.parametrize("module", ["gmongo", "gmongo.stable_api", "gmongo.status"])
-def test_command_runs_as_module(
-    module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_module_prints_usage(module: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["x", "--help"])
     program = sys.modules[f"{module}.__main__"].__file__
     assert program

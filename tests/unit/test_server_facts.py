@@ -99,10 +99,7 @@ def test_other_modules_contain_no_server_facts() -> None:
         ("reply.get('code') == 64", {"number 64"}),
         ("error.code in (6, 7)", {"number 6", "number 7"}),
         ("_X = 391\nerror.code != _X", {"number 391"}),
-        (
-            "_X = frozenset({6, 7})\ndef f(code): return code in _X",
-            {"code 6", "code 7", "number 6", "number 7"},
-        ),
+        ("_X = frozenset({6, 7})\ndef f(code): return code in _X", {"code 6", "code 7", "number 6", "number 7"}),
         ("{43: CursorNotFound, 50: ExecutionTimeout}", {"code 43", "code 50"}),
         ("hello.max_wire_version >= 9", {"number 9"}),
         ("_X = 13\ndef f(wire_version): return wire_version < _X", {"number 13"}),
@@ -147,7 +144,7 @@ SETS = {
     "RETRYABLE_WRITE": {6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436},
     "RETRYABLE_READ": {6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436},
     "RESUMABLE_CHANGE_STREAM": {
-        *(6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436),
+        *(6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436)
     },
     "BAD_WRITE_CONCERN": {79, 100},
     "CURSOR_GONE": {43, 96, 136, 17406, 175, 237},
@@ -181,10 +178,6 @@ def test_wire_versions_match_releases() -> None:
 
 def test_sizes_match_documentation() -> None:
     assert {name: value for name, value in vars(sizes).items() if isinstance(value, int)} == {
-        "MAX_BSON_SIZE": 16_777_216,
-        "MAX_MESSAGE_SIZE": 48_000_000,
-        "MAX_WRITE_BATCH_SIZE": 1000,
-        "USUAL_WRITE_BATCH_SIZE": 100_000,
-        "COMMAND_OVERHEAD": 16_384,
-        "BULK_WRITE_OVERHEAD": 1000,
-    }
+        "MAX_BSON_SIZE": 16_777_216, "MAX_MESSAGE_SIZE": 48_000_000, "MAX_WRITE_BATCH_SIZE": 1000,
+        "USUAL_WRITE_BATCH_SIZE": 100_000, "COMMAND_OVERHEAD": 16_384, "BULK_WRITE_OVERHEAD": 1000,
+    }  # fmt: skip

@@ -30,22 +30,14 @@ LEAVES = st.one_of(
     st.builds(Binary, st.binary(max_size=200), st.sampled_from([0, 5, 6, 128])),
     st.sampled_from(
         [
-            ObjectId("0" * 24),
-            Decimal128("1.5"),
-            Int64(3),
-            Regex("^a", "i"),
-            Timestamp(1, 2),
-            Code("f()" * 100),
-            Code("f()", {"a": 1}),
-            DBRef("c", 1, "d", more={"a": [1, 2]}),
-            datetime.datetime(2026, 1, 2),
-            Binary(b"0" * 16, 4),
+            ObjectId("0" * 24), Decimal128("1.5"), Int64(3), Regex("^a", "i"), Timestamp(1, 2),
+            Code("f()" * 100), Code("f()", {"a": 1}), DBRef("c", 1, "d", more={"a": [1, 2]}),
+            datetime.datetime(2026, 1, 2), Binary(b"0" * 16, 4),
         ]
     ),
-)
+)  # fmt: skip
 DOCUMENTS = st.dictionaries(
-    st.text(),
-    st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30),
+    st.text(), st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30)
 )
 
 
@@ -156,9 +148,6 @@ def test_raw_document_is_shown_up_to_64_kib(size: int, is_shown: bool) -> None:
     assert len(raw.raw) == size
     text = document_text({"d": raw}, 30)
     assert text == ('{"d": {"a": "' + "x" * 17 if is_shown else f'{{"d": "({size} bytes of BSON)"}}'[:30])
-
-
-# The repr of a value in an error
 
 
 @given(DOCUMENTS | LEAVES)

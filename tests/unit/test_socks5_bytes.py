@@ -48,28 +48,31 @@ class FixedProxyTransport:
             b"\x05\x02\x01\x00" + GRANTED,
             b"\x05\x02\x00\x02\x01\x04user\x00" + NAMED,
         ),
-        (
-            PLAIN,
-            ("1.2.3.4", 258),
-            b"\x05\x00" + GRANTED,
-            b"\x05\x01\x00\x05\x01\x00\x01\x01\x02\x03\x04\x01\x02",
-        ),
-        (
-            PLAIN,
-            ("::5", 258),
-            b"\x05\x00" + GRANTED,
-            b"\x05\x01\x00\x05\x01\x00\x04" + bytes(15) + b"\x05\x01\x02",
-        ),
-        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x04" + bytes(18), b"\x05\x01\x00" + NAMED),
-        (PLAIN, BY_NAME, b"\x05\x00\x05\x00\x00\x03\x03abc\x00\x07", b"\x05\x01\x00" + NAMED),
     ],
 )
-def test_granted_connection_sends_expected_requests(
-    proxy: Proxy, destination: Any, replies: bytes, sent: bytes
-) -> None:
+def test_granted_connection_sends_requests(proxy: Proxy, destination: Any, replies: bytes, sent: bytes) -> None:
     transport: Any = FixedProxyTransport(replies)
     connect_through(proxy, transport, destination)
     assert transport.sent == sent and transport.left == b""
+
+
+@pytest.mark.parametrize(
+    ("destination", "request_end"),
+    [
+        (("10.0.0.1", 27017), b"\x01\x0a\x00\x00\x01\x69\x89"),
+        (("::1", 80), b"\x04" + bytes(15) + b"\x01\x00\x50"),
+        (("db.example", 65535), b"\x03\x0adb.example\xff\xff"),
+    ],
+)
+@pytest.mark.parametrize("bound", [GRANTED, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
+@pytest.mark.parametrize("account", [False, True])
+def test_any_destination_and_bound_address_work(
+    destination: Any, request_end: bytes, bound: bytes, account: bool
+) -> None:
+    transport: Any = FixedProxyTransport((b"\x05\x02\x01\x00" if account else b"\x05\x00") + bound + b"rest")
+    connect_through(WITH_ACCOUNT if account else PLAIN, transport, destination)
+    methods = b"\x05\x02\x00\x02" + ACCOUNT if account else b"\x05\x01\x00"
+    assert transport.sent == methods + b"\x05\x01\x00" + request_end and transport.left == b"rest"
 
 
 REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"}  # type: ignore[dict-item]
@@ -102,9 +105,7 @@ REFUSALS: Any = {**NUMBERS["wire.socks5"]["_REFUSALS"], 9: "refused with code 9"
         *((PLAIN, BY_NAME, bytes([5, 0, 5, code, 0, 1]), f"db:27017: {why}") for code, why in REFUSALS.items()),
     ],
 )  # fmt: skip
-def test_refusal_or_malformed_reply_raises_proxy_error(
-    proxy: Proxy, destination: Any, replies: bytes, why: str
-) -> None:
+def test_refusal_or_invalid_reply_raises_proxy_error(proxy: Proxy, destination: Any, replies: bytes, why: str) -> None:
     with pytest.raises(ProxyError) as caught:
         connect_through(proxy, FixedProxyTransport(replies), destination)  # type: ignore[arg-type]
     assert str(caught.value) == f"SOCKS5 proxy proxy:1080: {why}"

@@ -153,9 +153,7 @@ def test_selection_step_is_logged_with_text_and_fields(
         ("\\\\x", 10, '{"a": "\\\\...'),
     ],
 )
-def test_document_text_is_cut_between_escapes(
-    value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_is_cut_between_escapes(value: str, length: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MONGODB_LOG_MAX_DOCUMENT_LENGTH", str(length))
     assert log.document_text({"a": value}) == text
 

@@ -25,7 +25,6 @@ from gmongo.wire.message import (
     joined,
 )
 from gmongo.wire.reply import Batch, cut_batch
-from gmongo.wire.socks5 import Proxy, connect_through
 
 EMPTY = bson.encode({})
 
@@ -47,9 +46,7 @@ def header(length: int, replies_to: int) -> bytes:
         (100, 5, 6, None),
     ],
 )
-def test_message_header_is_decoded_or_raises_out_of_step_error(
-    length: int, replies_to: int, or_to: int | None, why: str | None
-) -> None:
+def test_bad_header_raises_out_of_step_error(length: int, replies_to: int, or_to: int | None, why: str | None) -> None:
     data = b"before" + header(length, replies_to)
     if why is None:
         assert decode_header(data, 6, 100, 5, or_to) == (length, 7, replies_to, OP_MSG)
@@ -172,9 +169,6 @@ def test_documents_of_message_above_64_kib_are_not_copied(size: int, joins: bool
     alone = encode_op_msg_of_one(7, 0, EMPTY, b"documents\x00", documents[1] + EMPTY)
     assert b"".join(alone) == b"".join(encode_op_msg(7, 0, EMPTY, [("documents", [documents[1] + EMPTY])]))
     assert len(alone) == (1 if joins else 2)
-
-
-# Batches
 
 
 def element(kind: int, value: bytes, name: bytes = b"cursor") -> bytes:
@@ -318,65 +312,9 @@ def test_batch_document_with_invalid_length_raises_protocol_error(size: int, pla
         assert words in str(caught.value)
 
 
-# Checksums and proxies
-
-
 def test_wrong_checksum_raises_protocol_error() -> None:
     message = struct.pack("<iiiiI", 30, 7, 5, OP_MSG, 1) + BODY
     good = message + struct.pack("<I", checksum.crc32c(message))
     assert bytes(decode_reply(OP_MSG, memoryview(good)[16:], 7, 5)[0]) == EMPTY
     with pytest.raises(ProtocolError, match="checksum"):
         decode_reply(OP_MSG, memoryview(good)[16:], 8, 5)
-
-
-class FixedProxyTransport:
-    """A transport to a proxy with fixed replies."""
-
-    def __init__(self, replies: bytes) -> None:
-        self.left, self.sent = replies, b""
-
-    def connect(self, where: Any) -> None:
-        assert where == ("proxy", 1)
-
-    def send_raw(self, data: bytes) -> None:
-        self.sent += data
-
-    def read_raw(self, count: int) -> bytes:
-        found, self.left = self.left[:count], self.left[count:]
-        return found
-
-
-NO_AUTHENTICATION = b"\x05\x00"
-BOUND_ADDRESS = b"\x05\x00\x00\x01" + bytes(6)
-
-
-@pytest.mark.parametrize(
-    ("destination", "expected"),
-    [
-        (("10.0.0.1", 27017), b"\x01\x0a\x00\x00\x01\x69\x89"),
-        (("::1", 80), b"\x04" + bytes(15) + b"\x01\x00\x50"),
-        (("db.example", 65535), b"\x03\x0adb.example\xff\xff"),
-    ],
-)
-@pytest.mark.parametrize("bound", [BOUND_ADDRESS, b"\x05\x00\x00\x03\x02ab\x00\x01", b"\x05\x00\x00\x04" + bytes(18)])
-@pytest.mark.parametrize("account", [False, True])
-def test_socks5_connection_sends_requests_of_rfc_1928(
-    destination: tuple[str, int], expected: bytes, bound: bytes, account: bool
-) -> None:
-    proxy = Proxy(("proxy", 1), "user", "password") if account else Proxy(("proxy", 1))
-    transport: Any = FixedProxyTransport((b"\x05\x02\x01\x00" if account else NO_AUTHENTICATION) + bound + b"rest")
-    connect_through(proxy, transport, destination)
-    methods = b"\x05\x02\x00\x02\x01\x04user\x08password" if account else b"\x05\x01\x00"
-    assert transport.sent == methods + b"\x05\x01\x00" + expected
-    assert transport.left == b"rest"
-
-
-def test_socks5_host_name_above_255_bytes_raises() -> None:
-    for length, good in ((255, True), (256, False)):
-        transport: Any = FixedProxyTransport(NO_AUTHENTICATION + BOUND_ADDRESS)
-        if good:
-            connect_through(Proxy(("proxy", 1)), transport, ("h" * length, 1))
-            continue
-        with pytest.raises(Exception) as caught:
-            connect_through(Proxy(("proxy", 1)), transport, ("h" * length, 1))
-        assert str(caught.value) == "SOCKS5 proxy proxy:1: the host name is 256 bytes long, but SOCKS5 takes 255"

@@ -114,9 +114,6 @@ def test_limit_fires_within_two_loop_passes(passes, seconds, arrived):
         assert loop.now <= seconds + delay + min(delay, seconds) + max(passes) + 1e-5
 
 
-# Consecutive exchanges
-
-
 def limit_of(errors):
     """Return a limit that records the seconds of each error."""
 

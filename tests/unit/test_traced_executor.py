@@ -113,11 +113,7 @@ def test_failed_operation_notifies_observer_of_error(traced: TracedScenario, err
     traced.outcome = error
     with pytest.raises(type(error)):
         traced.executor.run(traced.operation)
-    assert traced.observer.received == [
-        ("started", None),
-        ("waited", Phase.SELECTION, 0.0, error),
-        ("ended", error),
-    ]
+    assert traced.observer.received == [("started", None), ("waited", Phase.SELECTION, 0.0, error), ("ended", error)]
     assert traced.operation.trace is None and not traced.reaped
 
 

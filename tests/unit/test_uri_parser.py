@@ -12,21 +12,10 @@ import pytest
 
 from gmongo._native_threads import caught
 from gmongo.errors import ConfigurationError, InvalidURI
-from gmongo.options import (
-    OPTIONS,
-    Source,
-    check_combination,
-    read_preference,
-    srv,
-    uri_parts,
-    validate_keyword_options,
-)
+from gmongo.options import OPTIONS, Source, check_combination, read_preference, srv, uri_parts, validate_keyword_options
 from gmongo.options.uri import read_uri
 from gmongo.read_preferences import ReadPreference, Secondary
-from gmongo.uri_parser import (
-    parse_uri,
-    split_options,
-)
+from gmongo.uri_parser import parse_uri, split_options
 
 SECRET = "hunter2"
 
@@ -169,9 +158,7 @@ class TestCombinations:
         ],
     )
     @pytest.mark.requirement("CMAP-08", "SM-40", "LB-04", "LB-05", "LB-06", "LB-07")
-    def test_contradictory_options_raise_configuration_error(
-        self, options: dict[str, Any], hosts: int, is_srv: bool, named: str
-    ) -> None:
+    def test_contradictory_options_raise(self, options: dict[str, Any], hosts: int, is_srv: bool, named: str) -> None:
         with pytest.raises(ConfigurationError, match=named):
             check_combination(validate_keyword_options(options), hosts, is_srv)
 
@@ -283,9 +270,7 @@ class TestSrv:
             (("a=b", "c=d"), "x.example.com must have one TXT record at most, not 2"),
         ],
     )
-    def test_invalid_txt_record_raises_configuration_error(
-        self, records: Any, texts: tuple[str, ...], why: str
-    ) -> None:
+    def test_bad_txt_record_raises_configuration_error(self, records: Any, texts: tuple[str, ...], why: str) -> None:
         records("a.example.com", texts=texts)
         with pytest.raises(ConfigurationError) as caught:
             parse_uri("mongodb+srv://x.example.com")
@@ -325,21 +310,26 @@ class TestLookup:
         found.rrset = rrset
         return found
 
-    def test_lookup_converts_dns_records(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lookup_queries_resolver_and_converts_records(self, monkeypatch: pytest.MonkeyPatch) -> None:
         replies = {
             "SRV": self.reply("SRV", "0 0 27018 a.example.com.", "9 9 27019 b.example.com."),
             "TXT": self.reply("TXT", '"replicaS" "et=rs"'),
         }
-        monkeypatch.setattr(dns.resolver, "resolve", lambda name, kind, lifetime: replies[kind])
+        queries: list[object] = []
+
+        def resolve(name: str, kind: str, lifetime: float) -> Any:
+            queries.append((name, kind, lifetime))
+            return replies[kind]
+
+        monkeypatch.setattr(dns.resolver, "resolve", resolve)
         hosts = srv.lookup("x.example.com", "SRV", 5)
         assert set(hosts.records) == {("a.example.com.", 27018), ("b.example.com.", 27019)}
         assert hosts.ttl == 42
         assert srv.lookup("x.example.com", "TXT", 5).records == ["replicaSet=rs"]
+        assert queries == [("x.example.com", "SRV", 5), ("x.example.com", "TXT", 5)]
 
     @pytest.mark.parametrize("error", [dns.resolver.NXDOMAIN, dns.resolver.NoAnswer])
-    def test_lookup_without_records_returns_empty_list(
-        self, error: type[Exception], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_lookup_without_records_is_empty(self, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dns.resolver, "resolve", _raiser(error.__new__(error)))
         assert srv.lookup("x.example.com", "TXT", 5).records == []
 
@@ -353,9 +343,7 @@ class TestLookup:
         assert raised.value.__cause__ is failure
         assert capfd.readouterr().err == ""
 
-    def test_lookup_with_patched_socket_destroys_hub_of_its_thread(
-        self, place: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_patched_lookup_destroys_hub_of_its_thread(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ended: list[bool] = []
         hub = SimpleNamespace(destroy=lambda destroy_loop: ended.append(destroy_loop))
         monkeypatch.setattr(srv, "get_hub", lambda: hub)
@@ -365,17 +353,6 @@ class TestLookup:
             with pytest.raises(ConfigurationError):
                 srv.lookup("x.example.com", "SRV", 5)
         assert ended == [True]
-
-    def test_lookup_passes_name_type_and_timeout_to_resolver(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        queries: list[object] = []
-
-        def resolve(name: str, kind: str, lifetime: float) -> Any:
-            queries.append((name, kind, lifetime))
-            return self.reply("SRV", "0 0 1 a.example.com.")
-
-        monkeypatch.setattr(dns.resolver, "resolve", resolve)
-        srv.lookup("x.example.com", "SRV", 5)
-        assert queries == [("x.example.com", "SRV", 5)]
 
     def test_event_loop_runs_during_dns_query(self, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if place == "in place":
