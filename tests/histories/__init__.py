@@ -1,1 +1,1 @@
-"""Whole histories of failures, each made from a seed: a workload, what goes wrong meanwhile, and a check of the end."""
+"""Histories of failures: each seed determines a workload, its faults, and the checks of the result."""

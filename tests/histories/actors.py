@@ -1,4 +1,4 @@
-"""The actors of a history. Each has a checker of its own for what may have come of its work."""
+"""The actors of a history. Each actor checks the results of its own operations."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from gmongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from gmongo.read_preferences import ReadPreference
 from gmongo.testing import Deployment
 
-DOCUMENTS = 40  # that are there from the beginning, and never change
+DOCUMENTS = 40  # constant documents
 
 
 class Violation(AssertionError):
-    """What must not happen."""
+    """A violated invariant."""
 
 
 def answer_to(number: int) -> str:
-    """What the document with that number says."""
+    """Return the answer in the document with this number."""
     return f"the answer to {number}"
 
 
-def outcome_of(act: Callable[[str], None], token: str) -> Exception | None:
-    """The error of an act; in a greenlet that fails gevent would print it."""
+def outcome_of(operate: Callable[[str], None], token: str) -> Exception | None:
+    """Return the error of an operation. gevent would print the error of a failed greenlet."""
     try:
-        act(token)
+        operate(token)
     except Exception as error:
         return error
     return None
 
 
 class Actor:
-    """An actor that does one thing again and again.
+    """An actor that repeats one operation.
 
-    :ivar certain: the tokens of writes that were acknowledged.
-    :ivar tried: the tokens of all writes.
-    :ivar outcomes: how many of its operations came to which end.
+    :ivar acknowledged: the tokens of acknowledged writes.
+    :ivar attempted: the tokens of all writes.
+    :ivar outcomes: the number of operations with each outcome.
     """
 
     def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
@@ -49,40 +49,40 @@ class Actor:
         self.client = client
         self.database = client.history
         self.chance = chance
-        self.certain: list[str] = []
-        self.tried: list[str] = []
+        self.acknowledged: list[str] = []
+        self.attempted: list[str] = []
         self.outcomes: Counter[str] = Counter()
 
     def run(self, count: int, pause: float) -> None:
-        """Do it so often."""
+        """Run the operation `count` times."""
         for number in range(count):
             gevent.sleep(self.chance.uniform(0, 2 * pause))
-            self._try(f"{self.name}-{number}")
+            self._operate_once(f"{self.name}-{number}")
 
-    def _try(self, token: str) -> None:
-        """Do it once; now and then it gives up waiting, or a test kills the greenlet."""
+    def _operate_once(self, token: str) -> None:
+        """Run the operation once, sometimes with a timeout or a kill."""
         fate, patience = self.chance.random(), self.chance.choice((0, 0.001, 0.02, 0.5, 5))
-        self.tried.append(token)
+        self.attempted.append(token)
         try:
             if fate < 0.06:
-                done = self._act_until_killed(token, patience)
+                done = self._operate_until_killed(token, patience)
             elif fate < 0.12:
                 done = False
                 with gevent.Timeout(patience, False):
-                    self.act(token)
+                    self.operate(token)
                     done = True
             else:
-                self.act(token)
+                self.operate(token)
                 done = True
         except PyMongoError as error:
             self.outcomes[type(error).__name__] += 1
             return
         self.outcomes["done" if done else "interrupted"] += 1
         if done:
-            self.certain.append(token)
+            self.acknowledged.append(token)
 
-    def _act_until_killed(self, token: str, patience: float) -> bool:
-        work = gevent.spawn(outcome_of, self.act, token)
+    def _operate_until_killed(self, token: str, patience: float) -> bool:
+        work = gevent.spawn(outcome_of, self.operate, token)
         work.join(patience)
         work.kill()
         try:
@@ -90,35 +90,35 @@ class Actor:
                 raise work.value
             return work.value is None
         finally:
-            del work  # an error that refers to this frame would keep its cursor until the collector runs
+            del work  # breaks a reference cycle between the error and its cursor
 
-    def act(self, token: str) -> None:
-        """The one thing."""
+    def operate(self, token: str) -> None:
+        """Run the operation of the actor."""
         raise NotImplementedError
 
     def check(self, client: MongoClient[Any]) -> None:
-        """Look at what came of it.
+        """Check the results.
 
-        :param client: a new one, when everything works again.
-        :raises Violation: it cannot be.
+        :param client: a new client without faults.
+        :raises Violation: an invariant is violated.
         """
 
-    def _check_tokens(self, found: list[str]) -> None:
-        """All acknowledged writes are there, and each write at most once."""
-        counts = Counter(found)
+    def _check_tokens(self, documents: list[str]) -> None:
+        """Check that all acknowledged writes exist, and each write at most once."""
+        counts = Counter(documents)
         mine = {token: count for token, count in counts.items() if token.rpartition("-")[0] == self.name}
-        if twice := [token for token, count in mine.items() if count > 1]:
-            raise Violation(f"written more than once: {twice}")
-        if lost := [token for token in self.certain if token not in mine]:
-            raise Violation(f"acknowledged, but not there: {lost}")
-        if foreign := set(mine) - set(self.tried):
-            raise Violation(f"never written: {foreign}")
+        if duplicates := [token for token, count in mine.items() if count > 1]:
+            raise Violation(f"written more than once: {duplicates}")
+        if lost := [token for token in self.acknowledged if token not in mine]:
+            raise Violation(f"acknowledged, but missing: {lost}")
+        if unknown := set(mine) - set(self.attempted):
+            raise Violation(f"never written: {unknown}")
 
 
 class Inserter(Actor):
-    """Inserts documents, one or several at a time."""
+    """Insert one or two documents."""
 
-    def act(self, token: str) -> None:
+    def operate(self, token: str) -> None:
         collection, more = self.database.inserts, f"{self.name}+{token.rpartition('-')[2]}"
         try:
             if self.chance.random() < 0.7:
@@ -132,7 +132,7 @@ class Inserter(Actor):
 
     @property
     def _is_retried(self) -> bool:
-        """Whether the servers know a retried write again."""
+        """True if the servers detect retried writes."""
         return self.client.topology_description.topology_type_name not in ("Single", "Unknown")
 
     def check(self, client: MongoClient[Any]) -> None:
@@ -140,9 +140,9 @@ class Inserter(Actor):
 
 
 class Updater(Actor):
-    """Pushes its tokens on one of a few documents, in several ways; each has to arrive once."""
+    """Push tokens to three documents. Each token must arrive once."""
 
-    def act(self, token: str) -> None:
+    def operate(self, token: str) -> None:
         collection = self.database.lists
         target, change = {"_id": self.chance.randrange(3)}, {"$push": {"tokens": token}, "$inc": {"count": 1}}
         if self.chance.random() < 0.5:
@@ -150,44 +150,44 @@ class Updater(Actor):
             return
         document = collection.find_one_and_update(target, change, return_document=ReturnDocument.AFTER)
         if token not in document["tokens"] or document["_id"] != target["_id"]:
-            raise Violation(f"{token}: another's answer: {document}")
+            raise Violation(f"{token}: the reply of another operation: {document}")
 
     def check(self, client: MongoClient[Any]) -> None:
-        found = list(client.history.lists.find())
-        self._check_tokens([token for each in found for token in each["tokens"]])
-        if any(each["count"] != len(each["tokens"]) for each in found):
-            raise Violation(f"a list has not as many tokens as it counts: {found}")
+        documents = list(client.history.lists.find())
+        self._check_tokens([token for each in documents for token in each["tokens"]])
+        if any(each["count"] != len(each["tokens"]) for each in documents):
+            raise Violation(f"the length of a list differs from its count: {documents}")
 
 
 class Reader(Actor):
-    """Reads what never changes, and gets the answers to its own questions."""
+    """Read constant documents, and check the replies."""
 
-    def act(self, token: str) -> None:
+    def operate(self, token: str) -> None:
         number = self.chance.randrange(DOCUMENTS)
-        way = self.chance.randrange(4)
+        method = self.chance.randrange(4)
         questions = self.database.get_collection("questions", read_preference=self._preference())
-        if way == 0:
+        if method == 0:
             self._compare([number], [questions.find_one({"_id": number}, comment=token)])
-        elif way == 1:
-            wanted = list(range(number, DOCUMENTS))
-            self._compare(wanted, list(questions.find({"_id": {"$gte": number}}, batch_size=5).sort("_id")))
-        elif way == 2:
+        elif method == 1:
+            expected = list(range(number, DOCUMENTS))
+            self._compare(expected, list(questions.find({"_id": {"$gte": number}}, batch_size=5).sort("_id")))
+        elif method == 2:
             self._compare([number], list(questions.aggregate([{"$match": {"_id": number}}])))
         elif questions.count_documents({"_id": {"$lt": number}}) != number:
-            raise Violation(f"{token}: a count is not that of its question")
+            raise Violation(f"{token}: the count is wrong")
 
     def _preference(self) -> Any:
         return self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED, ReadPreference.NEAREST))
 
-    def _compare(self, wanted: list[int], found: list[Any]) -> None:
-        if [(each or {}).get("answer") for each in found] != [answer_to(number) for number in wanted]:
-            raise Violation(f"asked for {wanted}, and got {found}")
+    def _compare(self, expected: list[int], documents: list[Any]) -> None:
+        if [(each or {}).get("answer") for each in documents] != [answer_to(number) for number in expected]:
+            raise Violation(f"expected {expected}, but read {documents}")
 
 
 class Mover(Actor):
-    """Moves amounts between accounts in transactions: all of one happens, or nothing."""
+    """Move amounts between accounts in transactions. Each transaction happens completely or not at all."""
 
-    def act(self, token: str) -> None:
+    def operate(self, token: str) -> None:
         giver, taker = self.chance.sample(range(4), 2)
         amount = self.chance.randrange(1, 10)
 
@@ -214,7 +214,7 @@ class Mover(Actor):
 
 
 class Follower(Actor):
-    """Writes and reads in a causally consistent session: what it wrote it reads, and nothing it has seen goes back."""
+    """Write and read in a causally consistent session. Reads include own writes and are monotonic."""
 
     def __init__(self, name: str, client: MongoClient[Any], chance: random.Random, deployment: Deployment) -> None:
         super().__init__(name, client, chance)
@@ -222,7 +222,7 @@ class Follower(Actor):
         self._session = client.start_session(causal_consistency=True)
         self._written = self._seen = 0
 
-    def act(self, token: str) -> None:
+    def operate(self, token: str) -> None:
         session, collection = self._session, self.database.followed
         if self.chance.random() < 0.4:
             number = int(token.rpartition("-")[2])
@@ -231,30 +231,30 @@ class Follower(Actor):
             return
         preference = self.chance.choice((ReadPreference.PRIMARY, ReadPreference.SECONDARY_PREFERRED))
         before = session.operation_time
-        found = collection.with_options(read_preference=preference).find_one(
+        documents = collection.with_options(read_preference=preference).find_one(
             {"_id": self.name}, session=session, comment=token
         )
-        seen = (found or {"n": 0})["n"]
+        seen = (documents or {"n": 0})["n"]
         if seen < max(self._written, self._seen):
-            raise Violation(f"{token}: it read {seen} after it wrote {self._written} and read {self._seen}")
+            raise Violation(f"{token}: read {seen} after write {self._written} and read {self._seen}")
         self._seen = seen
         self._check_sent(token, before, session.operation_time)
 
     def _check_sent(self, token: str, before: Timestamp | None, after: Timestamp | None) -> None:
-        """The members were told what the read has to follow; the simulated ones would know it anyway."""
+        """Check the sent read concern, because the simulated members are always consistent."""
         if before is None:
             return
         if after is None or after < before:
-            raise Violation(f"{token}: the operation time of the session went back")
+            raise Violation(f"{token}: the operation time of the session decreased")
         sent = [each.body for each in self._deployment.commands.named("find") if each.body.get("comment") == token]
         followed = [body.get("readConcern", {}).get("afterClusterTime") for body in sent]
-        # The answer to a try that failed has a time too, which the next try follows.
+        # A failed attempt also advances the operation time, which the next attempt sends.
         if not sent or followed[0] != before or followed != sorted(followed):
-            raise Violation(f"{token}: it has to follow {before}, and was sent with {followed}")
+            raise Violation(f"{token}: expected afterClusterTime {before}, but sent {followed}")
 
 
 class Watcher(Actor):
-    """Watches the inserts: sees each once, in order, whatever happens to its stream."""
+    """Watch the inserts, and receive each insert once and in order after any error."""
 
     def __init__(self, name: str, client: MongoClient[Any], chance: random.Random) -> None:
         super().__init__(name, client, chance)
@@ -266,14 +266,14 @@ class Watcher(Actor):
     def run(self, count: int, pause: float) -> None:
         while not (self.ends and self.seen and self.seen[-1] == "last"):
             try:
-                self._look()
+                self._read_event()
             except PyMongoError as error:
                 self.outcomes[type(error).__name__] += 1
                 gevent.sleep(0.5)
-                self._begin_again()
+                self._resume()
         self._stream.close()
 
-    def _look(self) -> None:
+    def _read_event(self) -> None:
         event = self._stream.try_next()
         if self._stream.resume_token is not None:
             self._token = self._stream.resume_token
@@ -281,9 +281,9 @@ class Watcher(Actor):
             self.outcomes["done"] += 1
             self.seen.append(event["documentKey"]["_id"])
         elif not self._stream.alive:
-            self._begin_again()
+            self._resume()
 
-    def _begin_again(self) -> None:
+    def _resume(self) -> None:
         while True:
             try:
                 self._stream.close()
@@ -293,6 +293,6 @@ class Watcher(Actor):
                 gevent.sleep(0.5)
 
     def check(self, client: MongoClient[Any]) -> None:
-        there = [each["_id"] for each in client.history.inserts.find()]
-        if self.seen != there:
-            raise Violation(f"the stream told of {self.seen}, and there are {there}")
+        inserted = [each["_id"] for each in client.history.inserts.find()]
+        if self.seen != inserted:
+            raise Violation(f"the stream has {self.seen}, the collection has {inserted}")

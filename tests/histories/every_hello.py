@@ -1,10 +1,10 @@
-"""Every history of a few servers, up to a length: what each of them answers to hellos, period by period.
+"""Histories of a few servers: the hello replies of each server in each period.
 
-The servers are scripted, the client is a whole one, and time is virtual. In each period every server plays one role,
-and an operation may wait for a primary all the while. What must hold in each: no server is asked more often than twice
-in the minimum between two checks; each heartbeat has its end, one at a time; each change of a description begins at
-the one before. At the end the servers are a replica set in order: if the client still knows one of them, it finds the
-primary within one heartbeat. And closing the client leaves no connection.
+The servers are scripted, the client is real, and time is virtual. Each server has one role in a period, while an
+operation may wait for a primary. Invariants: a server receives at most two checks per minimum check interval. Each
+heartbeat has one end before the next heartbeat. Each change of a description starts at the previous description.
+At the end, all servers are members of a replica set. A client that knows a server finds the primary within one
+heartbeat interval. A closed client leaves no connection.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tests.support.clients import Client
 from tests.support.recorder import Recorder, short_name
 from tests.support.server import Fault, ScriptedServer, cut, silent
 
-PERIOD = 25.0  # seconds, in which two or three heartbeats come
+PERIOD = 25.0  # seconds, two or three heartbeats
 HEARTBEAT = 10.0
-LIMIT = 2.0  # of a connection attempt
-MOST_CHECKS = 4 * PERIOD + 10  # two in half a second: what is asked for, and once after a loss
+LIMIT = 2.0  # seconds for a connection attempt
+MOST_CHECKS = 4 * PERIOD + 10  # per half second: a requested check, and a check after a loss
 MANY = 10_000
-ALIAS = "under another name"
+ALIAS = "other name"
 
 Role = Callable[["Play", ScriptedServer], None]
 
@@ -35,25 +35,25 @@ Role = Callable[["Play", ScriptedServer], None]
 class Play:
     """A client and its servers.
 
-    :param roles: for each server, what it is in each period.
-    :param streams: whether the servers stream.
-    :param waits: whether operations wait for a primary in each period.
-    :param options: of the client.
+    :param roles: the roles of each server, one for each period.
+    :param streams: True if the servers stream.
+    :param waits: True if operations wait for a primary in each period.
+    :param options: the options of the client.
     """
 
     def __init__(self, roles: Sequence[Sequence[str]], streams: bool, waits: bool, **options: Any) -> None:
         self.roles = roles
         self.waits = waits
-        self.faults: list[str] = []
+        self.violations: list[str] = []
         self.servers = [ScriptedServer(streams=streams) for _ in roles]
         self.recorder = Recorder()
         self._options = options
-        self._names: dict[ScriptedServer, str] = {}  # by which the members know each other
+        self._names: dict[ScriptedServer, str] = {}  # the names in the member lists
         self._elections = 1
         self._hellos: Counter[int] = Counter()
 
     def run(self) -> list[str]:
-        """Play all periods; returns what did not hold."""
+        """Run all periods, and return the violations."""
         for server in self.servers:
             server.start()
         self._assign([roles[0] for roles in self.roles])
@@ -68,40 +68,40 @@ class Play:
         try:
             for number in range(len(self.roles[0])):
                 self._play_period(client, number)
-            self._come_to_order(client)
+            self._check_recovery(client)
         finally:
             client.close()
         gevent.sleep(LIMIT)
         self._check_events()
         for server in self.servers:
             if server.peers:
-                self.faults.append(f"{len(server.peers)} connections are left")
+                self.violations.append(f"{len(server.peers)} connections are left")
             server.close()
-        return self.faults
+        return self.violations
 
     def _play_period(self, client: Client, number: int) -> None:
         if number:
             self._assign([roles[number] for roles in self.roles])
-        waiting = gevent.spawn(_ask, client) if self.waits else None
+        waiting = gevent.spawn(_ping_repeatedly, client) if self.waits else None
         gevent.sleep(PERIOD)
         for server, roles in zip(self.servers, self.roles, strict=True):
             if self._hellos[server.port] > MOST_CHECKS:
-                self.faults.append(f"{roles[number]} is asked more than {MOST_CHECKS} times in period {number}")
+                self.violations.append(f"{roles[number]} receives more than {MOST_CHECKS} checks in period {number}")
         if waiting is not None:
             waiting.kill()
 
-    def _come_to_order(self, client: Client) -> None:
-        """All are a replica set now."""
+    def _check_recovery(self, client: Client) -> None:
+        """Make all servers members of a replica set, and check the client."""
         self._assign(["primary", *["secondary"] * (len(self.servers) - 1)])
         known = client.topology_description.server_descriptions()
         if not any(server.address in known for server in self.servers):
-            return  # servers of other sets have left the topology for good
+            return  # the topology has removed all servers
         gevent.sleep(HEARTBEAT)
         try:
             with gevent.Timeout(LIMIT):
                 client.db.command("ping")
         except (PyMongoError, gevent.Timeout) as error:
-            self.faults.append(f"the primary is not found: {error!r}, {client.topology_description}")
+            self.violations.append(f"the primary is not found: {error!r}, {client.topology_description}")
 
     def _assign(self, roles: Sequence[str]) -> None:
         for number, (server, role) in enumerate(zip(self.servers, roles, strict=True), 1):
@@ -120,7 +120,7 @@ class Play:
         def count(_command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
             self._hellos[server.port] += 1
             if self._hellos[server.port] > 2 * MOST_CHECKS:
-                gevent.sleep(PERIOD)  # else no time would pass
+                gevent.sleep(PERIOD)  # lets virtual time pass
             return reply
 
         return count
@@ -132,7 +132,7 @@ class Play:
         }  # fmt: skip
 
     def lead(self, server: ScriptedServer) -> None:
-        """A primary of the newest election."""
+        """Make the server a primary of a new election."""
         self._elections += 1
         self._be_primary(server, self._elections)
 
@@ -141,10 +141,8 @@ class Play:
         server.hello_extra = self._member(server, isWritablePrimary=True, ismaster=True, electionId=number)
 
     def stay(self, server: ScriptedServer) -> None:
-        """A primary that has not heard of later elections."""
+        """Make the server a primary of an old election."""
         self._be_primary(server, 0)
-
-    # What was seen
 
     def _check_events(self) -> None:
         begun: Counter[Any] = Counter()
@@ -154,19 +152,19 @@ class Play:
             if name.startswith("Heartbeat"):
                 begun[event.connection_id] += 1 if name == "HeartbeatStarted" else -1
                 if begun[event.connection_id] not in (0, 1):
-                    self.faults.append(f"{name} without its other half")
+                    self.violations.append(f"{name} without its start or end event")
             elif name == "ServerDescriptionChanged":
                 before = last.get(event.server_address, event.previous_description)
                 if event.previous_description != before:
-                    self.faults.append("a change of a server begins elsewhere")
+                    self.violations.append("a change starts at a wrong description")
                 last[event.server_address] = event.new_description
-            elif name == "TopologyDescriptionChanged":  # a primary that another one follows has no event of its own
+            elif name == "TopologyDescriptionChanged":  # a replaced primary has no server event
                 last = event.new_description.server_descriptions()
         if any(begun.values()):
-            self.faults.append(f"heartbeats without an end: {begun}")
+            self.violations.append(f"heartbeats without an end: {begun}")
 
 
-def _ask(client: Client) -> None:
+def _ping_repeatedly(client: Client) -> None:
     while True:
         try:
             client.db.command("ping")
@@ -198,14 +196,14 @@ ROLES: dict[str, Role] = {
     "primary": Play.lead,
     "secondary": _extra(),
     "old primary": Play.stay,
-    "of another set": _extra(setName="other"),
+    "member of other set": _extra(setName="other"),
     ALIAS: _extra(),
     "starting": lambda scene, server: setattr(server, "hello_extra", {"isreplicaset": True, "ismaster": False}),
     "standalone": _standalone,
-    "too new": _extra(minWireVersion=99, maxWireVersion=99),
-    "refusing": _extra(ok=0, code=11600, errmsg="shutting down"),
+    "unsupported version": _extra(minWireVersion=99, maxWireVersion=99),
+    "shutting down": _extra(ok=0, code=11600, errmsg="shutting down"),
     "down": lambda scene, server: server.stop(),
-    "cutting": _failing(cut(0), "handshake", "hello"),
-    "cutting after the handshake": _failing(cut(1 << 20), "handshake"),
+    "closing": _failing(cut(0), "handshake", "hello"),
+    "closing after handshake": _failing(cut(1 << 20), "handshake"),
     "silent": _failing(silent, "handshake", "hello"),
 }

@@ -1,4 +1,4 @@
-"""What goes wrong in a history, and when."""
+"""The faults of a history, and their times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 
 from gmongo.testing import Deployment, VirtualTime
 
-# Errors of a server that a driver has to live with: state changes, overload, and one that is retryable by its label.
+# Transient server errors: state changes, overload, and an error that is retryable by its label.
 _CODES = (91, 189, 10107, 11600, 11602, 13435, 13436, 262, 6, 7, 89, 134)
 _COMMANDS = (
     "insert",
@@ -25,20 +25,20 @@ _COMMANDS = (
 
 
 class Faults:
-    """Lets things go wrong for a while, one after the other, and mends all in the end.
+    """Cause faults for some time, and repair all in the end.
 
-    :ivar told: what went wrong, with its time.
+    :ivar log: the faults with their times.
     """
 
     def __init__(self, deployment: Deployment, time: VirtualTime, chance: random.Random) -> None:
-        self.told: list[str] = []
+        self.log: list[str] = []
         self._deployment = deployment
         self._time = time
         self._chance = chance
         deployment.network.random = random.Random(chance.random())
 
     def run(self, count: int, until: float) -> None:
-        """Let `count` things go wrong until that moment."""
+        """Cause `count` faults before the time `until`."""
         moments = sorted(self._chance.uniform(0, until - self._time.monotonic()) for _ in range(count))
         plans = [(moment, self._chance.choice(self._kinds())) for moment in moments]
         began = self._time.monotonic()
@@ -48,8 +48,8 @@ class Faults:
             waiting.append(gevent.spawn(kind))
         gevent.joinall(waiting, raise_error=True)
 
-    def mend(self) -> None:
-        """Everything works again."""
+    def repair(self) -> None:
+        """Repair all faults."""
         network = self._deployment.network
         network.latency = network.loss = 0.0
         self._deployment.rate_limit()
@@ -66,11 +66,11 @@ class Faults:
             kinds += [self.step_down] * 3
         return kinds
 
-    def _tell(self, what: str, *details: Any) -> None:
-        self.told.append(f"{self._time.monotonic():.3f} {what} {' '.join(map(str, details))}".rstrip())
+    def _record(self, fault: str, *details: Any) -> None:
+        self.log.append(f"{self._time.monotonic():.3f} {fault} {' '.join(map(str, details))}".rstrip())
 
     def _member(self) -> Any:
-        """The one that hurts most, half of the time."""
+        """Return the primary with probability 0.5, otherwise a random member."""
         members = self._deployment.members
         primary = members.primary
         return primary if primary is not None and self._chance.random() < 0.5 else self._chance.choice(members)
@@ -78,26 +78,26 @@ class Faults:
     def _number(self, member: Any) -> int:
         return self._deployment.members.index(member)
 
-    def _pause(self, most: float) -> None:
-        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, most))
+    def _pause(self, longest: float) -> None:
+        gevent.sleep(self._chance.choice((0.001, 0.1, 1.0)) * self._chance.uniform(0, longest))
 
     def kill(self) -> None:
         member = self._member()
-        self._tell("kill", self._number(member))
+        self._record("kill", self._number(member))
         member.kill()
         self._pause(12)
         member.restart()
 
     def freeze(self) -> None:
         member = self._member()
-        self._tell("freeze", self._number(member))
+        self._record("freeze", self._number(member))
         member.freeze()
         self._pause(12)
         member.thaw()
 
     def partition(self) -> None:
         member = self._member()
-        self._tell("partition", self._number(member))
+        self._record("partition", self._number(member))
         member.partition()
         self._pause(12)
         member.heal()
@@ -105,24 +105,24 @@ class Faults:
     def step_down(self) -> None:
         primary = self._deployment.members.primary
         if primary is not None:
-            self._tell("step down", self._number(primary))
+            self._record("step down", self._number(primary))
             primary.step_down(self._chance.choice((0.1, 5)))
 
     def delay(self) -> None:
         member, seconds = self._member(), self._chance.choice((0.01, 0.3, 3))
-        self._tell("delay", self._number(member), seconds)
+        self._record("delay", self._number(member), seconds)
         member.delay(seconds)
         self._pause(6)
         member.delay(0)
 
     def cut(self) -> None:
         member, command, size = self._member(), self._command(), self._chance.choice((0, 1, 15, 16, 20, 60))
-        self._tell("cut", self._number(member), command, size)
+        self._record("cut", self._number(member), command, size)
         member.drop_after(size, command)
 
     def garbage(self) -> None:
         member, command = self._member(), self._command()
-        self._tell("garbage", self._number(member), command)
+        self._record("garbage", self._number(member), command)
         member.garbage(command)
 
     def _command(self) -> str | None:
@@ -130,7 +130,7 @@ class Faults:
 
     def drop(self) -> None:
         member = self._member()
-        self._tell("drop", self._number(member))
+        self._record("drop", self._number(member))
         member.drop_connections()
 
     def fail_point(self) -> None:
@@ -141,7 +141,7 @@ class Faults:
         else:
             data["errorCode"] = self._chance.choice(_CODES)
         mode = {"times": self._chance.choice((1, 1, 2, 5))}
-        self._tell("fail point", self._number(member), mode, data)
+        self._record("fail point", self._number(member), mode, data)
         self._deployment.set_fail_point("failCommand", mode, data, member=member)
 
     def block(self) -> None:
@@ -151,31 +151,31 @@ class Faults:
             "blockConnection": True,
             "blockTimeMS": seconds * 1000,
         }
-        self._tell("block", self._number(member), data)
+        self._record("block", self._number(member), data)
         self._deployment.set_fail_point("failCommand", {"times": self._chance.choice((1, 3))}, data, member=member)
 
     def overload(self) -> None:
         requests, connections = self._chance.choice((1, 5, 20)), self._chance.choice((None, 1, 5))
-        self._tell("overload", requests, connections)
+        self._record("overload", requests, connections)
         self._deployment.rate_limit(requests, connections, burst=1)
         self._pause(6)
         self._deployment.rate_limit()
 
     def loss(self) -> None:
         share = self._chance.choice((0.05, 0.3))
-        self._tell("loss", share)
+        self._record("loss", share)
         self._deployment.network.loss = share
         self._pause(6)
         self._deployment.network.loss = 0.0
 
     def latency(self) -> None:
         seconds = self._chance.choice((0.005, 0.1, 1))
-        self._tell("latency", seconds)
+        self._record("latency", seconds)
         self._deployment.network.latency = seconds
         self._pause(6)
         self._deployment.network.latency = 0.0
 
     def suspend(self) -> None:
         seconds = self._chance.choice((0.5, 15, 120, 4000))
-        self._tell("suspend", seconds)
+        self._record("suspend", seconds)
         self._time.suspend(seconds)

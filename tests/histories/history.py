@@ -1,4 +1,4 @@
-"""One history: a deployment, a client, the actors that use it, and what goes wrong meanwhile."""
+"""A history: a deployment, a client, actors and faults."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ from tests.histories.actors import (
 from tests.histories.faults import Faults
 
 TOPOLOGIES = ("standalone", "replica_set", "sharded", "load_balanced")
-_LENGTH = 20.0  # seconds in which things go wrong
-_PATIENCE = 3600.0  # for all operations to end, once everything works again
-# A transaction whose owner was killed lets go of its documents after this.
+_LENGTH = 20.0  # seconds with faults
+_PATIENCE = 3600.0  # seconds in which all operations must end after the repair
+# The transaction of a killed greenlet releases its documents after 20 s.
 _PARAMETERS = {"transactionLifetimeLimitSeconds": 20, "ttlMonitorSleepSecs": 1}
 _DATE = datetime.datetime(2030, 1, 1)
 
 
 class History:
-    """What the seed says, and what came of it.
+    """A history and its results.
 
-    :ivar outcomes: how many operations came to which end.
-    :ivar told: what went wrong, with its time.
-    :ivar digest: of all that the members received, and when; the same for the same seed.
+    :ivar outcomes: the number of operations with each outcome.
+    :ivar faults: the faults with their times.
+    :ivar digest: a digest of all received commands and their times, equal for equal seeds.
     """
 
     def __init__(self, topology: str, seed: int) -> None:
         self.topology = topology
         self.seed = seed
         self.outcomes: Counter[str] = Counter()
-        self.told: list[str] = []
+        self.faults: list[str] = []
         self.digest = ""
         self._chance = random.Random(f"{topology} {seed}")
 
     def run(self) -> None:
-        """Let it happen.
+        """Run the history.
 
-        :raises Violation: something happened that must not.
+        :raises Violation: an invariant is violated.
         """
-        lots = self._chance.random()  # what is left to chance in the driver
-        with VirtualTime(start=1_000_000.0, date=_DATE, seed=lots) as time, self._deployment() as deployment:
+        seed = self._chance.random()  # for random choices of the driver
+        with VirtualTime(start=1_000_000.0, date=_DATE, seed=seed) as time, self._deployment() as deployment:
             with MongoClient(deployment.uri, **self._options()) as client:
-                self._happen(time, deployment, client)
+                self._run_actors(time, deployment, client)
             self.digest = _digest(deployment)
 
     def _deployment(self) -> Deployment:
         choose = self._chance.choice
         if self.topology == "replica_set":
-            made = Deployment.replica_set(
+            deployment = Deployment.replica_set(
                 choose((1, 2, 3, 3, 3)), election_delay=choose((0.01, 1, 12)), parameters=_PARAMETERS
             )
         elif self.topology == "standalone":
-            made = Deployment.standalone()
+            deployment = Deployment.standalone()
         else:
-            made = getattr(Deployment, self.topology)(choose((1, 2, 3)), parameters=_PARAMETERS)
-        return made
+            deployment = getattr(Deployment, self.topology)(choose((1, 2, 3)), parameters=_PARAMETERS)
+        return deployment
 
     def _options(self) -> dict[str, Any]:
         choose = self._chance.choice
         return {
             "connectTimeoutMS": choose((500, 20_000)),
             "heartbeatFrequencyMS": choose((2_000, 10_000, 10_000)),
-            # Behind a load balancer cursors and transactions keep their connections: there have to be more than those.
+            # With a load balancer, cursors and transactions keep connections: the pool must be larger.
             "maxPoolSize": choose((8, 100) if self.topology == "load_balanced" else (2, 4, 100)),
             "maxConnecting": choose((1, 2)),
             "minPoolSize": choose((0, 0, 1)),
@@ -92,37 +92,37 @@ class History:
             "timeoutMS": choose((None, None, None, 8_000)),
         }
 
-    def _happen(self, time: VirtualTime, deployment: Deployment, client: MongoClient[Any]) -> None:
+    def _run_actors(self, time: VirtualTime, deployment: Deployment, client: MongoClient[Any]) -> None:
         _prepare(client)
         faults = Faults(deployment, time, random.Random(self._chance.random()))
-        self.told = faults.told
+        self.faults = faults.log
         actors = self._actors(deployment, client)
         end = time.monotonic() + _LENGTH
         count = self._chance.choice((3, 6, 12))
-        work = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
+        greenlets = [gevent.spawn(actor.run, count, _LENGTH / count) for actor in actors]
         faults.run(self._chance.choice((2, 5, 10)), end)
-        faults.mend()
+        faults.repair()
         with MongoClient(deployment.uri) as other:
-            self._finish(actors, work, other)
+            self._finish(actors, greenlets, other)
             for actor in actors:
                 actor.check(other)
             self._count(actors)
         _check_at_rest(client)
 
     def _actors(self, deployment: Deployment, client: MongoClient[Any]) -> list[Actor]:
-        def made(kind: Any, name: str, *more: Any) -> Any:
+        def make(kind: Any, name: str, *more: Any) -> Any:
             return kind(name, client, random.Random(self._chance.random()), *more)
 
-        actors = [made(Inserter, "a"), made(Inserter, "b"), made(Updater, "u"), made(Updater, "v")]
-        actors += [made(Reader, "r"), made(Reader, "s")]
+        actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
+        actors += [make(Reader, "r"), make(Reader, "s")]
         if self.topology != "standalone":
-            actors += [made(Mover, "m"), made(Mover, "n"), made(Follower, "f", deployment), made(Watcher, "w")]
+            actors += [make(Mover, "m"), make(Mover, "n"), make(Follower, "f", deployment), make(Watcher, "w")]
         return actors
 
-    def _finish(self, actors: list[Actor], work: list[Any], other: MongoClient[Any]) -> None:
-        """Wait for all to end; the watcher's last event is that of a document of ours."""
-        watchers = [greenlet for actor, greenlet in zip(actors, work, strict=True) if isinstance(actor, Watcher)]
-        others = [greenlet for greenlet in work if greenlet not in watchers]
+    def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:
+        """Wait for all actors. The last event of the watcher is an insert of this method."""
+        watchers = [greenlet for actor, greenlet in zip(actors, greenlets, strict=True) if isinstance(actor, Watcher)]
+        others = [greenlet for greenlet in greenlets if greenlet not in watchers]
         self._join(others)
         other.history.inserts.insert_one({"_id": "last"})
         for actor in actors:
@@ -130,9 +130,9 @@ class History:
                 actor.ends = True
         self._join(watchers)
 
-    def _join(self, work: list[Any]) -> None:
-        gevent.joinall(work, timeout=_PATIENCE)
-        for greenlet in work:
+    def _join(self, greenlets: list[Any]) -> None:
+        gevent.joinall(greenlets, timeout=_PATIENCE)
+        for greenlet in greenlets:
             if not greenlet.dead:
                 where = "".join(traceback.format_stack(greenlet.gr_frame, 12))
                 raise Violation(f"an operation does not end:\n{where}")
@@ -154,7 +154,7 @@ def _prepare(client: MongoClient[Any]) -> None:
 
 
 def _check_at_rest(client: MongoClient[Any]) -> None:
-    """Nothing is in use while no operation runs; and the client works."""
+    """Check that no connection is in use, and that the client works."""
     for _ in range(5):
         try:
             client.admin.command("ping")
@@ -162,7 +162,7 @@ def _check_at_rest(client: MongoClient[Any]) -> None:
         except PyMongoError:
             gevent.sleep(30)
     else:
-        raise Violation("the client does not work though everything else does")
+        raise Violation("the client does not work after the repair")
     gevent.sleep(20)
     busy = [stats for stats in client.pool_stats() if stats["in_use"] or stats["waiting"]]
     if busy:
@@ -170,8 +170,8 @@ def _check_at_rest(client: MongoClient[Any]) -> None:
 
 
 def _digest(deployment: Deployment) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     addresses = {member.address: number for number, member in enumerate(deployment.members)}
     for command in deployment.commands:
-        found.update(f"{command.time:.6f} {addresses[command.member]} {command.name}\n".encode())
-    return found.hexdigest()[:16]
+        digest.update(f"{command.time:.6f} {addresses[command.member]} {command.name}\n".encode())
+    return digest.hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Some histories of each topology; ``python -m tests.histories --count 10000`` makes more of them."""
+"""Ten histories of each topology. ``python -m tests.histories --count 10000`` runs more."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_nothing_happens_that_must_not(topology: str) -> None:
+def test_histories_violate_no_invariant(topology: str) -> None:
     done = 0
     for seed in range(1, 11):
         history = History(topology, seed)
         try:
             history.run()
         except Violation as violation:
-            raise AssertionError(f"{topology} {seed}: {violation}\n" + "\n".join(history.told)) from violation
+            raise AssertionError(f"{topology} {seed}: {violation}\n" + "\n".join(history.faults)) from violation
         done += history.outcomes["Inserter done"]
     assert done > 50
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_seed_repeats_its_history(topology: str) -> None:
+def test_seed_repeats_history(topology: str) -> None:
     command = [
         sys.executable,
         "-m",
@@ -47,21 +47,21 @@ def test_a_seed_repeats_its_history(topology: str) -> None:
         "4",
         "--tell",
     ]
-    told = [
+    outputs = [
         subprocess.run(
             command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         ).stdout.partition("minute")[0]
         for seed in ("1", "2")
     ]
-    assert _without_speed(told[0]) == _without_speed(told[1])
+    assert _without_speed(outputs[0]) == _without_speed(outputs[1])
 
 
-def _without_speed(told: str) -> str:
-    return told.rpartition(" violations")[0]
+def _without_speed(output: str) -> str:
+    return output.rpartition(" violations")[0]
 
 
-def found_in(topology: str, seeds: range) -> str:
-    """The first violation of these histories; nothing if there is none."""
+def first_violation(topology: str, seeds: range) -> str:
+    """Return the first violation of these histories, or an empty string."""
     for seed in seeds:
         try:
             History(topology, seed).run()
@@ -70,19 +70,19 @@ def found_in(topology: str, seeds: range) -> str:
     return ""
 
 
-class TestTheChecker:
-    """A driver that does wrong is found out."""
+class TestInvariantChecks:
+    """The actors detect each seeded driver fault."""
 
-    def test_a_write_that_is_acknowledged_and_not_done(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_lost_acknowledged_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.insert_one
 
         def insert_one(self: Any, document: Any, *arguments: Any, **options: Any) -> Any:
             return None if _random.random() < 0.05 else real(self, document, *arguments, **options)
 
         monkeypatch.setattr(Collection, "insert_one", insert_one)
-        assert "acknowledged, but not there" in found_in("replica_set", range(5))
+        assert "acknowledged, but missing" in first_violation("replica_set", range(5))
 
-    def test_a_write_that_is_done_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_repeated_write_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.update_one
 
         def update_one(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -91,9 +91,9 @@ class TestTheChecker:
             return real(self, *arguments, **options)
 
         monkeypatch.setattr(Collection, "update_one", update_one)
-        assert "more than once" in found_in("standalone", range(5))
+        assert "more than once" in first_violation("standalone", range(5))
 
-    def test_another_ones_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_reply_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.find_one
 
         def find_one(self: Any, question: Any, *arguments: Any, **options: Any) -> Any:
@@ -102,9 +102,9 @@ class TestTheChecker:
             return real(self, question, *arguments, **options)
 
         monkeypatch.setattr(Collection, "find_one", find_one)
-        assert "asked for" in found_in("sharded", range(10))
+        assert "but read" in first_violation("sharded", range(10))
 
-    def test_half_of_a_transaction(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_partial_transaction_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Collection.update_one
 
         def update_one(
@@ -115,29 +115,29 @@ class TestTheChecker:
             return real(self, target, change, session=session, **options)
 
         monkeypatch.setattr(Collection, "update_one", update_one)
-        assert found_in("replica_set", range(20))
+        assert first_violation("replica_set", range(20))
 
-    def test_a_stream_that_loses_an_event(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = Watcher._look
+    def test_lost_change_event_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = Watcher._read_event
 
-        def look(self: Any) -> None:
+        def read_event(self: Any) -> None:
             real(self)
             if self.seen and self.seen[-1] != "last" and _random.random() < 0.1:
                 self.seen.pop()
 
-        monkeypatch.setattr(Watcher, "_look", look)
-        assert "the stream told of" in found_in("replica_set", range(5))
+        monkeypatch.setattr(Watcher, "_read_event", read_event)
+        assert "the stream has" in first_violation("replica_set", range(5))
 
-    def test_an_error_that_is_not_documented(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def act(self: Any, token: str) -> None:
+    def test_undocumented_error_is_raised(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def operate(self: Any, token: str) -> None:
             raise KeyError(token)
 
-        monkeypatch.setattr(Updater, "act", act)
+        monkeypatch.setattr(Updater, "operate", operate)
         with pytest.raises(KeyError):
             History("standalone", 1).run()
 
-    def test_an_operation_that_never_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_operation_without_end_is_detected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import gevent
 
-        monkeypatch.setattr(Inserter, "act", lambda self, token: gevent.sleep(1e6))
-        assert "does not end" in found_in("standalone", range(3))
+        monkeypatch.setattr(Inserter, "operate", lambda self, token: gevent.sleep(1e6))
+        assert "does not end" in first_violation("standalone", range(3))

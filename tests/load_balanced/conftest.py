@@ -1,4 +1,4 @@
-"""Services behind a load balancer, and their clients, which are gone after each test."""
+"""Fixtures of services behind a load balancer, and clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ patience = limited(20)
 
 @pytest.fixture
 def deployment() -> Iterator[Deployment]:
-    """Two services behind a load balancer, with ten documents in ``db.c``."""
+    """Start two services behind a load balancer, with ten documents in ``db.c``."""
     with Deployment.load_balanced(2) as deployment:
         client: Client = MongoClient(deployment.uri)
         client.db.c.insert_many([dict(document) for document in DOCUMENTS])
@@ -29,7 +29,7 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture
 def service() -> Iterator[ScriptedServer]:
-    """A scripted service; what stands before it lets everything through."""
+    """Start a scripted service without a real load balancer."""
     with ScriptedServer() as server:
         server.hello_extra = {"serviceId": SERVICE, "msg": "isdbgrid"}
         yield server
@@ -37,11 +37,11 @@ def service() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def client(deployment: Deployment, connect: Callable[..., Client]) -> Client:
-    """A client of `deployment`."""
+    """Connect a client to `deployment`."""
     return connect(deployment)
 
 
 @pytest.fixture
 def head_start() -> float:
-    """Greenlets come as far as the server."""
+    """Return the seconds after which a started greenlet has sent its command."""
     return 0.03

@@ -1,4 +1,4 @@
-"""A real HAProxy on the loopback interface, for as long as a test wants it."""
+"""Start HAProxy on the loopback interface."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gevent import socket as gsocket
 from gmongo.testing.simulation.listener import reserve
 from tests.support.wait import eventually
 
-# Debian installs it where only root looks.
+# Debian installs HAProxy in /usr/sbin, which is not in the PATH of every user.
 BINARY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 _CONFIGURATION = """
@@ -40,12 +40,12 @@ backend services
 
 @contextmanager
 def haproxy(services: list[str], folder: Path) -> Iterator[str]:
-    """Start HAProxy before services, which it tells the client's address by the PROXY protocol; gives its address.
+    """Start HAProxy with the PROXY protocol, and yield its address.
 
-    :param services: ``host:port`` of each.
-    :param folder: for the configuration.
+    :param services: ``host:port`` of each service.
+    :param folder: the folder for the configuration.
     """
-    with reserve(0) as reserved:  # so that no other program has the port before HAProxy does
+    with reserve(0) as reserved:  # keeps other programs off the port until HAProxy starts
         port = reserved.getsockname()[1]
         with _started(port, services, folder):
             yield f"127.0.0.1:{port}"

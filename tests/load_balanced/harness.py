@@ -1,4 +1,4 @@
-"""What these tests stand on: clients of services behind a load balancer, and looks at what they hold."""
+"""Functions for clients of services behind a load balancer."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ PINNING = ("ConnectionCheckOutStarted", "ConnectionCheckedOut", "ConnectionCheck
 
 
 def balanced(server: ScriptedServer, **options: str) -> str:
-    """The URI of a scripted server that is taken for a load balancer."""
+    """Return the URI of a scripted server in load-balanced mode."""
     more = "".join(f"&{name}={value}" for name, value in options.items())
     return f"mongodb://{server.name}/?loadBalanced=true{more}"
 
 
-def held(client: Client) -> dict[str, int]:
-    """For what connections are in use, without what is not."""
+def uses(client: Client) -> dict[str, int]:
+    """Return the number of connections in use by purpose, without zeros."""
     (pool,) = client.pool_stats()
     return {purpose: number for purpose, number in pool["in_use_by"].items() if number}
 
 
 def collect() -> None:
-    """Let finalisers run, and then what they have left to greenlets."""
+    """Run finalisers, and the greenlets that the finalisers start."""
     gc.collect()
     gevent.sleep(0)
 
 
 def connections(deployment: Deployment, *names: str) -> list[int]:
-    """On which connections commands arrived, in their order."""
+    """Return the connection of each received command, in order."""
     return [command.connection for command in deployment.commands.named(*names)]
 
 
 def services_of(recorder: Recorder, *names: str) -> set[Any]:
-    """The services that commands were sent to, as the events tell it."""
+    """Return the services of the published commands."""
     return {event.service_id for event in recorder.of("CommandStarted") if event.command_name in names}

@@ -1,4 +1,4 @@
-"""The handshake behind a load balancer, and errors before, in and after it."""
+"""The handshake behind a load balancer, and errors before, during and after the handshake."""
 
 from __future__ import annotations
 
@@ -18,21 +18,18 @@ from tests.support.faults import held as until
 from tests.support.pools import checked_out, services
 from tests.support.server import ScriptedServer, cut, silent
 
-MISSING = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
+NOT_SUPPORTED = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
 USER = {"users": {"ada": "lovelace"}}
 
 
-def told(recorder: Any) -> list[str]:
-    """What a failed check-out tells."""
+def error_events(recorder: Any) -> list[str]:
+    """Return the events of a failed check-out."""
     kinds = ("ConnectionCheckOut", "ConnectionClosed", "PoolCleared", "ServerDescription", "TopologyDescription")
     return [line for line in recorder.only(*kinds) if "Checked" not in line]
 
 
-# The hello
-
-
 @pytest.mark.requirement("LB-38", "LB-39")
-def test_every_connection_says_that_it_is_balanced(service: ScriptedServer, connect: Any) -> None:
+def test_hello_of_each_connection_has_load_balanced_true(service: ScriptedServer, connect: Any) -> None:
     client = connect(balanced(service), minPoolSize=3)
     client.db.c.find_one()
     service.wait_for("handshake", 3)
@@ -42,13 +39,13 @@ def test_every_connection_says_that_it_is_balanced(service: ScriptedServer, conn
 
 @pytest.mark.requirement("LB-40")
 @pytest.mark.parametrize("api", [None, ServerApi("1")], ids=["plain", "stable"])
-def test_all_steps_use_op_msg(api: Any, connect: Any, service: ScriptedServer) -> None:
+def test_handshake_and_command_use_op_msg(api: Any, connect: Any, service: ScriptedServer) -> None:
     connect(balanced(service), server_api=api).db.c.find_one()
     assert [each.opcode for each in service.received] == [OP_MSG, OP_MSG]
 
 
 @pytest.mark.requirement("LB-40")
-def test_a_connection_behind_a_load_balancer_authenticates(connect: Any) -> None:
+def test_load_balanced_connection_authenticates(connect: Any) -> None:
     with Deployment.load_balanced(1, **USER) as deployment:
         client = connect(deployment)
         client.db.c.insert_one({})
@@ -60,27 +57,24 @@ def test_a_connection_behind_a_load_balancer_authenticates(connect: Any) -> None
 
 @pytest.mark.requirement("LB-42")
 @pytest.mark.parametrize("extra", [{}, {"msg": "isdbgrid"}])
-def test_a_server_that_does_not_support_the_mode(
+def test_server_without_service_id_raises_configuration_error(
     extra: dict[str, Any], service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
     service.hello_extra = extra
     client = connect(balanced(service))
     with pytest.raises(ConfigurationError) as caught:
         client.db.c.find_one()
-    assert str(caught.value) == MISSING
-    assert len(service.commands("handshake")) == 1  # not tried again
+    assert str(caught.value) == NOT_SUPPORTED
+    assert len(service.commands("handshake")) == 1  # no retry
     assert service.commands("find") == []
-    assert told(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
+    assert error_events(recorder)[3:] == ["ConnectionCheckOutStarted", "ConnectionClosed", "ConnectionCheckOutFailed"]
     (closed,), (failed,) = recorder.of("ConnectionClosed"), recorder.of("ConnectionCheckOutFailed")
     assert (closed.reason, failed.reason) == ("error", "connectionError")
 
 
-# Errors by phase
-
-
 @pytest.mark.requirement("LB-61", "LB-62")
 @pytest.mark.parametrize("fault", [cut(0), cut(30), silent], ids=["nothing", "half", "silent"])
-def test_errors_of_the_network_before_the_hello_is_complete(
+def test_network_error_before_hello_does_not_clear_pool(
     fault: Any, service: ScriptedServer, connect: Any, recorder: Any
 ) -> None:
     client = connect(balanced(service), connectTimeoutMS=50, retryReads=False)
@@ -88,7 +82,7 @@ def test_errors_of_the_network_before_the_hello_is_complete(
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     assert not recorder.of("PoolCleared")
-    assert len(recorder.of("ServerDescriptionChanged")) == 1  # when it was opened
+    assert len(recorder.of("ServerDescriptionChanged")) == 1  # at the start
     assert services(client._topology.pools()[0]) == {}
     service.faults["handshake"].clear()
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -96,7 +90,9 @@ def test_errors_of_the_network_before_the_hello_is_complete(
 
 @pytest.mark.requirement("LB-62")
 @pytest.mark.parametrize("code", [91, 11600, 18])
-def test_a_hello_that_is_refused(code: int, service: ScriptedServer, connect: Any, recorder: Any) -> None:
+def test_command_error_of_hello_does_not_clear_pool(
+    code: int, service: ScriptedServer, connect: Any, recorder: Any
+) -> None:
     client = connect(balanced(service), retryReads=False)
     service.hello_edit = lambda command, reply: {"ok": 0, "code": code, "errmsg": "no"}
     with pytest.raises((OperationFailure, AutoReconnect)) as caught:
@@ -109,8 +105,8 @@ def test_a_hello_that_is_refused(code: int, service: ScriptedServer, connect: An
 
 
 @pytest.mark.requirement("LB-64", "LB-65", "LB-66")
-@pytest.mark.parametrize("kind", ["network", "time-out", "refused"])
-def test_errors_of_authentication_clear_the_service(kind: str, connect: Any, recorder: Any) -> None:
+@pytest.mark.parametrize("kind", ["network", "timeout", "refused"])
+def test_authentication_error_clears_service(kind: str, connect: Any, recorder: Any) -> None:
     with Deployment.load_balanced(2, **USER) as deployment:
         client = connect(deployment, connectTimeoutMS=100, retryReads=False, retryWrites=False)
         client.db.c.insert_one({})
@@ -119,44 +115,43 @@ def test_errors_of_authentication_clear_the_service(kind: str, connect: Any, rec
         for name in ("saslStart", "saslContinue"):
             data: dict[str, Any] = {
                 "network": {"closeConnection": True},
-                "time-out": {"blockConnection": True, "blockTimeMS": 300},
+                "timeout": {"blockConnection": True, "blockTimeMS": 300},
                 "refused": {"errorCode": 18},
             }[kind]
             fail(deployment, name, times=None, member=bad, **data)
         recorder.forget()
         with pytest.raises((AutoReconnect, OperationFailure, NetworkTimeout)):
-            _use_all(client)
+            _find_on_new_connection(client)
         assert {event.service_id for event in recorder.of("PoolCleared")} == {bad.service_id}
         assert not recorder.of("ServerDescriptionChanged")
         assert not recorder.of("TopologyDescriptionChanged")
         recorder.forget()
-        client.db.c.find_one()  # on the connection of the good one
+        client.db.c.find_one()  # on the connection to the good service
         assert not recorder.of("ConnectionCreated")
-        assert services_of(recorder, "find") == {_service(deployment, good)}
+        assert services_of(recorder, "find") == {_service_of(deployment, good)}
 
 
-def _use_all(client: Any) -> None:
-    """Take up the only connection, so that the next one has to be made."""
+def _find_on_new_connection(client: Any) -> None:
+    """Use the only connection, so that the client creates a new connection."""
     with checked_out(client._topology.pools()[0]):
         client.db.c.find_one()
 
 
-def _service(deployment: Any, address: str) -> ObjectId:
+def _service_of(deployment: Any, address: str) -> ObjectId:
     (member,) = [each for each in deployment.members if each.address == address]
     service: ObjectId = member.service_id
     return service
 
 
-# Errors after the handshake
-
-
 @pytest.mark.requirement("LB-67", "LB-68")
 @pytest.mark.parametrize(
     ("error", "clears"),
-    [("shutdown", True), ("not primary", False), ("network", True), ("time-out", False), ("ordinary", False)],
+    [("shutdown", True), ("not primary", False), ("network", True), ("timeout", False), ("ordinary", False)],
 )
-def test_errors_of_operations(error: str, clears: bool, deployment: Any, connect: Any, recorder: Any) -> None:
-    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error == "time-out" else None)
+def test_shutdown_and_network_errors_of_operations_clear_service(
+    error: str, clears: bool, deployment: Any, connect: Any, recorder: Any
+) -> None:
+    client = connect(deployment, retryReads=False, socketTimeoutMS=100 if error == "timeout" else None)
     cursors = [client.db.c.find(batch_size=2) for _ in range(2)]
     for cursor in cursors:
         next(cursor)
@@ -169,7 +164,7 @@ def test_errors_of_operations(error: str, clears: bool, deployment: Any, connect
         "shutdown": lambda: refuse(deployment, "find", 91),
         "not primary": lambda: refuse(deployment, "find", 10107),
         "network": lambda: break_off(deployment, "find"),
-        "time-out": lambda: block(deployment, "find", 0.3),
+        "timeout": lambda: block(deployment, "find", 0.3),
         "ordinary": lambda: fail(deployment, "find", errorCode=2),
     }[error]()
     with pytest.raises((AutoReconnect, OperationFailure)):
@@ -186,7 +181,7 @@ def test_errors_of_operations(error: str, clears: bool, deployment: Any, connect
 
 
 @pytest.mark.requirement("LB-68")
-def test_old_news_clear_nothing(connect: Any, recorder: Any) -> None:
+def test_errors_of_older_generation_do_not_clear_service_again(connect: Any, recorder: Any) -> None:
     with Deployment.load_balanced(1) as deployment:
         client = connect(deployment, retryReads=False)
         client.db.c.insert_many([{}, {}, {}, {}])
@@ -203,11 +198,8 @@ def test_old_news_clear_nothing(connect: Any, recorder: Any) -> None:
         client.db.c.find_one()
 
 
-# Events
-
-
 @pytest.mark.requirement("LB-69", "LB-70", "LB-72")
-def test_events_name_the_service(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+def test_command_and_pool_events_have_service_id(service: ScriptedServer, connect: Any, recorder: Any) -> None:
     client = connect(balanced(service), retryReads=False)
     client.db.c.find_one()
     service.fail("find", cut(0))
@@ -218,8 +210,7 @@ def test_events_name_the_service(service: ScriptedServer, connect: Any, recorder
 
 
 @pytest.mark.requirement("LB-63")
-def test_a_failed_authentication_counts_from_the_hello_on(connect: Any, service: ScriptedServer, go: Any) -> None:
-    """The connection joins its service before it authenticates, and leaves it once."""
+def test_failed_authentication_increments_generation_of_service(connect: Any, service: ScriptedServer, go: Any) -> None:
     service.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
     client = connect(balanced(service), username="ann", password="secret", authMechanism="PLAIN")
     gate = Event()

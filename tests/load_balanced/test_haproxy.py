@@ -14,25 +14,25 @@ from gevent.pool import Pool
 from examples.load_balanced_app import ServiceWatch, Shop
 from gmongo.testing import Deployment
 from tests.load_balanced.haproxy import BINARY, haproxy
-from tests.load_balanced.harness import held
+from tests.load_balanced.harness import uses
 from tests.support.wait import eventually
 
 pytestmark = [
     pytest.mark.real_time,
-    pytest.mark.skipif(BINARY is None, reason="there is no haproxy here (Debian has it as a package)"),
+    pytest.mark.skipif(BINARY is None, reason="haproxy is not installed (Debian package haproxy)"),
 ]
 
 
 @pytest.fixture
 def services() -> Iterator[Deployment]:
-    """Two services. What balances them in the simulation is not used."""
+    """Start two services. The tests do not use their simulated load balancer."""
     with Deployment.load_balanced(2) as deployment:
         yield deployment
 
 
 @pytest.fixture
 def uri(services: Deployment, tmp_path: Path) -> Iterator[str]:
-    """The URI of HAProxy before them."""
+    """Start HAProxy in front of the services, and yield its URI."""
     with haproxy([member.address for member in services.members], tmp_path) as address:
         yield f"mongodb://{address}/?loadBalanced=true"
 
@@ -44,7 +44,7 @@ def watch() -> ServiceWatch:
 
 @pytest.fixture
 def shop(uri: str, connect: Any, recorder: Any, watch: ServiceWatch) -> Shop:
-    """The application, open."""
+    """Open the example application."""
     shop = Shop(connect(uri, event_listeners=[recorder, watch], maxPoolSize=0))
     shop.open(1000)
     return shop
@@ -55,9 +55,7 @@ def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
 
 
 @pytest.mark.requirement("LB-43", "LB-47", "LB-56", "LB-90")
-def test_each_cursor_and_transaction_stays_while_connections_spread(
-    services: Deployment, shop: Shop, watch: ServiceWatch
-) -> None:
+def test_cursors_and_transactions_stay_on_their_service(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
     Pool(10).map(shop.serve, range(40))
     assert sorted(shop.listed()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
@@ -67,15 +65,15 @@ def test_each_cursor_and_transaction_stays_while_connections_spread(
     assert {command.member for command in services.commands.named("getMore")} == {
         member.address for member in services.members
     }
-    assert held(shop.client) == {}
+    assert uses(shop.client) == {}
 
 
 @pytest.mark.requirement("LB-66", "LB-68", "LB-72", "LB-14", "LB-61")
-def test_only_the_connections_of_a_killed_service_are_cleared(
+def test_killed_service_clears_only_its_connections(
     services: Deployment, shop: Shop, watch: ServiceWatch, recorder: Any
 ) -> None:
-    crowd = Pool(10)
-    customers = [crowd.spawn(shop.serve, number) for number in range(30)]
+    workers = Pool(10)
+    customers = [workers.spawn(shop.serve, number) for number in range(30)]
     customers += [gevent.spawn_later(0.2 + number / 50, shop.serve, 100 + number) for number in range(30)]
     eventually(lambda: len(watch.commands) == 2 and sum(customer.ready() for customer in customers) >= 5)
     lost, kept = services.members
@@ -83,18 +81,18 @@ def test_only_the_connections_of_a_killed_service_are_cleared(
     assert before and _connections_to(shop, lost)
     lost.kill()
     gevent.joinall(customers, raise_error=True)
-    assert len(shop.listed()) == 60  # no order is lost, and none is there twice
+    assert len(shop.listed()) == 60  # each order exists exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
-    assert before <= _connections_to(shop, kept)  # not one of them was closed
+    assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
     assert watch.mixed == []
-    assert held(shop.client) == {}
+    assert uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.of("HeartbeatStarted")
 
 
-def test_a_service_that_comes_back_is_used_again(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
+def test_restarted_service_is_used_again(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
     lost, _kept = services.members
     lost.kill()
     for number in range(3):
@@ -116,7 +114,7 @@ def test_a_service_that_comes_back_is_used_again(services: Deployment, shop: Sho
 
 
 def _connections_to(shop: Shop, member: Any) -> set[int]:
-    """The numbers of the client's connections to a service."""
+    """Return the IDs of the client's connections to a service."""
     (pool,) = shop.client._topology.pools()
     machine = pool.machine
     return {each.id for each in (*machine.in_use, *machine.available) if each.service_id == member.service_id}

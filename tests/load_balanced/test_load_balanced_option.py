@@ -1,4 +1,4 @@
-"""How the mode is chosen, and what contradicts it."""
+"""Selection of the load-balanced mode, and excluded options."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.server import ScriptedServer
 
 NAME = "shop.example.test"
 SRV = f"_mongodb._tcp.{NAME}"
-CONTRADICTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts": "1"}
+EXCLUDED_OPTIONS = {"replicaSet": "rs", "directConnection": "true", "srvMaxHosts": "1"}
 
 
 @pytest.fixture
-def named(network: Network, service: ScriptedServer) -> Iterator[Network]:
-    """A network in which the name leads to the service, and says nothing of load balancers."""
+def dns(network: Network, service: ScriptedServer) -> Iterator[Network]:
+    """Resolve the SRV name to the service, without a TXT record."""
     network.names.hosts[SRV] = [Host("lb.example.test", 27017, ttl=0)]
     network.names.addresses["lb.example.test"] = "127.0.0.1"
     network.ports[27017] = service.port
@@ -38,7 +38,7 @@ def kind_of(client: Any) -> str:
 
 @pytest.mark.requirement("LB-01")
 @pytest.mark.parametrize("how", ["uri", "keyword"])
-def test_the_option_selects_the_mode(how: str, service: ScriptedServer, connect: Any) -> None:
+def test_load_balanced_option_selects_mode(how: str, service: ScriptedServer, connect: Any) -> None:
     client = connect(balanced(service)) if how == "uri" else connect(f"mongodb://{service.name}", loadBalanced=True)
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
     assert kind_of(client) == "LoadBalanced"
@@ -46,17 +46,17 @@ def test_the_option_selects_the_mode(how: str, service: ScriptedServer, connect:
 
 @pytest.mark.requirement("LB-02", "LB-41")
 @pytest.mark.parametrize("option", ["", "?loadBalanced=false"])
-def test_without_the_option_it_is_not_selected(option: str, service: ScriptedServer, connect: Any) -> None:
+def test_client_without_option_is_not_load_balanced(option: str, service: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb://{service.name}/{option}")
     client.db.c.find_one()
     hellos = service.commands("handshake") + service.commands("hello")
-    assert len(hellos) >= 2  # one of them a monitor's
+    assert len(hellos) >= 2  # including a hello of the monitor
     assert not any("loadBalanced" in hello for hello in hellos)
     assert kind_of(client) == "Sharded"
 
 
 @pytest.mark.requirement("LB-03")
-def test_only_a_client_has_the_option(service: ScriptedServer, connect: Any) -> None:
+def test_databases_and_collections_reject_load_balanced_option(service: ScriptedServer, connect: Any) -> None:
     client = connect(f"mongodb://{service.name}")
     with pytest.raises(TypeError):
         client.get_database("db", load_balanced=True)
@@ -70,7 +70,7 @@ def test_only_a_client_has_the_option(service: ScriptedServer, connect: Any) -> 
 
 @pytest.mark.requirement("LB-04")
 @pytest.mark.parametrize("keywords", [{}, {"loadBalanced": True}])
-def test_there_is_one_host(keywords: dict[str, Any]) -> None:
+def test_load_balanced_client_with_two_hosts_raises_configuration_error(keywords: dict[str, Any]) -> None:
     option = "" if keywords else "?loadBalanced=true"
     with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
         MongoClient(f"mongodb://a.test,b.test/{option}", **keywords)
@@ -87,7 +87,7 @@ def test_load_balanced_excludes_other_topologies(option: str, value: str) -> Non
 
 
 @pytest.mark.requirement("LB-07")
-def test_the_number_of_hosts_may_not_be_limited(named: Network, connect: Any) -> None:
+def test_srv_max_hosts_with_load_balanced_raises_configuration_error(dns: Network, connect: Any) -> None:
     with pytest.raises(ConfigurationError, match="srvMaxHosts=1 cannot be used with loadBalanced=true"):
         connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=1&tls=false")
     client = connect(f"mongodb+srv://{NAME}/?loadBalanced=true&srvMaxHosts=0&tls=false")
@@ -96,53 +96,55 @@ def test_the_number_of_hosts_may_not_be_limited(named: Network, connect: Any) ->
 
 
 @pytest.mark.requirement("LB-08")
-def test_records_are_looked_up_before_the_validation(named: Network, connect: Any) -> None:
-    named.names.hosts[SRV].append(Host("other.example.test", 27017))
+def test_host_count_is_validated_after_srv_lookup(dns: Network, connect: Any) -> None:
+    dns.names.hosts[SRV].append(Host("other.example.test", 27017))
     with pytest.raises(ConfigurationError, match="exactly one host, not 2"):
         connect(f"mongodb+srv://{NAME}/?loadBalanced=true&tls=false")
-    assert set(named.names.questions) == {(SRV, "SRV"), (NAME, "TXT")}
+    assert set(dns.names.questions) == {(SRV, "SRV"), (NAME, "TXT")}
 
 
 @pytest.mark.requirement("LB-10", "LB-86")
-def test_a_txt_record_selects_the_mode(named: Network, connect: Any) -> None:
+def test_txt_record_selects_load_balanced_mode(dns: Network, connect: Any) -> None:
     uri = f"mongodb+srv://{NAME}/?tls=false"
     before = connect(uri)
     before.db.c.find_one()
-    named.names.texts[NAME] = [["loadBalanced=true"]]
+    dns.names.texts[NAME] = [["loadBalanced=true"]]
     after = connect(uri)
     after.db.c.find_one()
     assert (kind_of(before), kind_of(after)) == ("Sharded", "LoadBalanced")
 
 
 @pytest.mark.requirement("LB-11")
-@pytest.mark.parametrize("option", CONTRADICTIONS)
-def test_what_a_txt_record_says_is_validated(option: str, named: Network, connect: Any) -> None:
-    named.names.texts[NAME] = [["loadBalanced=true"]]
+@pytest.mark.parametrize("option", EXCLUDED_OPTIONS)
+def test_txt_record_with_excluded_option_raises_configuration_error(option: str, dns: Network, connect: Any) -> None:
+    dns.names.texts[NAME] = [["loadBalanced=true"]]
     with pytest.raises(ConfigurationError, match=option):
-        connect(f"mongodb+srv://{NAME}/?tls=false&{option}={CONTRADICTIONS[option]}")
+        connect(f"mongodb+srv://{NAME}/?tls=false&{option}={EXCLUDED_OPTIONS[option]}")
 
 
 @pytest.mark.requirement("LB-12")
 @pytest.mark.parametrize("where", ["uri", "txt"])
-def test_records_are_not_polled(where: str, named: Network, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_balanced_client_does_not_poll_srv_records(
+    where: str, dns: Network, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scans: list[float] = []
     monkeypatch.setattr("gmongo.sdam.srv_monitor.SrvMonitor.start", lambda monitor: scans.append(1))
     option = "&loadBalanced=true" if where == "uri" else ""
     if where == "txt":
-        named.names.texts[NAME] = [["loadBalanced=true"]]
+        dns.names.texts[NAME] = [["loadBalanced=true"]]
     client = connect(f"mongodb+srv://{NAME}/?tls=false{option}")
     client.db.c.find_one()
     gevent.sleep(0.05)
     assert kind_of(client) == "LoadBalanced"
     assert not scans
-    assert named.names.questions.count((SRV, "SRV")) == 1
+    assert dns.names.questions.count((SRV, "SRV")) == 1
     connect(f"mongodb+srv://{NAME}/?tls=false&loadBalanced=false").db.c.find_one()
     if where == "uri":
-        assert scans  # where it is polled, this is how
+        assert scans  # the patched method starts the polling
 
 
 @pytest.mark.requirement("LB-87", "LB-71")
-def test_a_hello_does_not_select_the_mode(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+def test_service_id_in_hello_does_not_select_mode(service: ScriptedServer, connect: Any, recorder: Any) -> None:
     client = connect(f"mongodb://{service.name}", minPoolSize=0)
     client.db.c.find_one()
     assert kind_of(client) == "Sharded"

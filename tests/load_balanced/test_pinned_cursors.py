@@ -1,4 +1,4 @@
-"""A cursor keeps its connection until it is done: drained, closed, dropped, or failed and then closed."""
+"""A cursor keeps its connection until the cursor is drained, closed, dropped or failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import InsertOne
 from gmongo.errors import AutoReconnect, ClientBulkWriteException, InvalidOperation, OperationFailure
-from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, held
+from tests.load_balanced.harness import PINNING, SERVICE, balanced, collect, connections, uses
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.pools import services
 from tests.support.server import ScriptedServer, cursor_reply
@@ -28,20 +28,15 @@ OPENERS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture
 def cursor(client: Any) -> Any:
-    """A cursor with two documents here and eight on the server."""
+    """Open a cursor with two documents in the first batch and eight on the server."""
     cursor = client.db.c.find(batch_size=2)
     assert (next(cursor), next(cursor)) == ({"_id": 0}, {"_id": 1})
     return cursor
 
 
-# Pinning
-
-
 @pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-46", "LB-47", "LB-48")
 @pytest.mark.parametrize("opener", OPENERS)
-def test_one_connection_from_the_first_command_to_the_last(
-    opener: str, deployment: Any, client: Any, recorder: Any
-) -> None:
+def test_cursor_uses_one_connection_until_last_batch(opener: str, deployment: Any, client: Any, recorder: Any) -> None:
     for number in range(4):
         client.db[f"c{number}"].insert_one({})
         client.db.c.create_index([(f"field{number}", 1)])
@@ -51,19 +46,21 @@ def test_one_connection_from_the_first_command_to_the_last(
     cursor = OPENERS[opener](client)
     next(cursor)
     assert recorder.only(*PINNING) == PAIR[:2]
-    assert held(client) == {"cursors": 1}
+    assert uses(client) == {"cursors": 1}
     list(cursor)
     name = "find" if opener == "raw" else opener
     assert deployment.commands.named("getMore")
     assert len(set(connections(deployment, name, "getMore"))) == 1
-    assert recorder.only(*PINNING) == PAIR  # as soon as the last batch is there
+    assert recorder.only(*PINNING) == PAIR  # after the last batch
     assert deployment.commands.named("killCursors") == []
-    assert held(client) == {}
+    assert uses(client) == {}
 
 
 @pytest.mark.requirement("LB-46")
 @pytest.mark.parametrize("opener", ["small", "failed", "one"])
-def test_nothing_is_kept_without_a_cursor(opener: str, deployment: Any, client: Any, recorder: Any) -> None:
+def test_operation_without_open_cursor_checks_connection_in(
+    opener: str, deployment: Any, client: Any, recorder: Any
+) -> None:
     if opener == "small":
         assert len(client.db.c.find({"_id": {"$lt": 2}}).to_list()) == 2
     elif opener == "one":
@@ -73,22 +70,21 @@ def test_nothing_is_kept_without_a_cursor(opener: str, deployment: Any, client: 
         with pytest.raises(OperationFailure):
             client.db.c.find().to_list()
     assert recorder.only(*PINNING) == PAIR
-    assert held(client) == {}
+    assert uses(client) == {}
 
 
 @pytest.mark.requirement("LB-46")
-def test_a_kill_while_the_cursor_is_opened(deployment: Any, client: Any, go: Any) -> None:
+def test_kill_during_cursor_creation_closes_connection(deployment: Any, client: Any, go: Any) -> None:
     block(deployment, "find")
     opening = go(lambda: next(client.db.c.find(batch_size=2)))
     opening.kill()
     assert client.pool_stats()[0]["total"] == 0
 
 
-# Letting go
-
-
 @pytest.mark.requirement("LB-49", "LB-50")
-def test_closing_kills_on_the_same_connection(deployment: Any, client: Any, cursor: Any, recorder: Any) -> None:
+def test_close_sends_kill_cursors_on_pinned_connection(
+    deployment: Any, client: Any, cursor: Any, recorder: Any
+) -> None:
     cursor.close()
     assert len(set(connections(deployment, "find", "killCursors"))) == 1
     assert recorder.only(*PINNING) == PAIR
@@ -99,63 +95,63 @@ def test_closing_kills_on_the_same_connection(deployment: Any, client: Any, curs
 
 @pytest.mark.requirement("LB-50")
 @pytest.mark.parametrize("how", ["refused", "cut"])
-def test_the_result_of_killing_does_not_matter(how: str, deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_failed_kill_cursors_is_ignored(how: str, deployment: Any, client: Any, cursor: Any, go: Any) -> None:
     if how == "refused":
         refuse(deployment, "killCursors", 43)
     else:
         break_off(deployment, "killCursors")
     cursor.close()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert client.pool_stats()[0]["available"] == (1 if how == "refused" else 0)
 
 
 @pytest.mark.requirement("LB-50")
-def test_a_kill_while_closing(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_kill_during_close_releases_connection(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
     block(deployment, "killCursors")
     closing = go(cursor.close)
     closing.kill()
-    eventually(lambda: held(client) == {})
+    eventually(lambda: uses(client) == {})
     assert client.pool_stats()[0]["total"] == 0
 
 
 @pytest.mark.requirement("LB-49", "LB-50")
-def test_a_dropped_cursor_is_ended_by_a_greenlet(deployment: Any, client: Any, recorder: Any) -> None:
+def test_dropped_cursor_is_killed_in_background(deployment: Any, client: Any, recorder: Any) -> None:
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    where = connections(deployment, "find")
+    pinned_connection = connections(deployment, "find")
     recorder.forget()
     del cursor  # the finaliser runs here
     assert recorder.events == []
-    assert held(client) == {"cursors": 1}
+    assert uses(client) == {"cursors": 1}
     collect()
-    eventually(lambda: held(client) == {})
-    assert connections(deployment, "killCursors") == where
+    eventually(lambda: uses(client) == {})
+    assert connections(deployment, "killCursors") == pinned_connection
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-49")
-def test_the_finaliser_may_run_in_another_thread(deployment: Any, client: Any, recorder: Any) -> None:
+def test_finaliser_in_another_thread_releases_connection(deployment: Any, client: Any, recorder: Any) -> None:
     cursors = [client.db.c.find(batch_size=2)]
     next(cursors[0])
     gevent.get_hub().threadpool.apply(cursors.clear)
-    eventually(lambda: held(client) == {})
+    eventually(lambda: uses(client) == {})
     assert len(deployment.commands.named("killCursors")) == 1
 
 
 @pytest.mark.requirement("LB-89", "LB-46")
-def test_an_idle_cursor_is_left_alone(deployment: Any, connect: Any) -> None:
+def test_pinned_connection_ignores_max_idle_time(deployment: Any, connect: Any) -> None:
     client = connect(deployment, maxIdleTimeMS=10, minPoolSize=1)
     cursor = client.db.c.find(batch_size=2)
     next(cursor)
-    where = connections(deployment, "find")
+    pinned_connection = connections(deployment, "find")
     gevent.sleep(0.3)
-    assert held(client) == {"cursors": 1}
+    assert uses(client) == {"cursors": 1}
     assert len(cursor.to_list()) == 9
-    assert set(connections(deployment, "getMore")) == set(where)
+    assert set(connections(deployment, "getMore")) == set(pinned_connection)
 
 
 @pytest.mark.requirement("LB-51")
-def test_next_during_next_waits_for_the_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
+def test_concurrent_next_waits_for_batch(deployment: Any, client: Any, cursor: Any, go: Any) -> None:
     block(deployment, "getMore")
     first = go(next, cursor)
     assert next(cursor) == {"_id": 3}
@@ -163,28 +159,26 @@ def test_next_during_next_waits_for_the_batch(deployment: Any, client: Any, curs
     assert [document["_id"] for document in cursor] == list(range(4, 10))
 
 
-# Concurrent use
-
-
 @pytest.mark.requirement("LB-51")
-def test_close_during_next_is_refused(deployment: Any, client: Any, cursor: Any, recorder: Any, go: Any) -> None:
+def test_close_during_next_raises_invalid_operation(
+    deployment: Any, client: Any, cursor: Any, recorder: Any, go: Any
+) -> None:
     block(deployment, "getMore")
     first = go(next, cursor)
     with pytest.raises(InvalidOperation, match="in use by another greenlet"):
         cursor.close()
     assert first.get(timeout=5) == {"_id": 2}
-    assert held(client) == {"cursors": 1}
+    assert uses(client) == {"cursors": 1}
     cursor.close()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert not recorder.of("PoolCleared") + recorder.of("ConnectionClosed")
 
 
-# Errors
-
-
 @pytest.mark.requirement("LB-52", "LB-53", "LB-54")
-@pytest.mark.parametrize("how", ["network", "time-out"])
-def test_an_error_of_the_network(how: str, deployment: Any, connect: Any, recorder: Any) -> None:
+@pytest.mark.parametrize("how", ["network", "timeout"])
+def test_network_error_keeps_connection_pinned_until_close(
+    how: str, deployment: Any, connect: Any, recorder: Any
+) -> None:
     client = connect(deployment, socketTimeoutMS=None if how == "network" else 100)
     cursor = client.db.c.find(batch_size=2)
     next(cursor), next(cursor)
@@ -195,7 +189,7 @@ def test_an_error_of_the_network(how: str, deployment: Any, connect: Any, record
     with pytest.raises(AutoReconnect):
         next(cursor)
     assert recorder.only(*PINNING) == PAIR[:2]
-    assert held(client) == {"cursors": 1}
+    assert uses(client) == {"cursors": 1}
     recorder.forget()
     cursor.close()
     assert recorder.story == ["ConnectionCheckedIn", "ConnectionClosed"]
@@ -203,7 +197,7 @@ def test_an_error_of_the_network(how: str, deployment: Any, connect: Any, record
 
 
 @pytest.mark.requirement("LB-80", "LB-52")
-def test_the_service_may_close_the_connection_of_a_reaped_cursor(
+def test_client_continues_after_service_closes_pinned_connection(
     deployment: Any, client: Any, cursor: Any, recorder: Any
 ) -> None:
     for member in deployment.members:
@@ -211,12 +205,12 @@ def test_the_service_may_close_the_connection_of_a_reaped_cursor(
     with pytest.raises(AutoReconnect):
         next(cursor)
     cursor.close()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @pytest.mark.requirement("LB-81", "LB-53")
-def test_no_other_connection_is_told_of_a_lost_cursor(deployment: Any, client: Any, cursor: Any) -> None:
+def test_kill_cursors_is_not_sent_on_other_connection(deployment: Any, client: Any, cursor: Any) -> None:
     for member in deployment.members:
         member.drop_connections()
     cursor.close()
@@ -224,18 +218,18 @@ def test_no_other_connection_is_told_of_a_lost_cursor(deployment: Any, client: A
     assert deployment.commands.named("killCursors") == []
 
 
-def test_limits_end_a_cursor_that_the_server_leaves_open(service: ScriptedServer, connect: Any) -> None:
+def test_limit_kills_cursor_that_server_leaves_open(service: ScriptedServer, connect: Any) -> None:
     service.replies["find"] = lambda command: cursor_reply([{"_id": 1}, {"_id": 2}], cursor_id=7)
     client = connect(balanced(service))
     assert len(client.db.c.find(limit=2).to_list()) == 2
     assert service.connections_of("killCursors") == service.connections_of("find")
-    assert held(client) == {}
+    assert uses(client) == {}
     assert SERVICE in services(client._topology.pools()[0])
 
 
 @pytest.mark.requirement("LB-43", "LB-46", "LB-48")
 @pytest.mark.parametrize("ending", ["drained", "failed"])
-def test_the_results_of_a_bulk_are_read_on_its_connection(ending: str, service: ScriptedServer, connect: Any) -> None:
+def test_client_bulk_write_reads_results_on_one_connection(ending: str, service: ScriptedServer, connect: Any) -> None:
     result = {"ok": 1, "idx": 0, "n": 1}
     counts = {"nErrors": 0, "nInserted": 2, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0}
     service.hello_extra["maxWireVersion"] = 25
@@ -254,23 +248,23 @@ def test_the_results_of_a_bulk_are_read_on_its_connection(ending: str, service: 
             client.bulk_write(models, verbose_results=True)
         assert len(service.commands("killCursors")) == 1
     assert len({each.connection for each in service.received}) == 1
-    assert held(client) == {}
+    assert uses(client) == {}
     assert client.pool_stats()[0]["available"] == 1
 
 
-def test_a_cursor_belongs_to_its_thread(deployment: Any, client: Any, cursor: Any) -> None:
-    def from_elsewhere() -> str:
+def test_cursor_in_another_native_thread_raises_invalid_operation(deployment: Any, client: Any, cursor: Any) -> None:
+    def next_in_thread() -> str:
         try:
             return str(next(cursor))
         except InvalidOperation as error:
-            return f"refused: {error}"
+            return f"error: {error}"
 
-    assert "native thread" in gevent.get_hub().threadpool.apply(from_elsewhere)
+    assert "native thread" in gevent.get_hub().threadpool.apply(next_in_thread)
     assert next(cursor) == {"_id": 2}
 
 
 @pytest.mark.parametrize("pinned", ["cursor", "transaction"])
-def test_what_is_pinned_says_that_the_client_was_closed(client: Any, cursor: Any, pinned: str) -> None:
+def test_pinned_cursor_or_transaction_raises_after_client_close(client: Any, cursor: Any, pinned: str) -> None:
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": "x"}, session=session)

@@ -1,4 +1,4 @@
-"""A transaction keeps its connection, and lets go of it by the rules of sharded transactions."""
+"""A transaction keeps its connection, and releases the connection as in a sharded cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gmongo.engines import transaction
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import PINNING, collect, connections, held
+from tests.load_balanced.harness import PINNING, collect, connections, uses
 from tests.support.fail_points import block, break_off, refuse
 from tests.support.wait import eventually
 
@@ -20,23 +20,20 @@ TRANSIENT = "TransientTransactionError"
 
 @pytest.fixture
 def session(client: Any) -> Any:
-    """A session in a transaction with one insert."""
+    """Start a session with a transaction and one insert."""
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({"_id": "new"}, session=session)
     return session
 
 
-# Pinning
-
-
 @pytest.mark.requirement("LB-43", "LB-44", "LB-45", "LB-56", "LB-90")
 @pytest.mark.parametrize("ending", ["commit", "abort"])
-def test_one_connection_for_all_commands(ending: str, deployment: Any, client: Any, recorder: Any) -> None:
+def test_transaction_uses_one_connection(ending: str, deployment: Any, client: Any, recorder: Any) -> None:
     with client.start_session() as session:
         session.start_transaction()
         client.db.c.insert_one({}, session=session)
-        assert held(client) == {"transactions": 1}
+        assert uses(client) == {"transactions": 1}
         client.db.c.find_one(session=session)
         client.db.c.update_one({"_id": 1}, {"$set": {"a": 1}}, session=session)
         assert len(client.db.c.find(session=session, batch_size=2).to_list()) == 11
@@ -44,20 +41,20 @@ def test_one_connection_for_all_commands(ending: str, deployment: Any, client: A
     names = ("insert", "find", "update", "getMore", f"{ending}Transaction")
     assert len(set(connections(deployment, *names))) == 1
     assert recorder.only(*PINNING) == PAIR
-    assert held(client) == {}
+    assert uses(client) == {}
 
 
 @pytest.mark.requirement("LB-55")
-def test_the_commands_are_those_of_a_sharded_cluster(deployment: Any, connect: Any) -> None:
+def test_transaction_commands_equal_commands_of_sharded_cluster(deployment: Any, connect: Any) -> None:
     fields = []
     for each in (deployment, Deployment.sharded(1).start()):
         client = connect(each)
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": "x"}, session=session)
             client.db.c.find_one(session=session)
-        wanted = each.commands.named("insert", "find", "commitTransaction")
+        commands = each.commands.named("insert", "find", "commitTransaction")
         names = ("txnNumber", "startTransaction", "autocommit", "recoveryToken", "lsid")
-        fields.append([(command.name, [name for name in names if name in command.body]) for command in wanted])
+        fields.append([(command.name, [name for name in names if name in command.body]) for command in commands])
         if each is not deployment:
             each.close()
     assert fields[0] == fields[1]
@@ -66,28 +63,28 @@ def test_the_commands_are_those_of_a_sharded_cluster(deployment: Any, connect: A
 
 
 @pytest.mark.requirement("LB-43", "LB-56", "LB-44")
-def test_a_cursor_in_a_transaction_shares_its_connection(client: Any, session: Any, recorder: Any) -> None:
+def test_cursor_in_transaction_shares_connection(client: Any, session: Any, recorder: Any) -> None:
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
-    assert held(client) == {"transactions": 1}
+    assert uses(client) == {"transactions": 1}
     cursor.close()
-    assert held(client) == {"transactions": 1}  # the transaction has it still
+    assert uses(client) == {"transactions": 1}  # the transaction uses the connection
     cursor = client.db.c.find(session=session, batch_size=2)
     next(cursor)
     session.abort_transaction()
-    assert client.pool_stats()[0]["in_use"] == 1  # the cursor has it still
+    assert client.pool_stats()[0]["in_use"] == 1  # the cursor uses the connection
     cursor.close()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert recorder.only(*PINNING) == PAIR
 
 
 @pytest.mark.requirement("LB-58")
-def test_concurrent_transactions_have_different_connections(deployment: Any, client: Any) -> None:
+def test_concurrent_transactions_use_different_connections(deployment: Any, client: Any) -> None:
     sessions = [client.start_session() for _ in range(3)]
     for number, session in enumerate(sessions):
         session.start_transaction()
         client.db.c.insert_one({"_id": f"x{number}"}, session=session)
-    assert held(client) == {"transactions": 3}
+    assert uses(client) == {"transactions": 3}
     for session in sessions:
         session.commit_transaction()
         session.end_session()
@@ -96,27 +93,24 @@ def test_concurrent_transactions_have_different_connections(deployment: Any, cli
     assert connections(deployment, "commitTransaction") == used
 
 
-# When to let go
-
-
 @pytest.mark.requirement("LB-57")
-@pytest.mark.parametrize("what", ["operation", "transaction", "end"])
-def test_what_follows_a_commit_lets_go(what: str, client: Any, session: Any) -> None:
+@pytest.mark.parametrize("next_step", ["operation", "transaction", "end"])
+def test_next_step_after_commit_releases_connection(next_step: str, client: Any, session: Any) -> None:
     for _ in range(2):  # a second commit goes to the same server
         session.commit_transaction()
-        assert held(client) == {"transactions": 1}
-    if what == "operation":
+        assert uses(client) == {"transactions": 1}
+    if next_step == "operation":
         client.db.c.find_one(session=session)
-    elif what == "transaction":
+    elif next_step == "transaction":
         session.start_transaction()
     else:
         session.end_session()
-    assert held(client) == {}
+    assert uses(client) == {}
 
 
 @pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("error", ["network", "labelled"])
-def test_after_a_transient_error(error: str, deployment: Any, client: Any, session: Any) -> None:
+def test_transient_error_releases_connection(error: str, deployment: Any, client: Any, session: Any) -> None:
     if error == "network":
         break_off(deployment, "find")
     else:
@@ -124,17 +118,16 @@ def test_after_a_transient_error(error: str, deployment: Any, client: Any, sessi
     with pytest.raises(PyMongoError) as caught:
         client.db.c.find_one(session=session)
     assert caught.value.has_error_label(TRANSIENT)
-    assert held(client) == {}
+    assert uses(client) == {}
     session.end_session()
-    assert held(client) == {}
-
-
-# Interruptions
+    assert uses(client) == {}
 
 
 @pytest.mark.requirement("LB-57")
 @pytest.mark.parametrize("command", ["insert", "find", "commitTransaction", "abortTransaction"])
-def test_a_kill_leaves_nothing_behind(command: str, deployment: Any, client: Any, go: Any) -> None:
+def test_kill_in_transaction_releases_connection_and_session(
+    command: str, deployment: Any, client: Any, go: Any
+) -> None:
     def work() -> None:
         with client.start_session() as session, session.start_transaction():
             client.db.c.insert_one({"_id": "x"}, session=session)
@@ -146,42 +139,40 @@ def test_a_kill_leaves_nothing_behind(command: str, deployment: Any, client: Any
     working = go(work)
     eventually(lambda: deployment.commands.named(command))
     working.kill()
-    eventually(lambda: held(client) == {})
+    eventually(lambda: uses(client) == {})
     stats = client.pool_stats()[0]
     assert (stats["in_use"], stats["pending"], stats["waiting"]) == (0, 0, 0)
     assert not client._executor.sessions.in_use
     assert client.db.c.count_documents({"_id": 1}) == 1
 
 
-def test_a_time_out_of_the_application_aborts(deployment: Any, client: Any) -> None:
+def test_application_timeout_aborts_transaction(deployment: Any, client: Any) -> None:
     block(deployment, "find", 0.3)
     with gevent.Timeout(0.05, False), client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": "x"}, session=session)
         client.db.c.find_one(session=session)
-    assert held(client) == {}
+    assert uses(client) == {}
     assert client.db.c.count_documents({"_id": "x"}) == 0
 
 
 @pytest.mark.requirement("LB-57")
-def test_a_dropped_session_gives_the_connection_back(client: Any, recorder: Any) -> None:
+def test_dropped_session_releases_connection(client: Any, recorder: Any) -> None:
     session = client.start_session()
     session.start_transaction()
     client.db.c.insert_one({}, session=session)
     recorder.forget()
     del session  # the finaliser runs here
     assert recorder.events == []
-    eventually(lambda: (collect(), held(client) == {})[1])
+    eventually(lambda: (collect(), uses(client) == {})[1])
     assert recorder.only(*PINNING) == ["ConnectionCheckedIn"]
 
 
 @pytest.mark.requirement("LB-83")
-@pytest.mark.parametrize("goes_on", [False, True])
-def test_an_interrupted_transaction_ends_with_its_connection(
-    deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, goes_on: bool
+@pytest.mark.parametrize("next_operation", [False, True])
+def test_interrupted_transaction_is_aborted_by_close_of_connection(
+    deployment: Any, client: Any, session: Any, recorder: Any, connect: Any, next_operation: bool
 ) -> None:
-    """No abort is announced that cannot be sent: the service aborts when the connection is closed. The locks of the
-    transaction are free, also if the connection has committed another one before.
-    """
+    """The client publishes no abortTransaction. The close of the connection releases the locks of the transaction."""
     session.commit_transaction()
     session.start_transaction()
     client.db.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
@@ -189,7 +180,7 @@ def test_an_interrupted_transaction_ends_with_its_connection(
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.05):
         client.db.c.find_one(session=session)
     recorder.forget()
-    if goes_on:
+    if next_operation:
         with pytest.raises(AutoReconnect, match="interrupted") as caught:
             client.db.c.find_one(session=session)
         assert caught.value.has_error_label(TRANSIENT)
@@ -198,29 +189,27 @@ def test_an_interrupted_transaction_ends_with_its_connection(
         session.abort_transaction()
         assert not recorder.of("CommandStarted")
     session.end_session()
-    assert held(client) == {}
+    assert uses(client) == {}
     with gevent.Timeout(5):
         assert connect(deployment).db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1
 
 
 @pytest.mark.requirement("LB-82", "LB-83")
-def test_a_closed_connection_ends_the_transaction(deployment: Any, client: Any, session: Any) -> None:
+def test_close_by_service_aborts_transaction(deployment: Any, client: Any, session: Any) -> None:
     for member in deployment.members:
         member.drop_connections()
     with pytest.raises(AutoReconnect) as caught:
         client.db.c.find_one(session=session)
     assert caught.value.has_error_label(TRANSIENT)
     session.end_session()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert client.db.c.count_documents({"_id": "new"}) == 0
 
 
-def test_a_commit_is_not_tried_again_without_a_pause(
+def test_commit_retries_wait_between_attempts(
     deployment: Any, connect: Any, recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All services are down, and what stands before them closes each connection at once. They are up again at the
-    fifth pause; without pauses, hundreds of connections are opened until then.
-    """
+    """All services are down until the fifth pause, and the load balancer closes each connection."""
     client = connect(deployment, baseBackoffMS=1)
     calls: list[Any] = []
     pauses: list[float] = []
@@ -243,6 +232,6 @@ def test_a_commit_is_not_tried_again_without_a_pause(
     monkeypatch.setattr(transaction, "sleep", pause)
     with client.start_session() as session:
         session.with_transaction(work)
-    assert len(calls) == 2  # the services knew the first transaction no more
+    assert len(calls) == 2  # the restarted services have lost the first transaction
     assert client.db.c.find_one({"_id": "new"})
     assert len(recorder.only("ConnectionCreated")) < 100

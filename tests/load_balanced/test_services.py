@@ -1,4 +1,4 @@
-"""What the service behind a load balancer does, as the simulated deployment plays it, and how a client takes it."""
+"""Simulated services behind a load balancer, and the client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
-from tests.load_balanced.harness import held
+from tests.load_balanced.harness import uses
 from tests.support.clients import Client
 from tests.support.wait import eventually
 
@@ -20,7 +20,7 @@ def hellos(deployment: Deployment) -> list[Any]:
 
 
 @pytest.mark.requirement("LB-73", "LB-76", "LB-77", "LB-78")
-def test_each_service_has_an_id_of_its_own(deployment: Deployment, client: Client, recorder: Any) -> None:
+def test_each_service_has_its_own_id(deployment: Deployment, client: Client, recorder: Any) -> None:
     cursors = [client.db.c.find(batch_size=2) for _ in range(4)]
     for cursor in cursors:
         next(cursor)
@@ -35,13 +35,13 @@ def test_each_service_has_an_id_of_its_own(deployment: Deployment, client: Clien
 
 
 @pytest.mark.requirement("LB-74")
-def test_the_client_does_not_care_how_the_service_knows(deployment: Deployment, connect: Any) -> None:
+def test_client_works_with_and_without_proxy_protocol(deployment: Deployment, connect: Any) -> None:
     direct = f"mongodb://{deployment.members[0].address}/?loadBalanced=true"  # without a PROXY preamble
     assert connect(direct).db.c.find_one() == connect(deployment).db.c.find_one() == {"_id": 0}
 
 
 @pytest.mark.requirement("LB-75")
-def test_certificates_are_for_the_name_of_the_load_balancer(connect: Any) -> None:
+def test_certificate_must_match_load_balancer_name(connect: Any) -> None:
     with Deployment.load_balanced(2, tls=True) as deployment:
         connect(deployment).db.c.insert_one({})
         other = deployment.uri.replace("127.0.0.1", "127.0.0.2")
@@ -51,7 +51,7 @@ def test_certificates_are_for_the_name_of_the_load_balancer(connect: Any) -> Non
 
 
 @pytest.mark.requirement("LB-79", "LB-85")
-def test_a_client_that_knows_nothing_of_the_load_balancer_is_refused(deployment: Deployment, connect: Any) -> None:
+def test_client_without_option_is_rejected_by_service(deployment: Deployment, connect: Any) -> None:
     client = connect(deployment.uri.replace("loadBalanced=true", "loadBalanced=false"), serverSelectionTimeoutMS=100)
     with pytest.raises(ServerSelectionTimeoutError, match="load balanc"):
         client.db.c.find_one()
@@ -61,8 +61,8 @@ def test_a_client_that_knows_nothing_of_the_load_balancer_is_refused(deployment:
 
 
 @pytest.mark.requirement("LB-83")
-def test_a_transaction_ends_with_its_connection(deployment: Deployment, client: Client, connect: Any) -> None:
-    with client.start_session() as session, session.start_transaction():  # the connection has committed before
+def test_service_aborts_transaction_of_closed_connection(deployment: Deployment, client: Client, connect: Any) -> None:
+    with client.start_session() as session, session.start_transaction():  # an earlier commit on the connection
         client.db.c.insert_one({"_id": "before"}, session=session)
     session = client.start_session()
     session.start_transaction()
@@ -72,7 +72,7 @@ def test_a_transaction_ends_with_its_connection(deployment: Deployment, client: 
     eventually(lambda: not any(member.connections for member in deployment.members))
     gevent.sleep(0.02)
     other = connect(deployment)
-    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1  # there is no conflict
+    assert other.db.c.update_one({"_id": 1}, {"$set": {"x": 2}}).modified_count == 1  # no write conflict
     session.end_session()
-    assert held(client) == {}
+    assert uses(client) == {}
     assert other.db.c.find_one({"_id": 1}) == {"_id": 1, "x": 2}

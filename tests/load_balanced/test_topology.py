@@ -1,4 +1,4 @@
-"""The topology: one server that is never looked at, a fixed series of events, and what an operation makes of it."""
+"""The load-balanced topology: one server without checks, and a fixed order of events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.clients import make_client
 from tests.support.fail_points import break_off, refuse
 from tests.support.server import ScriptedServer
 
-SERIES = [
+OPEN = [
     "TopologyOpened",
     "TopologyDescriptionChanged LoadBalanced",
     "ServerOpening",
@@ -41,11 +41,8 @@ def only_server(client: Any) -> Any:
     return server
 
 
-# The description
-
-
 @pytest.mark.requirement("LB-13", "LB-15", "LB-16", "LB-17", "LB-19")
-def test_there_is_one_server_of_which_nothing_is_known(connect: Any) -> None:
+def test_load_balanced_topology_has_one_server_without_hello_fields(connect: Any) -> None:
     client = connect("mongodb://balancer.example:4321/?loadBalanced=true", connect=False)
     client._topology.open()
     description = client.topology_description
@@ -56,16 +53,16 @@ def test_there_is_one_server_of_which_nothing_is_known(connect: Any) -> None:
     assert (dict(server.tags), server.all_hosts, server.replica_set_name) == ({}, frozenset(), None)
     assert (server.me, server.primary, server.election_tuple) == (None, None, (None, None))
     assert (server.set_version, server.election_id, server.last_write_date) == (None, None, None)
-    assert server.max_wire_version == type(server)(server.address).max_wire_version  # as of one never heard of
-    description.check_compatible()  # raises nothing
+    assert server.max_wire_version == type(server)(server.address).max_wire_version  # the default
+    description.check_compatible()
 
 
 @pytest.mark.requirement("LB-14", "LB-19", "LB-26", "LB-67")
-def test_a_load_balanced_topology_never_changes(deployment: Any, client: Any, recorder: Any) -> None:
+def test_load_balanced_topology_stays_unchanged_after_errors(deployment: Any, client: Any, recorder: Any) -> None:
     client.db.c.find_one()
     before = client.topology_description
-    for command, fails in (("find", break_off), ("insert", partial(refuse, code=91))):
-        fails(deployment, command)
+    for command, cause_error in (("find", break_off), ("insert", partial(refuse, code=91))):
+        cause_error(deployment, command)
         with pytest.raises(AutoReconnect):  # from both services
             client.db.c.find_one() if command == "find" else client.db.c.insert_one({})
     for member in deployment.members:
@@ -74,12 +71,12 @@ def test_a_load_balanced_topology_never_changes(deployment: Any, client: Any, re
         client.db.c.find_one()
     gevent.sleep(0.05)
     assert client.topology_description == before
-    assert recorder.only(*SDAM) == SERIES
+    assert recorder.only(*SDAM) == OPEN
     client.topology_description.check_compatible()
 
 
 @pytest.mark.requirement("LB-18", "LB-02")
-def test_no_connection_is_made_before_the_first_operation(service: ScriptedServer, recorder: Any) -> None:
+def test_client_opens_no_connection_before_first_operation(service: ScriptedServer, recorder: Any) -> None:
     client = make_client(balanced(service), recorder, heartbeat=0.01)
     gevent.sleep(0.1)
     assert service.connection_count == 0
@@ -90,14 +87,13 @@ def test_no_connection_is_made_before_the_first_operation(service: ScriptedServe
     client._topology.close()
 
 
-# Events and logs
-
-
 @pytest.mark.requirement("LB-20", "LB-21", "LB-22", "LB-23", "LB-24", "LB-25", "LB-26")
-def test_the_series_of_events(service: ScriptedServer, connect: Any, recorder: Any) -> None:
+def test_load_balanced_topology_publishes_specified_events(
+    service: ScriptedServer, connect: Any, recorder: Any
+) -> None:
     client = connect(balanced(service))
     client.db.c.find_one()
-    assert recorder.only(*SDAM) == SERIES
+    assert recorder.only(*SDAM) == OPEN
     opened, first, server, changed, second = (e for e in recorder.events if type(e).__name__.startswith(SDAM))
     unknown, known = first.previous_description, first.new_description
     assert (unknown.topology_type_name, unknown.server_descriptions()) == ("Unknown", {})
@@ -113,7 +109,9 @@ def test_the_series_of_events(service: ScriptedServer, connect: Any, recorder: A
 
 
 @pytest.mark.requirement("LB-27", "LB-28", "LB-29", "LB-30", "LB-31")
-def test_the_log(service: ScriptedServer, connect: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_load_balanced_topology_logs_specified_messages(
+    service: ScriptedServer, connect: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, logger="gmongo.topology")
     client = connect(balanced(service))
     client.db.c.find_one()
@@ -141,11 +139,8 @@ def test_the_log(service: ScriptedServer, connect: Any, caplog: pytest.LogCaptur
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
 
 
-# Sessions
-
-
 @pytest.mark.requirement("LB-32")
-def test_sessions_are_supported_without_a_hello(service: ScriptedServer, connect: Any) -> None:
+def test_sessions_work_without_hello(service: ScriptedServer, connect: Any) -> None:
     service.hello_extra["logicalSessionTimeoutMinutes"] = None
     client = connect(balanced(service))
     with client.start_session() as session:
@@ -158,7 +153,7 @@ def test_sessions_are_supported_without_a_hello(service: ScriptedServer, connect
 
 @pytest.mark.requirement("LB-33", "LB-34")
 @pytest.mark.parametrize("minutes", [None, 1, 30])
-def test_sessions_do_not_expire(
+def test_load_balanced_sessions_do_not_expire(
     minutes: Any, service: ScriptedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.hello_extra["logicalSessionTimeoutMinutes"] = minutes
@@ -171,12 +166,9 @@ def test_sessions_do_not_expire(
     assert first == second
 
 
-# Selection
-
-
 @pytest.mark.requirement("LB-35", "LB-36")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
-def test_every_read_preference_selects_it(preference: Any, service: ScriptedServer, connect: Any) -> None:
+def test_each_read_preference_selects_load_balancer(preference: Any, service: ScriptedServer, connect: Any) -> None:
     client = connect(balanced(service), serverSelectionTimeoutMS=1)
     collection = client.db.get_collection("c", read_preference=preference)
     assert collection.find_one({"_id": 3}) == {"_id": 3}
@@ -186,7 +178,7 @@ def test_every_read_preference_selects_it(preference: Any, service: ScriptedServ
 
 @pytest.mark.requirement("LB-37")
 @pytest.mark.parametrize("preference", PREFERENCES, ids=repr)
-def test_the_read_preference_is_passed_on(preference: Any, service: ScriptedServer, connect: Any) -> None:
+def test_read_preference_is_sent_to_service(preference: Any, service: ScriptedServer, connect: Any) -> None:
     client = connect(balanced(service))
     client.db.get_collection("c", read_preference=preference).find_one()
     client.db.get_collection("c", read_preference=preference).insert_one({})
