@@ -1,10 +1,9 @@
 """Run a pool in every order of its steps. The greenlets of the pool run only when a step switches to them.
 
-A step runs a callback of the loop, accepts or refuses a connection, interrupts a check-out, clears, closes or forks the
-pool, or advances the clock. The explorer skips a state that equals an earlier state, including the lines of all
-greenlets. The explorer checks the invariants after each step. Then the explorer runs all greenlets to the end, and the
-pool must release all connections and waiters (*liveness*).
-
+A step runs a callback of the loop, accepts or refuses a connection, or interrupts a check-out. Other steps clear, close
+or fork the pool, or advance the clock. The explorer skips a state that equals an earlier state, including the lines of
+all greenlets. The explorer checks the invariants after each step. Then the explorer runs all greenlets to the end, and
+the pool must release all connections and waiters (*liveness*).
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Play(NamedTuple):
 
     :param steps_allowed: a subset of :data:`EVERYTHING`.
     :param listener_switches: the events whose listeners let other greenlets run.
-
     """
 
     check_outs: int = 3
@@ -154,8 +152,6 @@ class World:
 
     current: World
 
-    # Code of the greenlets
-
     def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
         """Replace the TCP connection and the handshake."""
         task = getcurrent()
@@ -208,8 +204,6 @@ class World:
         self.pool.reset_after_fork()
         self.pool.ready()
 
-    # Possible steps
-
     def steps(self) -> Iterator[Step]:
         state, play = self.pool.state, self.play
         if len(self.check_outs) < play.check_outs:
@@ -242,8 +236,6 @@ class World:
                 yield "check in broken"
         if task in self.check_outs and not task.dead and "interrupt" in steps_allowed:
             yield "interrupt"
-
-    # Run a step
 
     def take(self, step: Step) -> None:
         name, *numbers = step
@@ -285,8 +277,6 @@ class World:
                 "use in child": self._use_in_child,
             }[name]
             Task(work).switch()
-
-    # Check the state
 
     def faults(self) -> Iterator[str]:
         """Yield the violations of invariants."""
@@ -351,8 +341,6 @@ class World:
             waiter is not None and (waiter.error is not None, connection_state(self.pool.machine, waiter.item)),
             connection_state(self.pool.machine, connection),
         )
-
-    # Run to the end
 
     def end(self) -> Iterator[str]:
         """Run all greenlets to the end, and yield the violations."""

@@ -50,7 +50,6 @@ def make_pool(
     """Create a pool. Its upkeep runs only if `upkeep_interval` is given.
 
     :param recorder: records the pool events, None for a pool without listeners.
-
     """
     options = {"upkeep_interval": NO_UPKEEP, **options}
     owner = Owner(clears)

@@ -17,7 +17,8 @@ from tests.support.pools import checked_out
 from tests.support.server import cut
 
 LOGGER = "gmongo.connection"
-MESSAGES_OF_EVENTS = {
+# event -> message
+OF_EVENTS = {
     "PoolCreated": "Connection pool created",
     "PoolReady": "Connection pool ready",
     "PoolCleared": "Connection pool cleared",
@@ -71,8 +72,8 @@ def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any,
         type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
         for event in recorder.events
     ]
-    assert messages == [MESSAGES_OF_EVENTS[kind] for kind in kinds]
-    assert set(messages) == set(MESSAGES_OF_EVENTS.values())
+    assert messages == [OF_EVENTS[kind] for kind in kinds]
+    assert set(messages) == set(OF_EVENTS.values())
     assert {record.levelno for record in records(log)} == {logging.DEBUG}
     for record in records(log):
         assert (record.structured["serverHost"], record.structured["serverPort"]) == server.address
@@ -165,27 +166,21 @@ def _check_out_from_closed_pool(pool: Pool) -> None:
         pool.check_out()
 
 
-CONNECTION_FIELDS = {"driverConnectionId": 1}
-CONNECTION = "address={name}, driver-generated ID=1"
+ID = {"driverConnectionId": 1}
+NUMBERED = "address={name}, driver-generated ID=1"
 FAILED = "Checkout failed for connection to {name}. Reason: "
 # The action, the message, its text, its fields, and the event with the same duration.
 MESSAGES: list[tuple[Any, str, str, dict[str, Any], str]] = [
     (_clear_and_close, "pool ready", "Connection pool ready for {name}", {}, ""),
     (_clear_and_close, "pool cleared", "Connection pool for {name} cleared", {}, ""),
     (_clear_and_close, "pool closed", "Connection pool closed for {name}", {}, ""),
-    (_use, "created", f"Connection created: {CONNECTION}", CONNECTION_FIELDS, ""),
-    (_use, "ready", f"Connection ready: {CONNECTION}, established in={{ms}} ms", CONNECTION_FIELDS, "Ready"),
+    (_use, "created", f"Connection created: {NUMBERED}", ID, ""),
+    (_use, "ready", f"Connection ready: {NUMBERED}, established in={{ms}} ms", ID, "Ready"),
     (_use, "checkout started", "Checkout started for connection to {name}", {}, ""),
-    (_use, "checked out", f"Connection checked out: {CONNECTION}, duration={{ms}} ms", CONNECTION_FIELDS, "CheckedOut"),
-    (_use, "checked in", f"Connection checked in: {CONNECTION}", CONNECTION_FIELDS, ""),
+    (_use, "checked out", f"Connection checked out: {NUMBERED}, duration={{ms}} ms", ID, "CheckedOut"),
+    (_use, "checked in", f"Connection checked in: {NUMBERED}", ID, ""),
     *(
-        (
-            act,
-            "closed",
-            f"Connection closed: {CONNECTION}. Reason: {reason}",
-            {**CONNECTION_FIELDS, "reason": reason},
-            "",
-        )
+        (act, "closed", f"Connection closed: {NUMBERED}. Reason: {reason}", {**ID, "reason": reason}, "")
         for act, reason in (
             (_check_in_after_clear, "Connection became stale because the pool was cleared"),
             (

@@ -26,7 +26,7 @@ from tests.support.server import ScriptedServer
 
 V4, V6 = _socket.AF_INET, _socket.AF_INET6
 LIMIT = 1.0  # seconds for one attempt
-TOLERANCE = 0.01  # seconds; a race sleeps for a millisecond at least
+TOLERANCE = 0.01  # seconds, because a race sleeps for at least 1 ms
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
@@ -151,9 +151,6 @@ def test_localhost_resolves_to_ipv4_first(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(wire, "_look_up", lambda *_: found)
     assert wire.resolve((name, 5), True) == [(V4, ("127.0.0.1", 5)), (V6, ("::1", 5, 0, 0))]
     assert wire.resolve(("db.example", 5), True)[0][0] == V6
-
-
-# With sockets
 
 
 @pytest.fixture

@@ -42,7 +42,6 @@ def reply(
 
     :param length: the difference between the header's length and the true length.
     :param tail: bytes after the message.
-
     """
     payload = struct.pack("<IB", flags, kind) + body
     return struct.pack("<iiii", 16 + len(payload) + length, 99, response_to, opcode) + payload + tail
