@@ -1,1 +1,1 @@
-"""Client CPU per operation of gmongo, of PyMongo under gevent, and of a hand-written floor."""
+"""Client CPU time per operation of gmongo, of PyMongo under gevent, and of a hand-written baseline."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, and print tables of ratios with what they shall be."""
+"""``python -m benchmarks``: measure, and print tables of ratios with their targets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLES = {
     module.TABLE: module.rows for module in (operations, crowd, stall, start, contest, latency, service, surcharge)
 }
 OF_DRIVERS = [*WORKLOADS, crowd.TABLE, stall.TABLE, start.TABLE]
-#: What is measured if contenders take part that are programs only.
+#: The default tables for a run with contenders that are separate programs.
 OF_PROGRAMS = [contest.TABLE, latency.TABLE, service.TABLE, surcharge.TABLE]
 NAMES = [*OF_DRIVERS, *OF_PROGRAMS]
 ALL = "all"
@@ -60,7 +60,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--operations", type=_positive, help=f"find_one operations in a turn (default {OPERATIONS})")
     add("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds of {QUICK_OPERATIONS}: rough numbers")
     add("--only", type=_names(NAMES), help=", ".join(NAMES))
-    add("--greenlets", type=_numbers, help="of the operations, such as 10,100 (default: what each has a row for)")
+    add("--greenlets", type=_numbers, help="numbers of greenlets, such as 10,100 (default: the numbers of each row)")
     entrants = list(programs.CONTENDERS)
     add("--contenders", type=_names(entrants), default=list(CONTENDERS), help=f"{', '.join(entrants)}, or {ALL}")
     add("--listener", action="store_true", help="register a command listener with the drivers")
@@ -80,21 +80,21 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> Record:
+def _measure(options: argparse.Namespace, show_progress: Callable[[str], Any]) -> Record:
     shared = {name: getattr(options, name) for name in Settings._fields if hasattr(options, name)}
     with CannedServers() as servers:
-        settings = Settings(**shared, servers=servers, tell=tell)
+        settings = Settings(**shared, servers=servers, show_progress=show_progress)
         tables = {name: list(rows(settings)) for name, rows in TABLES.items()}
-    told = {"rounds": options.rounds, "operations": options.operations, "listener": options.listener}
-    told |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
-    return Record(versions(), told, tables)
+    settings_shown = {"rounds": options.rounds, "operations": options.operations, "listener": options.listener}
+    settings_shown |= {"left out": " and ".join(options.left_out)} if options.left_out else {}
+    return Record(versions(), settings_shown, tables)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line asks for.
+    """Measure and report as the command line requests.
 
-    :param arguments: instead of those of the process.
-    :returns: the exit status: 1 when a contender failed somewhere, else 0.
+    :param arguments: the command line arguments; None uses the arguments of the process.
+    :returns: the exit status, which is 1 if a measurement of a contender failed, else 0.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["--real"]:
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     for line in options.left_out:
         progress.print(f"left out: {line}")
     if options.docs:
-        from benchmarks import plot  # matplotlib is needed for nothing else
+        from benchmarks import plot  # late: other tables do not need matplotlib
 
         plot.write(record, options.docs)
     return 1 if failures(record.rows()) else 0

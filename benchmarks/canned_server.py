@@ -1,8 +1,8 @@
-"""A server of canned replies, which understands nothing and is fast enough that the client's cost shows.
+"""A server of canned replies, which is fast enough to show the cost of the client.
 
-It is a standalone, with or without TLS, or the primary of a replica set of one.
-``python -m benchmarks.canned_server --port 27100`` serves until interrupted. The benchmark itself hands over
-a listening socket (``--fd``) and keeps the server's standard input open: the server ends when that closes.
+The server is a standalone, with or without TLS, or the primary of a replica set with one member.
+``python -m benchmarks.canned_server --port 27100`` serves until an interrupt. The benchmark passes a listening socket
+(``--fd``) and keeps the standard input of the server open. The server ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WRITE = selectors.EVENT_WRITE
 
 
 class Peer:
-    """One client connection: bytes not yet answered, bytes not yet sent."""
+    """Client connection, with its unanswered and unsent bytes."""
 
     __slots__ = ("_answer", "incoming", "outgoing", "selector", "sock")
 
@@ -40,14 +40,14 @@ class Peer:
         selector.register(sock, READ, self.ready)
 
     def ready(self, events: int) -> None:
-        """Do what the selector says is possible; a broken connection is closed, never raised."""
+        """Send and receive as the selector allows. Close a broken connection."""
         try:
             if events & WRITE:
                 self._write(self.outgoing)
             if events & READ:
                 self._receive()
         except ssl.SSLWantReadError:
-            pass  # a handshake, or a record that is not complete
+            pass  # the handshake or the record is incomplete
         except (ConnectionError, ssl.SSLError):
             self._close()
         except ValueError as error:
@@ -59,7 +59,7 @@ class Peer:
         if not received:
             self._close()
             return
-        # Appended to and cut in place: the pieces of a large message are not copied again with each new one.
+        # Change the buffer in place, so that a new piece of a large message does not copy the earlier pieces.
         data = self.incoming
         data += received
         while len(data) >= 16:
@@ -77,7 +77,7 @@ class Peer:
             self._write(waiting)
 
     def _write(self, waiting: memoryview) -> None:
-        """Send as much as the kernel takes, and keep the rest for later."""
+        """Send as many bytes as the kernel accepts, and keep the rest."""
         try:
             sent = self.sock.send(waiting)
         except (BlockingIOError, ssl.SSLWantWriteError):
@@ -93,16 +93,16 @@ class Peer:
 
 
 class Server(NamedTuple):
-    """What all connections share."""
+    """Data that all connections share."""
 
     replies: Replies
     tls: ssl.SSLContext | None
 
 
 def server_of(kind: ServerKind, address: tuple[str, int]) -> Server:
-    """A server of that kind.
+    """Return a server of one kind.
 
-    :param address: that it listens on.
+    :param address: the listening address.
     """
     if kind == "tls":
         return Server(Replies(), _tls_context())
@@ -121,8 +121,8 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
     """Answer every client of a listening socket.
 
     :param listener: a bound, listening TCP socket.
-    :param kind: of server.
-    :param lifeline: a descriptor to which nothing is written; serving ends when it reaches its end. None: never.
+    :param kind: the kind of the server.
+    :param lifeline: a descriptor whose end of file ends the server; None serves without end.
     """
     selector = selectors.DefaultSelector()
     listener.setblocking(False)
@@ -132,7 +132,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
         try:
             Peer(listener.accept()[0], selector, server)
         except (BlockingIOError, ConnectionError):
-            pass  # the client went away between the event and the accept
+            pass  # the client closed the connection before the accept
 
     selector.register(listener, READ, accept)
     if lifeline is not None:
@@ -145,6 +145,7 @@ def serve(listener: socket.socket, kind: ServerKind = "standalone", lifeline: in
 
 
 def main() -> None:
+    """Serve as the command line requests."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.canned_server", description=__doc__)
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--port", type=int, help="listen on this port of 127.0.0.1")

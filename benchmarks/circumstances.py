@@ -1,4 +1,4 @@
-"""What an operation is measured with beside the plain case: other options of the client, another kind of server."""
+"""Variants of a measurement: other options of the client, or another kind of server."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import logging
 from typing import Any, Literal, NamedTuple
 
 ServerKind = Literal["standalone", "replica set", "tls"]
-#: The name that the canned replica set has.
+#: The name of the canned replica set.
 REPLICA_SET = "bench"
 
 
 class Circumstance(NamedTuple):
-    """What is different. The floor has nothing of that kind.
+    """Differences from the plain case, for all contenders except the baseline.
 
-    :param options: of the client, as in a URI.
-    :param server: which canned server is asked.
-    :param switch: what else is switched on in the driver.
-    :param workers: how many processes do the same at once, on one processor.
+    :param options: the client options, as in a URI.
+    :param server: the kind of the canned server.
+    :param switch: a feature of the driver that is not a client option.
+    :param workers: the number of concurrent worker processes on one processor.
     """
 
     options: dict[str, str] = {}
@@ -40,10 +40,10 @@ CIRCUMSTANCES = {
 
 
 def settings_of(driver: str, circumstance: Circumstance, *, listener: bool = False) -> dict[str, Any]:
-    """The keyword arguments of a driver's client.
+    """Return the keyword arguments of a client.
 
-    :param driver: the name of the package, which has PyMongo's modules.
-    :param listener: register a command listener in any case.
+    :param driver: the package name of the driver, with the module names of PyMongo.
+    :param listener: True always registers a command listener.
     """
     settings: dict[str, Any] = {}
     if listener or circumstance.switch == "listener":
@@ -56,9 +56,9 @@ def settings_of(driver: str, circumstance: Circumstance, *, listener: bool = Fal
 
 
 def log_silently(driver: str) -> None:
-    """Have a driver log everything, to a handler that does nothing with it.
+    """Let a driver log all messages to a handler that ignores them.
 
-    :param driver: the name of the package, and of its logger.
+    :param driver: the name of the package and of its logger.
     """
     logger = logging.getLogger(driver)
     logger.setLevel(logging.DEBUG)
@@ -67,9 +67,9 @@ def log_silently(driver: str) -> None:
 
 
 def silent_listener(driver: str) -> Any:
-    """A command listener of a driver that does nothing with what it is told.
+    """Return a command listener that ignores its events.
 
-    :param driver: the name of the package, which has PyMongo's ``monitoring`` module.
+    :param driver: the package name of the driver, with a module ``monitoring`` as in PyMongo.
     """
     base: Any = importlib.import_module(f"{driver}.monitoring").CommandListener
 

@@ -1,4 +1,4 @@
-"""The table of the contenders of other languages and other kinds of concurrency: what an operation costs each."""
+"""The table of CPU time per operation, for contenders in other languages and with other kinds of concurrency."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from benchmarks.settings import Settings
 
 TABLE = "contenders"
 CALLERS = 10
-#: The operations, and how many are run for each ``find_one``.
+#: The operations, and the number of runs of each for every ``find_one``.
 SHARES = {"find_one": 1.0, "insert_one": 1.0, "update_one": 1.0, "find_100": 0.25}
 
 
 def name(kind: str) -> str:
-    """Of an operation's row."""
+    """Return the name of the row of an operation."""
     return f"{kind} of all contenders"
 
 
@@ -37,14 +37,14 @@ def rows(settings: Settings) -> Iterator[Row]:
             return _cost(programs[contender], kind, count)
 
         for kind, share in SHARES.items():
-            settings.tell(f"{kind} of all contenders")
+            settings.show_progress(f"{kind} of all contenders")
             count = max(1, round(settings.operations * share / CALLERS))
-            found, failures = take_turns(settings.contenders, settings.rounds, cost)
-            yield Row(name(kind), CALLERS, "µs", found, failures)
+            costs, failures = take_turns(settings.contenders, settings.rounds, cost)
+            yield Row(name(kind), CALLERS, "µs", costs, failures)
 
 
 def _cost(program: Program, kind: str, count: int) -> float:
-    """Microseconds of CPU of an operation."""
+    """Return the CPU time of an operation in microseconds."""
     before = program.processor_seconds
     load.put(program.streams, exchange(kind, count), CALLERS)
     return (program.processor_seconds - before) / (count * CALLERS) * 1e6

@@ -1,4 +1,4 @@
-"""The documents that every contender sends and receives, and the names they live under."""
+"""The documents that all contenders send and receive, and the names of their collections."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import bson
 from bson.objectid import ObjectId
 
 DATABASE = "benchmark"
-#: A ``find`` on this collection is answered with one document.
+#: A ``find`` on this collection returns one document.
 ONE = "one"
-#: A ``find`` on this collection is answered with a hundred documents.
+#: A ``find`` on this collection returns a hundred documents.
 HUNDRED = "hundred"
-#: A ``find`` on this collection is answered with one batch of 15 MB.
+#: A ``find`` on this collection returns one batch of 15 MB.
 LARGE = "large"
-#: A ``find`` on this collection is answered with one batch of 1 MB.
+#: A ``find`` on this collection returns one batch of 1 MB.
 MEGABYTE = "megabyte"
-#: A ``find`` on this collection is answered with a hundred documents, a few large and many small ones.
+#: A ``find`` on this collection returns a hundred documents: few large and many small documents.
 ZIPF = "zipf"
 DOCUMENT_BYTES = 300
 BATCH = 100
 LARGE_DOCUMENT_BYTES = 1000
 LARGE_BATCH = 15_000
 MEGABYTE_BATCH = 1_000
-#: Bytes of BSON of each: the second largest has half of the largest, the third a third, and so on.
+#: BSON sizes in bytes: the second document has half the size of the first, the third has a third, and so on.
 ZIPF_BYTES = [max(DOCUMENT_BYTES, 30_000 // rank) for rank in range(1, BATCH + 1)]
-#: How many documents ``insert_many`` is given.
+#: The number of documents of ``insert_many``.
 MANY = 10_000
 
 QUERY: dict[str, Any] = {"_id": ObjectId("65a000000000000000000001")}
@@ -54,25 +54,25 @@ def _padded(size: int) -> dict[str, Any]:
     return document
 
 
-#: What ``insert_one`` is given; with an ``_id`` it is DOCUMENT_BYTES of BSON.
+#: The document of ``insert_one``, with a size of DOCUMENT_BYTES after the driver has added an ``_id``.
 UNSAVED = _padded(DOCUMENT_BYTES)
-#: What ``find_one`` returns.
+#: The document that ``find_one`` returns.
 SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
 
 def unsaved_many() -> list[dict[str, Any]]:
-    """What ``insert_many`` is given: fresh documents, as it adds an ``_id`` to each."""
+    """Return new documents for ``insert_many``, which adds an ``_id`` to each."""
     return [dict(UNSAVED) for _ in range(MANY)]
 
 
 def saved(count: int, size: int) -> list[dict[str, Any]]:
-    """What a ``find`` returns: so many documents, each of so many bytes of BSON."""
+    """Return `count` documents for the reply to a ``find``, each with `size` bytes of BSON."""
     fields = _padded(size)
     return [{"_id": _id(number), **fields} for number in range(count)]
 
 
 def saved_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
-    """What a ``find`` returns: documents of so many bytes of BSON each."""
+    """Return documents for the reply to a ``find``, with these BSON sizes in bytes."""
     return [{"_id": _id(number), **_padded(size)} for number, size in enumerate(sizes)]
 
 

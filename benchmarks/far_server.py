@@ -1,8 +1,7 @@
-"""A server of one long cursor, a way off: ``python -m benchmarks.far_server --fd N --latency MS``.
+"""Server of one long cursor over a slow network: ``python -m benchmarks.far_server --fd N --latency MS``.
 
-Each reply leaves so many milliseconds after its request has come. Requests and replies on their way do not wait for
-each other, as on a real line, so the batches of an exhaust cursor come one right after the other. It ends with its
-standard input.
+The server sends each reply MS milliseconds after the arrival of its request. Messages in flight do not delay each
+other, so the batches of an exhaust cursor arrive one after another. The server ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from benchmarks.documents import DATABASE, DOCUMENT_BYTES, saved
 from benchmarks.processors import pin_server
 from benchmarks.replies import HEADER, MORE_TO_COME, OP_MSG, OP_QUERY, Replies
 
-#: What a cursor brings: so many batches of so many documents.
+#: The number of batches of the cursor, and the number of documents in a batch.
 BATCHES, BATCH_SIZE = 100, 1000
 COLLECTION = "long"
 EXHAUST_ALLOWED = 1 << 16
@@ -34,7 +33,7 @@ CURSOR_ID = 77
 
 
 class LongCursor:
-    """The replies that bring the documents, encoded once."""
+    """Encoded replies with the documents of the cursor."""
 
     def __init__(self) -> None:
         documents = saved(BATCH_SIZE, DOCUMENT_BYTES)
@@ -49,12 +48,12 @@ class LongCursor:
 
 
 class Conversation:
-    """One connection of a client.
+    """Connection of a client.
 
     :param latency: seconds from a request to its reply.
     """
 
-    # Of all connections, since a cursor without a connection of its own takes any.
+    # The number of sent batches on all connections, because a cursor may use several connections.
     sent = 0
 
     def __init__(self, sock: GeventSocket, cursor: LongCursor, replies: Replies, latency: float) -> None:
@@ -66,7 +65,7 @@ class Conversation:
         self._leaving: Queue[tuple[float, bytes]] = Queue()
 
     def serve(self) -> None:
-        """Read requests, and have their replies sent when their time has come."""
+        """Read requests, and send each reply after the latency."""
         sender = gevent.spawn(self._send)
         stream = self._socket.makefile("rb")
         try:
@@ -115,6 +114,7 @@ def _message(number: int, response_to: int, flags: int, body: bytes) -> bytes:
 
 
 def main() -> None:
+    """Serve as the command line requests."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.far_server", description=__doc__)
     parser.add_argument("--fd", type=int, required=True, help="serve this inherited listening socket")
     parser.add_argument("--latency", type=float, default=5, help="milliseconds (default 5)")
@@ -128,7 +128,7 @@ def main() -> None:
     listener = GeventSocket(fileno=options.fd)
     listener.setblocking(False)
     StreamServer(listener, serve).start()
-    FileObject(sys.stdin.buffer, "rb").read()  # ends when the other end is closed everywhere
+    FileObject(sys.stdin.buffer, "rb").read()  # ends when every process has closed the other end
 
 
 if __name__ == "__main__":

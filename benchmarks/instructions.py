@@ -1,7 +1,7 @@
-"""What one operation makes the interpreter do, counted and held to a budget.
+"""Counts of the interpreter's work for one operation, with budgets.
 
-Counted are the bytecode instructions and the calls of gmongo's own code. Unlike time they are the same in each run and
-on each machine, but not in each version of Python, so ``budget.json`` has a budget for each.
+The benchmark counts the bytecode instructions and the calls in the code of gmongo. The counts are equal in all runs and
+on all machines, but differ between versions of Python, so ``budget.json`` has a budget for each version.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ EVENTS: dict[Callable[[Any], None], tuple[str, ...]] = {sys.settrace: ("opcode",
 KINDS = [event for events in EVENTS.values() for event in events]
 REGRESSION, STALE = 1.1, 0.8
 HOW = f"To change the budget of Python {VERSION} on purpose: python -m benchmarks.instructions --write"
-#: No heartbeat comes in the middle of a run.
+#: Options that prevent a heartbeat during a run.
 QUIET: dict[str, Any] = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 3_600_000}
 
 
 class Counts(NamedTuple):
-    """Bytecode instructions, functions entered (or generators resumed), and calls of what is written in C."""
+    """Counts of bytecode instructions, of entered functions (or resumed generators), and of calls of C functions."""
 
     instructions: int
     python_calls: int
@@ -48,12 +48,12 @@ class Counts(NamedTuple):
 
 HEADS = ("instructions", "Python calls", "C calls")
 Budget = Mapping[str, Counts]
-#: How often each event happened in each function.
+#: The count of each event in each function.
 Tally = Counter[tuple[str, str]]
 
 
 def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """Run an operation and count its events in gmongo; what other greenlets do meanwhile is left out.
+    """Run an operation, and count its events in gmongo without the events of other greenlets.
 
     :param start: ``sys.settrace`` or ``sys.setprofile``.
     """
@@ -61,7 +61,7 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
     greenlet = getcurrent()
 
     def observe(frame: FrameType, event: str, _argument: Any) -> Any:
-        # By module and not by file, so that the methods that dataclasses generate count as well.
+        # The module also identifies generated methods of dataclasses, unlike the file.
         module, code = str(frame.f_globals.get("__name__")), frame.f_code
         if module.partition(".")[0] != "gmongo" or getcurrent() is not greenlet:
             return None
@@ -80,12 +80,12 @@ def count(operation: Operation, start: Callable[[Any], None]) -> Tally:
 
 
 def measure() -> dict[str, Tally]:
-    """Count each operation, against the canned server.
+    """Count each operation on the canned server.
 
-    All are traced before any is profiled: Python 3.12 crashes when it does both at once, and 3.13 loses instructions
-    when they take turns.
+    All operations are traced before any operation is profiled. Python 3.12 crashes if both are active, and Python 3.13
+    misses instructions if they alternate.
     """
-    gc.disable()  # a collection may run finalizers of the driver
+    gc.disable()  # a garbage collection may run finalizers of the driver
     with canned_server() as port, MongoClient("127.0.0.1", port, **QUIET) as plain:
         operations = driver_operations(plain)
         for name in operations.keys() & set(NAMES):
@@ -97,66 +97,66 @@ def measure() -> dict[str, Tally]:
 
 
 def _cheapest(operation: Operation, start: Callable[[Any], None]) -> Tally:
-    """The smallest tally of some rounds: a reply that arrives in pieces costs more."""
+    """Return the smallest tally of several rounds, because a reply that arrives in pieces costs more."""
     return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
 
 def by_function(tally: Tally) -> Budget:
-    """The counts of each function alone, most instructions first."""
+    """Return the counts of each function, sorted by instructions in descending order."""
     rows = {function: Counts(*(tally[event, function] for event in KINDS)) for _event, function in tally}
     return dict(sorted(rows.items(), key=itemgetter(1), reverse=True))
 
 
 def total(tally: Tally) -> Counts:
-    """The sums over all functions."""
+    """Return the sums over all functions."""
     return Counts(*map(sum, zip(*by_function(tally).values(), strict=True)))
 
 
 def budgets() -> dict[str, Budget]:
-    """The budgets of all versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
+    """Return the budgets of all versions of Python, such as ``{"3.12": {"find_one": Counts(...)}}``."""
     stored = json.loads(BUDGET.read_text()) if BUDGET.exists() else {}
     return {version: {name: Counts(**counts) for name, counts in each.items()} for version, each in stored.items()}
 
 
 def write(measured: Budget) -> None:
-    """Make what was measured the budget of this version of Python."""
+    """Store the measured counts as the budget of this version of Python."""
     new = sorted({**budgets(), VERSION: measured}.items())
     stored = {version: {name: counts._asdict() for name, counts in budget.items()} for version, budget in new}
     BUDGET.write_text(json.dumps(stored, indent=2) + "\n")
 
 
 def complaints(measured: Budget, budget: Budget) -> list[str]:
-    """A line for each count that is far from its budget, above or below, and at last how to change it."""
+    """Return a line for each count far above or below its budget, and the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
-        for kind, found, allowed in zip(HEADS, measured[name], budget[name], strict=True):
-            line = f"{name}: {found} {kind} are {found / allowed - 1:+.0%} of the budget of {allowed}"
-            if found > allowed * REGRESSION:
+        for kind, counted, allowed in zip(HEADS, measured[name], budget[name], strict=True):
+            line = f"{name}: {counted} {kind} are {counted / allowed - 1:+.0%} of the budget of {allowed}"
+            if counted > allowed * REGRESSION:
                 lines.append(f"{line}, a regression")
-            elif found < allowed * STALE:
-                lines.append(f"{line}, which is stale: lower it, or the gain may be lost unseen")
+            elif counted < allowed * STALE:
+                lines.append(f"{line}, which is stale: lower the budget")
     return [*lines, HOW] if lines else []
 
 
 def table(measured: Budget, budget: Budget) -> str:
-    """A row for each operation or function, each count with its budget in brackets if there is one."""
+    """Return a table with a row for each operation or function, and the budget of each count in brackets."""
     width = max(map(len, measured))
     lines = [" " * width + "".join(f"{head:>16}" for head in HEADS)]
     for name, counts in measured.items():
         limits = [f" ({limit})" for limit in budget[name]] if name in budget else [""] * len(HEADS)
-        cells = (f"{found}{limit}" for found, limit in zip(counts, limits, strict=True))
+        cells = (f"{count}{limit}" for count, limit in zip(counts, limits, strict=True))
         lines.append(f"{name:{width}}" + "".join(f"{cell:>16}" for cell in cells))
     return "\n".join(lines)
 
 
 def main() -> int:
-    """Run what the command line asks for.
+    """Measure and report as the command line requests.
 
-    :returns: the exit status: 1 when a count is far from its budget, else 0.
+    :returns: the exit status, which is 1 if a count is far from its budget, else 0.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"make this the budget of Python {VERSION}")
-    parser.add_argument("--by-function", choices=NAMES, metavar="NAME", help=f"what costs most in {', '.join(NAMES)}")
+    parser.add_argument("--by-function", choices=NAMES, metavar="NAME", help=f"functions of {', '.join(NAMES)}")
     options = parser.parse_args()
     tallies = measure()
     if options.by_function:
@@ -166,10 +166,10 @@ def main() -> int:
     if options.write:
         write(measured)
     budget = budgets().get(VERSION, {})
-    found = complaints(measured, budget) if budget else []
+    deviations = complaints(measured, budget) if budget else []
     title = "one operation (its budget)" if budget else "which has no budget"
-    print(f"Python {VERSION}, {title}", table(measured, budget), *found, sep="\n")
-    return 1 if found else 0
+    print(f"Python {VERSION}, {title}", table(measured, budget), *deviations, sep="\n")
+    return 1 if deviations else 0
 
 
 if __name__ == "__main__":

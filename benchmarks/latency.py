@@ -1,6 +1,6 @@
-"""How long a ``find_one`` takes at fixed rates, from when it is due: an open loop.
+"""The table of latencies of ``find_one`` at fixed request rates (an open loop), each from its due time.
 
-What is measured includes two ways through a Unix socket, between this process and the contender's: the same for all.
+The latencies include a round trip through a Unix socket between this process and the contender.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from benchmarks.rounds import Row
 from benchmarks.settings import Settings
 
 TABLE = "latency"
-#: Requests in a second that every contender can answer.
+#: Requests per second that every contender can answer.
 EQUAL_RATE = 1000
 SATURATION, BESIDE = "saturation", f"{EQUAL_RATE} / s beside 1 MB reads"
 SHARES = {"20 %": 0.2, "50 %": 0.5, "80 %": 0.8}
 LOADS = [*SHARES, f"{EQUAL_RATE} / s", BESIDE]
 QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
-#: How long each of these loads lasts for each operation of a turn of the first table.
+#: The duration of each load in seconds, for each operation in a turn of the first table.
 SECONDS = 0.002
 
 
 class Scene(NamedTuple):
-    """How many callers there are, in how many processes on the one processor."""
+    """The numbers of callers and of processes, which share one processor."""
 
     callers: int
     processes: int
@@ -38,14 +38,14 @@ SCENES = [Scene(callers, processes) for processes in (1, 4) for callers in (100,
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """For each scene a row with the saturation, and three for each load."""
+    """Measure, and yield for each scene a row of the saturation and three rows of each load."""
     if TABLE not in settings.only:
         return
     for scene in SCENES:
         found: dict[str, dict[str, dict[str, float]]] = {}
         failures: dict[str, str] = {}
         for contender in settings.contenders:
-            settings.tell(f"latency of {contender}, {scene.callers} callers in {scene.processes} processes")
+            settings.show_progress(f"latency of {contender}, {scene.callers} callers in {scene.processes} processes")
             try:
                 with beside_server():
                     found[contender] = _measured(contender, scene, settings)
@@ -55,7 +55,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def name(load: str, scene: Scene, quantile: str = "") -> str:
-    """Of a row."""
+    """Return the name of a row."""
     return ", ".join(filter(None, (load, f"{scene.processes} processes", quantile)))
 
 
@@ -69,12 +69,12 @@ def _rows(scene: Scene, found: dict[str, dict[str, dict[str, float]]], failures:
 
 
 def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dict[str, float]]:
-    """Load -> quantity -> number, of one contender."""
+    """Return the numbers of one contender by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
         contender, canned_uri(settings.servers.port("standalone")), scene.callers + scene.processes, scene.processes
-    ) as it:
-        streams, other = it.streams[: scene.callers], it.streams[-1]
+    ) as program:
+        streams, other = program.streams[: scene.callers], program.streams[-1]
 
         def under(rate: float, beside: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
@@ -92,6 +92,6 @@ def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dic
 
 
 def quantiles_of(latencies: list[float]) -> dict[str, float]:
-    """In milliseconds."""
-    found = quantiles(latencies, n=1000, method="inclusive")
-    return {name: found[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}
+    """Return quantiles in milliseconds."""
+    thousandths = quantiles(latencies, n=1000, method="inclusive")
+    return {name: thousandths[thousandth - 1] * 1e3 for name, thousandth in QUANTILES.items()}

@@ -1,4 +1,4 @@
-"""Load on streams of which each takes a request, works, and answers: programs, and whole applications."""
+"""Load on the streams of programs and applications. Each stream answers one request at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEED = 39
 
 
 class Exchange(NamedTuple):
-    """What is sent, and what has to come: how the answer begins, and how long it is."""
+    """Request, and the beginning and the size in bytes of the expected answer."""
 
     request: bytes
     beginning: bytes
@@ -27,11 +27,11 @@ class Exchange(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What became of some requests.
+    """Result of a load.
 
-    :param latencies: in seconds, from when each was due, whether or not there was a stream for it. With an infinite
-        rate: from when each was sent.
-    :param clock: seconds from the first to the last answer.
+    :param latencies: the seconds from the due time of each request to its answer, with the wait for a stream. With an infinite
+        rate, the time starts when the request is sent.
+    :param clock: the seconds from the start to the last answer.
     """
 
     latencies: list[float]
@@ -39,9 +39,9 @@ class Load(NamedTuple):
 
 
 def arrivals(rate: float, count: int) -> Iterator[float]:
-    """When requests are due, in seconds: at random, as those of many clients are, but the same for all contenders."""
-    chance = Random(_SEED)
-    return accumulate(repeat(0.0, count) if rate == inf else (chance.expovariate(rate) for _ in range(count)))
+    """Yield the due times of requests in seconds: random, as with many clients, but equal for all contenders."""
+    random = Random(_SEED)
+    return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
 
 
 def put(
@@ -52,11 +52,11 @@ def put(
     beside: tuple[socket, Exchange] | None = None,
     timeout: float = 60,
 ) -> Load:
-    """Send requests when they are due. Each takes the stream that has been idle longest, or waits for one.
+    """Send each request at its due time, on the stream with the longest idle time. Wait if all streams are busy.
 
-    :param rate: requests in a second; infinite: each stream has its next one at once.
-    :param beside: another stream that is kept busy meanwhile, and not measured.
-    :raises WorkerFailed: a stream ends, an answer is another one, or they are not done in time.
+    :param rate: the requests per second; infinity sends the next request of each stream at once.
+    :param beside: another stream with continuous unmeasured requests.
+    :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout ended.
     """
     by_number = {stream.fileno(): stream for stream in streams}
     idle, waiting, due = deque(by_number), deque[float](), deque(arrivals(rate, count))
@@ -78,7 +78,7 @@ def put(
                 moment = waiting.popleft()
                 begun[number] = time.perf_counter() - start if rate == inf else moment
                 _write(number, exchange)
-            # Not by the time limit of epoll, which has only milliseconds.
+            # select has a finer time limit than epoll, which counts milliseconds.
             select.select([poll], [], [], max(0.0, start + due[0] - time.perf_counter()) if due else 1)
             for number, _events in poll.poll(0):
                 if beside is not None and number == beside[0].fileno():

@@ -1,9 +1,8 @@
-"""``python -m benchmarks.long_reads``: how long it takes to read 100,000 documents from a server that is a way off.
+"""``python -m benchmarks.long_reads``: the time to read 100,000 documents over a slow network.
 
-The application works for 5 ms on each batch of 1000 documents, either by waiting for something else, or by computing,
-which holds the loop. What is measured is the time from ``find()`` to the last document, by the clock, and the middle
-one of all times that a batch takes, which a machine that does other things as well disturbs less. A ratio is that to a
-cursor of gmongo's that neither reads ahead nor streams.
+The application works for 5 ms on each batch of 1000 documents. It either waits, or computes and blocks the event loop.
+The benchmark measures the wall clock time from ``find()`` to the last document, and the median time of a batch. The
+median depends less on other load. Each ratio is relative to a gmongo cursor without read-ahead and streaming.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from benchmarks.worker import open_client, prepare
 LATENCIES = (1.0, 5.0, 20.0)
 WORK = 0.005  # seconds for a batch
 WORKS = ("waits", "computes")
-#: Each with the driver, and the kind of its cursor.
+#: The readers, with their driver and the kind of their cursor.
 READERS = {
     "gmongo": ("gmongo", "plain"),
     "gmongo, reading ahead": ("gmongo", "1"),
@@ -41,15 +40,15 @@ READERS = {
     "PyMongo, exhaust": ("pymongo", "exhaust"),
 }
 BASE = "gmongo"
-#: What reading ahead shall be at 5 ms of latency beside an application that waits, as a part of the base.
+#: The reader with a target, and its maximum ratio at 5 ms of latency with an application that waits.
 JUDGED, TARGET = "gmongo, reading two ahead", 0.6
 
 
 class Reading(NamedTuple):
-    """What one reader took.
+    """Times of one reader.
 
-    :param seconds: for everything.
-    :param batch: milliseconds of the middle batch, with the application's work.
+    :param seconds: the total time in seconds.
+    :param batch: the median time of a batch in milliseconds, with the work of the application.
     """
 
     seconds: float
@@ -57,7 +56,7 @@ class Reading(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Of one reader in one circumstance."""
+    """Readings of one reader with one latency and one kind of work."""
 
     latency: float
     work: str
@@ -66,14 +65,14 @@ class Line(NamedTuple):
     base: list[Reading]
 
     def ratios(self, quantity: str) -> list[float]:
-        """To the base, round by round."""
+        """Return the ratio to the base in each round."""
         pairs = zip(self.readings, self.base, strict=True)
         return [getattr(own, quantity) / getattr(base, quantity) for own, base in pairs]
 
 
 @contextmanager
 def far_server(latency: float) -> Iterator[int]:
-    """Run a server a way off, and give its port."""
+    """Run a far server, and yield its port."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
         port: int = listener.getsockname()[1]
         arguments = ["--fd", str(listener.fileno()), "--latency", str(latency)]
@@ -86,7 +85,7 @@ def far_server(latency: float) -> Iterator[int]:
 
 
 def read(reader: str, port: int, work: str) -> Reading:
-    """Read everything once, in this process."""
+    """Read all documents once, in this process."""
     from benchmarks.far_server import BATCH_SIZE, BATCHES, COLLECTION, DATABASE
 
     driver, kind = READERS[reader]
@@ -121,23 +120,23 @@ def _works() -> dict[str, Callable[[], None]]:
     return {"waits": lambda: sleep(WORK), "computes": compute}
 
 
-def measure(latencies: list[float], rounds: int, tell: Callable[[str], Any]) -> Iterator[Line]:
-    """Read with all readers, in turns."""
+def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[Line]:
+    """Measure all readers in turns."""
     for latency in latencies:
         with far_server(latency) as port:
             for work in WORKS:
-                tell(f"{latency:g} ms, the application {work}")
-                found: dict[str, list[Reading]] = {reader: [] for reader in READERS}
+                show_progress(f"{latency:g} ms, the application {work}")
+                readings_of: dict[str, list[Reading]] = {reader: [] for reader in READERS}
                 for _ in range(rounds):
                     for reader in READERS:
                         arguments = ["-m", "benchmarks.long_reads", "--reader", reader, "--port", str(port)]
-                        found[reader].append(Reading(*run_python([*arguments, "--work", work], 120)))
-                for reader, readings in found.items():
-                    yield Line(latency, work, reader, readings, found[BASE])
+                        readings_of[reader].append(Reading(*run_python([*arguments, "--work", work], 120)))
+                for reader, readings in readings_of.items():
+                    yield Line(latency, work, reader, readings, readings_of[BASE])
 
 
 def show(lines: list[Line], console: Console) -> bool:
-    """Print a table; returns whether the target is reached."""
+    """Print a table, and return True if the target is reached."""
     heads = ("latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio")
     table = Table(*heads, title="100,000 documents in batches of 1000: medians of all rounds")
     for line in lines:
@@ -152,13 +151,13 @@ def show(lines: list[Line], console: Console) -> bool:
 
 
 def main() -> int:
-    """Measure, or be one reader.
+    """Measure all readers, or run one reader.
 
-    :returns: the exit status: 1 when the target is missed.
+    :returns: the exit status, which is 1 if the target is missed.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.long_reads", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="turns of every reader (default 5)")
-    parser.add_argument("--latencies", default="1,5,20", help="milliseconds, with commas between (default 1,5,20)")
+    parser.add_argument("--latencies", default="1,5,20", help="milliseconds, separated by commas (default 1,5,20)")
     parser.add_argument("--json", help="write every number to a file")
     parser.add_argument("--reader", choices=READERS, help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.overload``: what the policy for overloaded servers is for.
+"""``python -m benchmarks.overload``: measurement of the retry policy for overloaded servers.
 
-A simulated server in a process of its own admits 500 requests a second and turns the others away. 50 to 1000 greenlets
-each ask it every 0.4 seconds, so that up to five times as much is asked for. What the client makes of it is measured
-with each of three ways to treat a rejection, and written to ``docs/overload.md`` and ``docs/overload.png``.
+A simulated server in a separate process admits 500 requests per second and rejects the others. 50 to 1000 greenlets
+each send a request every 0.4 seconds, up to five times the admitted rate. The benchmark measures three reactions of a
+client to a rejection, and writes ``docs/overload.md`` and ``docs/overload.png``.
 """
 
 from __future__ import annotations
@@ -26,52 +26,52 @@ from gmongo.errors import PyMongoError
 from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-RATE = 500  # requests that the server admits in a second
-BURST = 0.2  # seconds' worth of them that it admits at once after a rest
-PEAK = 300  # requests that come all at once
+RATE = 500  # requests per second that the server admits
+BURST = 0.2  # seconds: after idle time, the server admits the requests of this time at once
+PEAK = 300  # simultaneous requests
 PAUSE = 0.4  # seconds between two requests of a greenlet, on average
 PATIENCE = 5.0  # seconds after which a naive application gives up
-WARM_UP = 2.0  # seconds, after which the tokens are spent
+WARM_UP = 2.0  # seconds until the client has no tokens left
 SIZES = (50, 200, 300, 500, 1000)
 
-Ask = Callable[[MongoClient[Any]], int]
+SendRequest = Callable[[MongoClient[Any]], int]
 
 
 # Strategies
 
 
 def once(client: MongoClient[Any]) -> int:
-    """Leave rejections to the driver; the number of commands that the application sent."""
+    """Leave rejections to the driver, and return the number of commands of the application."""
     client.shop.orders.find_one({"_id": 1})
     return 1
 
 
 def naive(client: MongoClient[Any]) -> int:
-    """The loop that applications used to have: on an error try again, at once."""
+    """Retry after each error at once, and return the number of attempts."""
     until = monotonic() + PATIENCE
-    tries = 0
+    attempts = 0
     while True:
-        tries += 1
+        attempts += 1
         try:
             client.shop.orders.find_one({"_id": 1})
-            return tries
+            return attempts
         except PyMongoError:
             if monotonic() > until:
-                raise GaveUp(tries) from None
+                raise GaveUp(attempts) from None
 
 
 class GaveUp(PyMongoError):
-    """A naive application had enough.
+    """Error of an application that has stopped its retries.
 
-    :param tries: how many it made.
+    :param attempts: the number of attempts.
     """
 
-    def __init__(self, tries: int) -> None:
-        super().__init__(f"gave up after {tries} tries")
-        self.tries = tries
+    def __init__(self, attempts: int) -> None:
+        super().__init__(f"gave up after {attempts} attempts")
+        self.attempts = attempts
 
 
-STRATEGIES: dict[str, tuple[Ask, dict[str, Any]]] = {
+STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
     "policy": (once, {}),
     "naive": (naive, {"maxAdaptiveRetries": 0}),
     "none": (once, {"maxAdaptiveRetries": 0}),
@@ -82,35 +82,34 @@ STRATEGIES: dict[str, tuple[Ask, dict[str, Any]]] = {
 
 
 class Tally:
-    """What has happened since :meth:`begin`.
+    """Counts since the last call of :meth:`begin`.
 
-    :param ask: one request of the application.
+    :param send: sends one request of the application.
     """
 
-    def __init__(self, client: MongoClient[Any], ask: Ask) -> None:
-        self._client, self._ask = client, ask
+    def __init__(self, client: MongoClient[Any], send: SendRequest) -> None:
+        self._client, self._send = client, send
         self.begin()
 
     def begin(self) -> None:
-        """Count from here on."""
+        """Reset the counts."""
         self.latencies: list[float] = []
-        self.failures = self.tries = 0
+        self.failures = self.attempts = 0
         self._retries = self._client.retry_stats()["retries"]
         self._begin, self._processor = monotonic(), process_time()
 
     def request(self) -> None:
-        """Make one request and count it."""
+        """Send one request, and count the attempts and the outcome."""
         begin = monotonic()
         try:
-            tries = self._ask(self._client)
-            self.tries += tries
+            self.attempts += self._send(self._client)
             self.latencies.append(monotonic() - begin)
         except PyMongoError as error:
-            self.tries += getattr(error, "tries", 1)
+            self.attempts += getattr(error, "attempts", 1)
             self.failures += 1
 
     def result(self, strategy: str, greenlets: int) -> Result:
-        """The rates until now."""
+        """Return the rates since the last call of :meth:`begin`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries
         requests = len(self.latencies) + self.failures
@@ -118,8 +117,8 @@ class Tally:
         return Result(
             strategy,
             greenlets,
-            asked=requests / seconds,
-            offered=(self.tries + retries) / seconds,
+            requested=requests / seconds,
+            offered=(self.attempts + retries) / seconds,
             served=len(self.latencies) / seconds,
             failed=self.failures / max(requests, 1),
             latency=(median(latencies), latencies[int(len(latencies) * 0.99)]),
@@ -134,10 +133,10 @@ def _customer(tally: Tally) -> None:
 
 
 def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
-    """Let so many greenlets ask for so long, after a warm-up."""
-    ask, options = STRATEGIES[strategy]
+    """Measure requests of `greenlets` greenlets for `seconds` seconds, after a warm-up."""
+    send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, **options) as client:
-        tally = Tally(client, ask)
+        tally = Tally(client, send)
         crowd = [gevent.spawn(_customer, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
         tally.begin()
@@ -148,20 +147,20 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
 
 
 def measure_peak(uri: str, strategy: str) -> Peak:
-    """Let :data:`PEAK` greenlets ask once, at the same moment, after the server has had a rest."""
-    ask, options = STRATEGIES[strategy]
+    """Measure simultaneous requests of :data:`PEAK` greenlets, after the server was idle."""
+    send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, minPoolSize=100, **options) as client:
         gevent.sleep(1.0)
-        tally = Tally(client, ask)
+        tally = Tally(client, send)
         begin = monotonic()
         gevent.joinall([gevent.spawn(tally.request) for _ in range(PEAK)])
-        commands = tally.tries + int(client.retry_stats()["retries"])
+        commands = tally.attempts + int(client.retry_stats()["retries"])
         return Peak(strategy, len(tally.latencies), commands, monotonic() - begin)
 
 
 @contextmanager
 def rationed() -> Any:
-    """The URI of a server in its own process that admits :data:`RATE` requests a second."""
+    """Run a server that admits :data:`RATE` requests per second, and yield its URI."""
     with DeploymentProcess("--standalone") as deployment:
         with MongoClient[Any](deployment.uri) as client:
             client.shop.orders.insert_one({"_id": 1, "state": "open"})
@@ -176,10 +175,10 @@ def rationed() -> Any:
 
 
 def main() -> None:
-    """Measure everything, print the table, and write the page and the plot."""
+    """Measure all strategies, print the results, and write the page and the plot."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overload", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement (default 4)")
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where to write overload.md and overload.png")
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of each measurement (default 4)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="folder for overload.md and overload.png")
     options = parser.parse_args()
     if find_spec("matplotlib") is None:
         parser.error("the plot needs matplotlib: pip install -e '.[dev]'")
@@ -190,10 +189,10 @@ def main() -> None:
         for size in SIZES:
             for strategy in STRATEGIES:
                 results.append(measure(uri, strategy, size, options.seconds))
-                found = results[-1]
+                result = results[-1]
                 console.print(
-                    f"{size:5} {strategy:7} offered {found.offered:7,.0f}/s  served {found.served:5,.0f}/s  "
-                    f"failed {found.failed:.0%}"
+                    f"{size:5} {strategy:7} offered {result.offered:7,.0f}/s  served {result.served:5,.0f}/s  "
+                    f"failed {result.failed:.0%}"
                 )
     text = page(
         results,

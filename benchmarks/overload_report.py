@@ -10,19 +10,19 @@ NAMES = {"policy": "gmongo's policy", "naive": "an immediate retry loop", "none"
 
 
 class Result(NamedTuple):
-    """What became of the requests of so many greenlets, with one strategy.
+    """Results of one strategy with one number of greenlets.
 
-    :param asked: requests of the application, per second.
-    :param offered: commands that reached the server, per second.
-    :param served: requests that succeeded, per second.
-    :param failed: the share of requests that the application saw fail.
-    :param latency: of those that succeeded, in seconds: the median, and what 99 of 100 stay below.
+    :param requested: the requests of the application per second.
+    :param offered: the commands that reached the server per second.
+    :param served: the successful requests per second.
+    :param failed: the share of requests that failed in the application.
+    :param latency: the median and the 99th percentile of successful requests, in seconds.
     :param processor: the share of a processor that the client used.
     """
 
     strategy: str
     greenlets: int
-    asked: float
+    requested: float
     offered: float
     served: float
     failed: float
@@ -31,11 +31,11 @@ class Result(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """What became of requests that came all at once.
+    """Results of simultaneous requests.
 
-    :param served: how many succeeded.
-    :param commands: how many were sent.
-    :param seconds: until the last of them had ended.
+    :param served: the number of successful requests.
+    :param commands: the number of sent commands.
+    :param seconds: the time until the last request ended.
     """
 
     strategy: str
@@ -45,7 +45,7 @@ class Peak(NamedTuple):
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results as a table."""
+    """Return the results as a table."""
     lines = [
         "| greenlets | strategy | requested | offered | **served** | commands for one success | failed | "
         "latency: median, 99 % | client's processor |",
@@ -53,21 +53,21 @@ def table(results: Sequence[Result]) -> str:
     ]
     for each in sorted(results, key=lambda each: (each.greenlets, list(NAMES).index(each.strategy))):
         lines.append(
-            f"| {each.greenlets} | {NAMES[each.strategy]} | {each.asked:,.0f} | {each.offered:,.0f} | "
+            f"| {each.greenlets} | {NAMES[each.strategy]} | {each.requested:,.0f} | {each.offered:,.0f} | "
             f"**{each.served:,.0f}** | {each.offered / max(each.served, 1e-9):.1f} | {each.failed:.0%} | "
             f"{each.latency[0] * 1000:,.0f} ms, {each.latency[1] * 1000:,.0f} ms | {each.processor:.0%} |"
         )
     return "\n".join(lines)
 
 
-def peak_table(peaks: Sequence[Peak], asked: int) -> str:
-    """What became of the `asked` requests of a peak, as a table."""
+def peak_table(peaks: Sequence[Peak], requested: int) -> str:
+    """Return the results of the `requested` simultaneous requests as a table."""
     lines = [
         "| strategy | served | failed | commands sent | seconds until all had ended |",
         "|---|---:|---:|---:|---:|",
     ]
     for strategy, served, commands, seconds in peaks:
-        lines.append(f"| {NAMES[strategy]} | **{served}** | {asked - served} | {commands:,} | {seconds:.1f} |")
+        lines.append(f"| {NAMES[strategy]} | **{served}** | {requested - served} | {commands:,} | {seconds:.1f} |")
     return "\n".join(lines)
 
 
@@ -112,16 +112,16 @@ real server has more work with a rejection than the simulated one.
 
 
 def page(results: Sequence[Result], peaks: Sequence[Peak], *, peak: int, **settings: float) -> str:
-    """The text of ``docs/overload.md``.
+    """Return the text of ``docs/overload.md``.
 
-    :param peak: how many requests came at once.
-    :param settings: the numbers that the text tells.
+    :param peak: the number of simultaneous requests.
+    :param settings: the other numbers in the text.
     """
     return PAGE.format(peak=peak, table=table(results), peak_table=peak_table(peaks, peak), **settings)
 
 
 def draw(results: Sequence[Result], rate: float, path: Path) -> None:
-    """Plot load offered and goodput over the number of greenlets. Needs matplotlib."""
+    """Plot offered load and goodput over the number of greenlets. Requires matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

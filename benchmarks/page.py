@@ -1,6 +1,6 @@
-"""Write the main tables of a run into the pages of results, between two marks. All other text is written by hand.
+"""Write the main tables of a run into the result pages, between two marks. The rest of a page is handwritten.
 
-The page has two such parts, of two runs: gmongo beside PyMongo and the floor, and gmongo beside all other contenders.
+The main page has such parts of two runs: gmongo with PyMongo and the baseline, and gmongo with all other contenders.
 Another page has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
 """
 
@@ -16,16 +16,16 @@ from benchmarks.sheets import Sheet, failures, of_tables
 
 NAME = "performance.md"
 TABLES = (operations.TABLE, contest.TABLE)
-#: The page has the operations with this number of greenlets.
+#: The number of greenlets of the operations on the page.
 GREENLETS = 10
 
 
 class Part(NamedTuple):
-    """A part of the page.
+    """Part of the page.
 
-    :param name: in its marks.
+    :param name: the name in its marks.
     :param plot: the file of its plot.
-    :param shows: what that shows.
+    :param shows: the content of the plot.
     """
 
     name: str
@@ -38,14 +38,14 @@ CONTENDERS = Part("contenders", "contenders.svg", "CPU time of all clients, and 
 
 
 def part_of(record: Record) -> Part:
-    """The part that a run belongs to."""
+    """Return the part for a run."""
     return CONTENDERS if any(record.tables.get(name) for name in (contest.TABLE, latency.TABLE)) else MEASURED
 
 
 def write(record: Record, directory: Path) -> Path:
-    """Put a run's results into the page, which is made if it is not there, and into others that are there.
+    """Write the results of a run into the page, and into other pages that exist. Create a missing page.
 
-    :returns: the page.
+    :returns: the path of the page.
     :raises ValueError: the page lacks a mark.
     """
     page = directory / NAME
@@ -59,9 +59,9 @@ def write(record: Record, directory: Path) -> Path:
 
 
 def renewed(text: str, between: str, name: str) -> str:
-    """A text with something else between the marks of that name.
+    """Return `text` with `between` as the new content between the marks.
 
-    :raises ValueError: it lacks a mark.
+    :raises ValueError: the text lacks a mark.
     """
     first, last = marks(name)
     before, begin, rest = text.partition(first)
@@ -72,15 +72,15 @@ def renewed(text: str, between: str, name: str) -> str:
 
 
 def marks(name: str) -> tuple[str, str]:
-    """What is before and what is after a part that is written."""
+    """Return the mark at the beginning and the mark at the end of a part."""
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
 
 
 def results(record: Record) -> Iterator[str]:
-    """The lines between the marks."""
+    """Yield the lines between the marks."""
     part = part_of(record)
     yield from ("", f"![{part.shows}]({part.plot})", "")
-    yield ", ".join(f"{name} {found}" for name, found in record.versions.items()) + "."
+    yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
     yield from _tables(_main(record), TABLES)
     for line in failures(record.rows()):
@@ -102,12 +102,12 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _new() -> str:
-    """A page of which all is to be written."""
+    """Return a page with empty parts."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 
 
 def markdown(sheet: Sheet) -> Iterator[str]:
-    """A sheet as a table of Markdown."""
+    """Yield the lines of a Markdown table."""
     yield _line(sheet.head)
     yield "|---|" + "---:|" * (len(sheet.head) - 1)
     for group in sheet.groups:

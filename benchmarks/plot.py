@@ -1,4 +1,4 @@
-"""``python -m benchmarks.plot run.json docs/``: the page of results and its plot, from a run's ``--json`` file."""
+"""``python -m benchmarks.plot run.json docs/``: write the result page and its plot from a ``--json`` file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WIDTH = 0.8
 
 
 def write(record: Record, directory: Path) -> None:
-    """Renew the page and its plot. Needs matplotlib.
+    """Update the page and its plot. Requires matplotlib.
 
-    :raises ValueError: the page lacks the marks between which results belong.
+    :raises ValueError: the page lacks the marks of the results.
     """
     page.write(record, directory)
     part = page.part_of(record)
@@ -29,11 +29,11 @@ def write(record: Record, directory: Path) -> None:
 
 
 def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> None:
-    """Make a plot of three parts, which `fill` is given."""
+    """Write a plot of three parts, which `fill` draws."""
     import matplotlib
 
     matplotlib.use("Agg")
-    # The same numbers make the same file, in which texts are texts.
+    # Equal numbers create an equal file, with texts as text elements.
     matplotlib.rcParams.update({"svg.hashsalt": path.name, "svg.fonttype": "none"})
     from matplotlib import pyplot
 
@@ -44,16 +44,16 @@ def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> Non
 
 
 def _measured(record: Record, axes: Any) -> None:
-    """gmongo over PyMongo, both over the floor, and how throughput of a crowd holds up."""
+    """Draw gmongo over PyMongo, both over the baseline, and the throughput of a crowd."""
     rows = record.tables.get(operations.TABLE, [])
     _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
-    floored = [row for row in rows if "floor" in row.numbers]
-    _bars(axes[1], floored, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
+    with_baseline = [row for row in rows if "floor" in row.numbers]
+    _bars(axes[1], with_baseline, "floor", ["gmongo", "pymongo"], "CPU time over the floor's (lower is better)")
     _crowd(axes[2], record.tables.get(crowd.TABLE, []))
 
 
 def _contenders(record: Record, axes: Any) -> None:
-    """What an operation costs each, and two quantiles of latency at each load."""
+    """Draw the CPU time of an operation, and two quantiles of latency at each load."""
     rows = record.tables.get(contest.TABLE, [])
     for number, (name, title) in enumerate(ALL_TITLES.items()):
         places = [place + (number + 0.5) * WIDTH / len(ALL_TITLES) for place in range(len(rows))]
@@ -63,27 +63,27 @@ def _contenders(record: Record, axes: Any) -> None:
     scene = latency.SCENES[0]
     by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == scene.callers}
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
-        found = [by_name[name] for load in latency.LOADS if (name := latency.name(load, scene, quantile)) in by_name]
+        selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, scene, quantile)) in by_name]
         for name, title in ALL_TITLES.items():
-            times = [middle(row, name) for row in found]
+            times = [middle(row, name) for row in selected]
             if any(times):
                 part.plot(range(len(times)), times, "o-", label=title)
-        part.set_xticks(range(len(found)), latency.LOADS[: len(found)])
+        part.set_xticks(range(len(selected)), latency.LOADS[: len(selected)])
         part.set(title=f"Latency of find_one, {scene.callers} callers: {quantile}, ms (lower is better)", yscale="log")
     for each in axes:
         each.legend(fontsize=7)
 
 
 def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: str) -> None:
-    """A group of bars for each row, and a line across it where its target is."""
+    """Draw a group of bars for each row, with a line at its target."""
     width = WIDTH / len(contenders)
     for number, contender in enumerate(contenders):
         ratios = [ratio(row, contender, under) for row in rows]
         places = [place - WIDTH / 2 + (number + 0.5) * width for place in range(len(rows))]
-        heights = [found.median if found else 0 for found in ratios]
+        heights = [each.median if each else 0 for each in ratios]
         spread = [
-            [found.median - found.low if found else 0 for found in ratios],
-            [found.high - found.median if found else 0 for found in ratios],
+            [each.median - each.low if each else 0 for each in ratios],
+            [each.high - each.median if each else 0 for each in ratios],
         ]
         axes.bar(places, heights, width, yerr=spread, color=COLOURS[contender], label=TITLES[contender], capsize=2)
     targets = [(place, target) for place, row in enumerate(rows) if (target := target_of(row, under))]
@@ -99,8 +99,8 @@ def _bars(axes: Any, rows: list[Row], under: str, contenders: list[str], title: 
 def _crowd(axes: Any, rows: list[Row]) -> None:
     throughput = {row.greenlets: row for row in rows if row.name == crowd.THROUGHPUT}
     for name, sizes in crowd.SIZES.items():
-        found = {size: ratio_to_row(throughput[size], throughput[crowd.BASE], name) for size in sizes if throughput}
-        points = [(size, each.median) for size, each in found.items() if each]
+        ratios = {size: ratio_to_row(throughput[size], throughput[crowd.BASE], name) for size in sizes if throughput}
+        points = [(size, each.median) for size, each in ratios.items() if each]
         axes.plot(*zip(*points, strict=True) if points else ((), ()), "o-", color=COLOURS[name], label=TITLES[name])
     for row in throughput.values():
         target = target_of(row, crowd.BASE)
@@ -113,9 +113,10 @@ def _crowd(axes: Any, rows: list[Row]) -> None:
 
 
 def main() -> None:
+    """Write the page and the plot of a run."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plot", description=__doc__)
-    parser.add_argument("run", type=Path, help="what a run wrote with --json")
-    parser.add_argument("directory", type=Path, help="of the page, such as docs/")
+    parser.add_argument("run", type=Path, help="the --json file of a run")
+    parser.add_argument("directory", type=Path, help="the folder of the page, such as docs/")
     options = parser.parse_args()
     write(from_json(json.loads(options.run.read_text())), options.directory)
 

@@ -1,4 +1,4 @@
-"""The processes of a run: canned servers, and workers that take turns."""
+"""Processes of a run: canned servers, and workers that measure in turns."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SERVER_EXIT_SECONDS = 5
 
 
 class WorkerFailed(Exception):
-    """A worker ended without a measurement; the message is the last thing that it said."""
+    """A worker ended without a measurement. The message is the last line of its output."""
 
 
 class Measurement(NamedTuple):
-    """What a worker is asked to do in each of its turns.
+    """Task of a worker in each of its turns.
 
-    :param circumstance: what is different, by its name in ``CIRCUMSTANCES``; None for the plain case.
-    :param listener: register a command listener, whatever else is different.
+    :param circumstance: the name of a variant in ``CIRCUMSTANCES``; None is the plain case.
+    :param listener: True registers a command listener in any variant.
     """
 
     contender: str
@@ -41,10 +41,10 @@ class Measurement(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What was found in one turn.
+    """Result of one turn.
 
-    :param microseconds: CPU time of an operation.
-    :param per_second: how many operations were done in a second.
+    :param microseconds: the CPU time of an operation.
+    :param per_second: the number of operations per second.
     """
 
     microseconds: float
@@ -52,14 +52,14 @@ class Result(NamedTuple):
 
 
 class CannedServers(ExitStack):
-    """The canned servers of a run, each started when it is first needed. They are gone afterwards."""
+    """Canned servers of a run, as a context manager. Each server starts on its first use."""
 
     def __init__(self) -> None:
         super().__init__()
         self._ports: dict[ServerKind, int] = {}
 
     def port(self, kind: ServerKind) -> int:
-        """The port on 127.0.0.1 of a server of that kind."""
+        """Return the port on 127.0.0.1 of a server of one kind."""
         if kind not in self._ports:
             self._ports[kind] = self.enter_context(canned_server(kind))
         return self._ports[kind]
@@ -67,10 +67,10 @@ class CannedServers(ExitStack):
 
 @contextmanager
 def canned_server(kind: ServerKind = "standalone") -> Iterator[int]:
-    """Run a canned server and give its port; it is gone afterwards, whatever happens in between.
+    """Run a canned server during a block, and yield its port.
 
-    The listening socket is opened here, so clients may connect at once. The server also ends by itself when
-    this process does, since its standard input is a pipe that only this process holds open.
+    This process opens the listening socket, so clients may connect at once. The server also ends with this process,
+    which has the other end of its standard input.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port: int = listener.getsockname()[1]
@@ -93,32 +93,32 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 class Worker:
-    """A process that measures the same thing whenever it is its turn. Between its turns it waits.
+    """Process that repeats one measurement, once in each of its turns, and otherwise waits.
 
-    :param port: port of the canned server on 127.0.0.1.
-    :param timeout: seconds until a turn is given up.
+    :param port: the port of the canned server on 127.0.0.1.
+    :param timeout: the time limit of a turn in seconds.
     """
 
-    def __init__(self, wanted: Measurement, port: int, timeout: float) -> None:
+    def __init__(self, measurement: Measurement, port: int, timeout: float) -> None:
         self._timeout = timeout
         self._errors = TemporaryFile("w+")  # noqa: SIM115
-        command = [sys.executable, "-m", "benchmarks.worker", "--turns", *worker_arguments(wanted, port)]
+        command = [sys.executable, "-m", "benchmarks.worker", "--turns", *worker_arguments(measurement, port)]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
         )
 
     def begin(self) -> None:
-        """It is its turn."""
+        """Start a turn."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(b"\n")
         except BrokenPipeError:
-            pass  # it has ended, as `result` tells
+            pass  # the process has ended, and `result` raises
 
     def result(self) -> Result:
-        """What it finds in the turn that has begun.
+        """Wait for the result of the present turn, and return it.
 
-        :raises WorkerFailed: it has ended with an error, or is not done in time.
+        :raises WorkerFailed: the process ended with an error, or exceeded the time limit.
         """
         stdout, end, line = self._process.stdout, time.monotonic() + self._timeout, b""
         assert stdout is not None
@@ -129,21 +129,21 @@ class Worker:
             if not piece:
                 raise WorkerFailed(last_words(self._process, self._errors, self._timeout))
             line += piece
-        found = json.loads(line)
-        return Result(found["microseconds"], found["per_second"])
+        result = json.loads(line)
+        return Result(result["microseconds"], result["per_second"])
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
         self._errors.close()
 
 
 def last_words(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
-    """The last line that a process wrote before it ended.
+    """Return the last line of the output of a process, after its end.
 
-    :param errors: the file that it wrote to.
-    :param timeout: seconds until it is given up.
+    :param errors: the file with the output.
+    :param timeout: the time limit for the end of the process, in seconds.
     """
     status = process.wait(timeout)
     errors.seek(0)
@@ -151,40 +151,39 @@ def last_words(process: subprocess.Popen[bytes], errors: IO[str], timeout: float
 
 
 class Workers(ExitStack):
-    """The processes that take turns for a row. Each is started for its first turn; they are gone afterwards.
+    """Processes that measure a row in turns, as a context manager. Each process starts in its first turn.
 
-    :param timeout: seconds until a turn is given up.
+    :param timeout: the time limit of a turn in seconds.
     """
 
     def __init__(self, servers: CannedServers, timeout: float) -> None:
         super().__init__()
         self._servers = servers
         self._timeout = timeout
-        self._crews: dict[Measurement, list[Worker]] = {}
+        self._workers: dict[Measurement, list[Worker]] = {}
 
-    def run(self, wanted: Measurement) -> Result:
-        """Measure once. Where several processes do the same, they do it at the same time.
+    def run(self, task: Measurement) -> Result:
+        """Measure once. Several processes of one task run at the same time.
 
-        :raises WorkerFailed: it did not work.
+        :raises WorkerFailed: a measurement failed.
         """
-        if wanted not in self._crews:
-            circumstance = CIRCUMSTANCES[wanted.circumstance] if wanted.circumstance else Circumstance()
+        if task not in self._workers:
+            circumstance = CIRCUMSTANCES[task.circumstance] if task.circumstance else Circumstance()
             port = self._servers.port(circumstance.server)
-            self._crews[wanted] = [Worker(wanted, port, self._timeout) for _ in range(circumstance.workers)]
-            for worker in self._crews[wanted]:
+            self._workers[task] = [Worker(task, port, self._timeout) for _ in range(circumstance.workers)]
+            for worker in self._workers[task]:
                 self.callback(worker.close)
-        crew = self._crews[wanted]
-        for worker in crew:
+        for worker in self._workers[task]:
             worker.begin()
-        results = [worker.result() for worker in crew]
+        results = [worker.result() for worker in self._workers[task]]
         return Result(fmean(each.microseconds for each in results), sum(each.per_second for each in results))
 
 
 def run_python(arguments: Sequence[str], timeout: float) -> Any:
-    """Run a new interpreter and return what it printed, which is JSON.
+    """Run a new interpreter, and return its output, which is JSON.
 
-    :param timeout: seconds until it is killed.
-    :raises WorkerFailed: it exited with an error or was killed.
+    :param timeout: the time limit in seconds.
+    :raises WorkerFailed: the interpreter exited with an error, or exceeded the time limit.
     """
     command = [sys.executable, *arguments]
     try:
@@ -197,9 +196,9 @@ def run_python(arguments: Sequence[str], timeout: float) -> Any:
     return json.loads(done.stdout)
 
 
-def worker_arguments(wanted: Measurement, port: int) -> list[str]:
-    """The command line of a worker process."""
-    arguments = ["--port", str(port), "--contender", wanted.contender, "--operation", wanted.operation]
-    arguments += ["--greenlets", str(wanted.greenlets), "--count", str(wanted.repeats)]
-    arguments += ["--circumstance", wanted.circumstance] if wanted.circumstance else []
-    return arguments + (["--listener"] if wanted.listener else [])
+def worker_arguments(task: Measurement, port: int) -> list[str]:
+    """Return the command line arguments of a worker process."""
+    arguments = ["--port", str(port), "--contender", task.contender, "--operation", task.operation]
+    arguments += ["--greenlets", str(task.greenlets), "--count", str(task.repeats)]
+    arguments += ["--circumstance", task.circumstance] if task.circumstance else []
+    return arguments + (["--listener"] if task.listener else [])

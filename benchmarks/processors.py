@@ -1,4 +1,4 @@
-"""Which processor runs what: the client on the first one allowed, the server on the second."""
+"""Processors of the client and the server: the first and the second allowed processor."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def _pin(position: int) -> None:
 
 
 def pin_client() -> None:
-    """Keep this process on the first allowed processor, when there are two or more."""
+    """Pin this process to the first allowed processor, if there are two or more."""
     _pin(0)
 
 
 def pin_server() -> None:
-    """Keep this process on the second allowed processor, when there are two or more."""
+    """Pin this process to the second allowed processor, if there are two or more."""
     _pin(1)
 
 
 @contextmanager
 def beside_server() -> Iterator[None]:
-    """Stay on the second allowed processor for so long."""
+    """Pin this process to the second allowed processor during the block."""
     pin_server()
     try:
         yield

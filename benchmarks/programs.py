@@ -1,11 +1,13 @@
-"""The contenders as programs: the drivers of several languages and kinds of concurrency, all told the same.
+"""Contenders as programs: drivers of several languages and kinds of concurrency, with a common protocol.
 
-A program is started with the URI of the canned server, the path of a Unix socket, a number of callers, and a file with
-one document, which has the documents ``query``, ``change`` and ``unsaved``, and the array ``pipeline``.
+The arguments of a program are the URI of the server, the path of a Unix socket, the number of callers, and a
+file. The file has one document with the documents ``query``, ``change`` and ``unsaved``,
+and the array ``pipeline``.
 
-Each caller (a greenlet, thread, task or goroutine) connects to the socket and reads four bytes. The highest byte names
-one of :data:`KINDS`, and the others are a number: the caller runs the operation this number of times. Then the caller
-writes four bytes: the number of documents of all results. At the end of the stream the caller ends.
+Each caller (a greenlet, thread, task or goroutine) connects to the socket, and reads four bytes for each request. The
+highest byte is the number of an operation in :data:`KINDS`, and the other bytes are a count. The caller runs the
+operation `count` times, and answers with four bytes: the number of documents in all results. The caller ends at the end
+of the stream. Programs measure no times and set no rates.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from benchmarks.processors import pin_client
 from benchmarks.real.of_drivers import PIPELINE
 from benchmarks.worker import POOL_SIZE
 
-#: What a program runs, in the order of their numbers, and of how many documents each result is.
+#: The operations of a program in the order of their numbers, with the number of documents in each result.
 KINDS = {
     "find_one": 1,
     "insert_one": 1,
@@ -51,12 +53,12 @@ _START_SECONDS, _BUILD_SECONDS = 120, 3600
 
 
 class Contender(NamedTuple):
-    """What takes part.
+    """Contender.
 
-    :param title: its name, for people, and what its documents are, if not dictionaries.
-    :param tools: what has to be on the path to build it and to run it; none for those of Python.
-    :param build: the commands that build it, in a copy of its sources.
-    :param command: what starts it there.
+    :param title: the displayed name, with the type of its documents unless they are dictionaries.
+    :param tools: the programs on the path that build and run the contender; none for contenders in Python.
+    :param build: the commands that build the contender, in a copy of its sources.
+    :param command: the command that starts the contender there.
     """
 
     title: str
@@ -79,7 +81,7 @@ CONTENDERS = {
 
 
 def missing(name: str) -> str | None:
-    """What a contender lacks on this machine; None if it can take part."""
+    """Return a tool of a contender that this machine lacks, or None."""
     if name == "uvloop":
         from importlib.util import find_spec
 
@@ -88,9 +90,9 @@ def missing(name: str) -> str | None:
 
 
 def command(name: str) -> list[str]:
-    """What starts a contender, which is built if it has not been, or was from other sources.
+    """Return the command that starts a contender. Build the contender first if its sources have changed.
 
-    :raises WorkerFailed: it cannot be built.
+    :raises WorkerFailed: the build failed.
     """
     contender = CONTENDERS[name]
     if not contender.tools:
@@ -112,7 +114,7 @@ def command(name: str) -> list[str]:
 
 
 class Program:
-    """A contender at work: its processes, all on the first processor, and the streams of its callers."""
+    """Running contender: its processes, all on the first processor, and the streams of its callers."""
 
     def __init__(self, processes: list[subprocess.Popen[bytes]], streams: list[socket.socket]) -> None:
         self._processes = processes
@@ -120,7 +122,7 @@ class Program:
 
     @property
     def processor_seconds(self) -> float:
-        """What its processes have used."""
+        """The CPU time of its processes in seconds."""
         return processor_seconds([process.pid for process in self._processes])
 
 
@@ -131,10 +133,10 @@ def canned_uri(port: int) -> str:
 
 @contextmanager
 def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[Program]:
-    """A contender that is ready. Its processes share the callers, and are gone afterwards.
+    """Run a contender during a block. Its processes share the callers.
 
     :param uri: the connection string of the server.
-    :raises WorkerFailed: it does not start.
+    :raises WorkerFailed: the contender did not start.
     """
     started: list[subprocess.Popen[bytes]] = []
     streams: list[socket.socket] = []
@@ -143,12 +145,12 @@ def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[P
         socket.socket(socket.AF_UNIX) as listener,
         TemporaryFile("w+") as errors,
     ):
-        path, given = str(Path(folder, "callers")), Path(folder, "given")
-        given.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED, "pipeline": PIPELINE}))
+        path, documents = str(Path(folder, "callers")), Path(folder, "documents")
+        documents.write_bytes(bson.encode({"query": QUERY, "change": CHANGE, "unsaved": UNSAVED, "pipeline": PIPELINE}))
         listener.bind(path)
         listener.listen(callers)
         listener.settimeout(1)
-        arguments = [*command(name), uri, path, str(callers // processes), str(given)]
+        arguments = [*command(name), uri, path, str(callers // processes), str(documents)]
         try:
             for _ in range(processes):
                 started.append(
@@ -184,12 +186,12 @@ def _accepted(
 
 
 def processor_seconds(processes: Sequence[int]) -> float:
-    """What processes have used, to the nanosecond, all threads included (Linux)."""
-    # The clock of another process, as clock_getcpuclockid(3) makes its number.
+    """Return the CPU time of processes with all their threads, in seconds (Linux)."""
+    # The ID of the CPU clock of another process, as clock_getcpuclockid(3) calculates it.
     return sum(time.clock_gettime(~process << 3 | 2) for process in processes)
 
 
 def exchange(kind: str, count: int = 1) -> Exchange:
-    """What a caller is asked, and what it answers if all went well."""
-    wanted, found = list(KINDS).index(kind) << 24 | count, KINDS[kind] * count
-    return Exchange(wanted.to_bytes(4, "big"), found.to_bytes(4, "big"), 4)
+    """Return a request to a caller, with the expected answer."""
+    request, answer = list(KINDS).index(kind) << 24 | count, KINDS[kind] * count
+    return Exchange(request.to_bytes(4, "big"), answer.to_bytes(4, "big"), 4)

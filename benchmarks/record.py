@@ -1,4 +1,4 @@
-"""All that a run has found, as it is written to a file and read from one."""
+"""Results of a run, and their form in a file."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.rounds import Ratio, Row
-from benchmarks.targets import TARGETS, Target, found
+from benchmarks.targets import TARGETS, Target, measured_ratio
 
 PACKAGES = ("pymongo", "gevent", "greenlet")
 _PROCESSORS = Path("/proc/cpuinfo")
 
 
 class Record(NamedTuple):
-    """A run.
+    """Results of a run.
 
-    :param versions: what was measured, and on what.
-    :param settings: how it was measured.
+    :param versions: the versions of the packages, and the machine.
+    :param settings: the settings of the run.
     :param tables: the rows of each table.
     """
 
@@ -29,31 +29,31 @@ class Record(NamedTuple):
     tables: dict[str, list[Row]]
 
     def rows(self) -> list[Row]:
-        """Those of all tables."""
+        """Return the rows of all tables."""
         return [row for table in self.tables.values() for row in table]
 
 
 def versions() -> dict[str, str]:
-    """What is measured, and on what."""
-    found = {"python": platform.python_version(), "gmongo": "of this checkout"}
+    """Return the versions of the packages, and the machine."""
+    result = {"python": platform.python_version(), "gmongo": "of this checkout"}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    found["machine"] = f"{sys.platform} {platform.machine()}, {os.cpu_count()} processors{_processor()}"
-    return found
+            result[package] = "not installed"
+    result["machine"] = f"{sys.platform} {platform.machine()}, {os.cpu_count()} processors{_processor()}"
+    return result
 
 
 def _processor() -> str:
-    """Which one it is, where the kernel tells."""
+    """Return the model of the processor, if the kernel reports one."""
     lines = _PROCESSORS.read_text().splitlines() if _PROCESSORS.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f" ({models[0]})" if models else ""
 
 
 def as_json(record: Record) -> dict[str, Any]:
-    """Everything, round by round, and what it means for the targets."""
+    """Return the results of each round, and the targets."""
     rows = record.rows()
     return {
         "versions": record.versions,
@@ -62,7 +62,7 @@ def as_json(record: Record) -> dict[str, Any]:
         "targets": [
             {**target._asdict(), "found": number and number._asdict(), "reached": _is_reached(target, number)}
             for target in TARGETS
-            for number in [found(target, rows)]
+            for number in [measured_ratio(target, rows)]
         ],
     }
 
@@ -72,6 +72,6 @@ def _is_reached(target: Target, number: Ratio | None) -> bool | None:
 
 
 def from_json(stored: dict[str, Any]) -> Record:
-    """The run that :func:`as_json` had."""
+    """Return the record that :func:`as_json` converted."""
     tables = {name: [Row(**row) for row in table] for name, table in stored["tables"].items()}
     return Record(stored["versions"], stored["settings"], tables)

@@ -1,6 +1,6 @@
-"""What the canned servers say.
+"""Replies of the canned servers.
 
-Every reply is encoded once, a batch when it is first asked for, and only the header is made per request.
+Each reply is encoded once, and a batch on its first request. Only the header is created for each request.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OP_QUERY = 2004
 OP_MSG = 2013
 #: OP_MSG flag: the sender expects no reply.
 MORE_TO_COME = 2
-#: A body of so many bytes is sent by itself: the client would notice the time that copying it takes.
+#: The size in bytes from which a body is sent without a copy, because the copy would delay the client.
 LARGE_BODY = 1 << 20
 _MOMENT = Timestamp(1704067200, 1)
 
@@ -61,9 +61,9 @@ _HELLO: dict[str, Any] = {
 
 
 class Replies:
-    """What a server says.
+    """Replies of a server.
 
-    :param name: of a replica set's primary, with its port; None for a standalone.
+    :param name: the name of the primary of a replica set, with its port; None for a standalone.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -104,10 +104,10 @@ class Replies:
         return self._batch(message[end + 5 : message.index(0, end + 5)])
 
     def answer(self, message: bytes) -> list[bytes]:
-        """The reply to one whole request, in pieces; none when the request wants no reply.
+        """Return the pieces of the reply to a request, or none if the request expects no reply.
 
-        :param message: an ``OP_MSG``, or an ``OP_QUERY`` that can only be a legacy hello.
-        :raises ValueError: for any other opcode.
+        :param message: an ``OP_MSG``, or an ``OP_QUERY`` with a legacy hello.
+        :raises ValueError: the opcode is another opcode.
         """
         _, request_id, _, opcode = HEADER.unpack_from(message)
         if opcode == OP_MSG:
@@ -118,7 +118,7 @@ class Replies:
 
 
 def _primary(name: str) -> dict[str, Any]:
-    """What the hello of a replica set's primary has beside that of a standalone."""
+    """Return the additional fields in the hello of a primary of a replica set."""
     now = {"ts": _MOMENT, "t": Int64(1)}
     return {
         "setName": REPLICA_SET,
@@ -138,7 +138,7 @@ def _primary(name: str) -> dict[str, Any]:
 
 
 def _times() -> dict[str, Any]:
-    """What every reply of a replica set has. A real one moves on with each write, which costs a client no more."""
+    """Return the times in every reply of a replica set. Constant times do not change the cost of a client."""
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
     return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}
 
@@ -153,7 +153,7 @@ _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
 
 
 def _command_offset(message: bytes) -> int:
-    """Where the command's name starts, after any document sequences sent before the command."""
+    """Return the offset of the command name, after document sequences that precede the command."""
     offset = 20
     while message[offset] == 1:
         offset += 1 + INT32.unpack_from(message, offset + 1)[0]

@@ -18,17 +18,17 @@ _STYLES = {REACHED: f"[green]{REACHED}[/green]", MISSED: f"[bold red]{MISSED}[/b
 
 
 def show(record: Record, console: Console) -> None:
-    """Print all tables of a run, what was measured, and what failed."""
+    """Print all tables of a run, the versions, and the failures."""
     for sheet in sheets(record):
         console.print(table(sheet))
-    measured = ", ".join(f"{name} {found}" for name, found in record.versions.items())
-    console.print(measured, style="dim", soft_wrap=True, highlight=False)
+    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    console.print(versions, style="dim", soft_wrap=True, highlight=False)
     for line in failures(record.rows()):
         console.print(f"[red]failed[/red] {escape(line)}", soft_wrap=True)
 
 
 def table(sheet: Sheet) -> Table:
-    """A sheet for the terminal; most fit one of 80 columns."""
+    """Return a table for the terminal. Most tables fit 80 columns."""
     result = Table(title=sheet.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for position, title in enumerate(sheet.head):
         result.add_column(
@@ -43,7 +43,7 @@ def table(sheet: Sheet) -> Table:
 
 
 def _folded(title: str) -> str:
-    """A title of a column in two lines, if that makes the column narrower."""
+    """Return the title of a column, in two lines if the column becomes narrower."""
     return title.replace(" / ", " /\n").replace("greenlets", "green-\nlets").replace(" µs", "\nµs")
 
 

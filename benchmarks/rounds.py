@@ -1,6 +1,6 @@
-"""Rounds: in each one every contender is measured once, and ratios are taken within the round.
+"""Rounds. Each round measures every contender once, and each ratio compares two numbers of one round.
 
-What slows the machine for some seconds slows the contenders of one round alike; their ratio keeps out of it.
+Other load on the machine affects all contenders of a round alike, and therefore hardly changes their ratio.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar
 from benchmarks.processes import WorkerFailed
 
 Entrant = TypeVar("Entrant")
-Found = TypeVar("Found")
+Outcome = TypeVar("Outcome")
 
 
 class Ratio(NamedTuple):
-    """The median over all rounds, and between which numbers the middle half of them is."""
+    """The median over all rounds, and the first and the third quartile."""
 
     median: float
     low: float
@@ -24,12 +24,12 @@ class Ratio(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One thing that is measured, at one number of greenlets.
+    """Results of one quantity with one number of greenlets.
 
-    :param greenlets: None where only one greenlet can do it.
-    :param unit: of the numbers.
-    :param numbers: those of each contender, one a round; empty for one that failed.
-    :param failures: why a contender has no numbers.
+    :param greenlets: the number of greenlets; None if the quantity requires a single greenlet.
+    :param unit: the unit of the numbers.
+    :param numbers: the number of each round by contender; empty for a failed contender.
+    :param failures: the error of each failed contender.
     """
 
     name: str
@@ -40,20 +40,20 @@ class Row(NamedTuple):
 
 
 def order(entrants: Sequence[Entrant], number: int) -> list[Entrant]:
-    """The entrants as they take their turns in a round: each goes first equally often."""
+    """Return the order of the entrants in a round. Each entrant is equally often the first."""
     first = number % len(entrants)
     return [*entrants[first:], *entrants[:first]]
 
 
 def take_turns(
-    entrants: Sequence[Entrant], rounds: int, measure: Callable[[Entrant], Found]
-) -> tuple[dict[Entrant, list[Found]], dict[Entrant, str]]:
-    """Measure all entrants in turns. One that fails drops out, and the others go on.
+    entrants: Sequence[Entrant], rounds: int, measure: Callable[[Entrant], Outcome]
+) -> tuple[dict[Entrant, list[Outcome]], dict[Entrant, str]]:
+    """Measure all entrants in turns. A failed entrant drops out, and the others continue.
 
-    :param measure: takes an entrant and gives what was found, or raises WorkerFailed.
-    :returns: what was found for each entrant, once a round, and why an entrant has nothing.
+    :param measure: returns the result of an entrant, or raises WorkerFailed.
+    :returns: the results of all rounds by entrant, and the error of each failed entrant.
     """
-    found: dict[Entrant, list[Found]] = {entrant: [] for entrant in entrants}
+    results: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
     failures: dict[Entrant, str] = {}
     for number in range(rounds if entrants else 0):
         for position in order(range(len(entrants)), number):
@@ -61,15 +61,15 @@ def take_turns(
             if entrant in failures:
                 continue
             try:
-                found[entrant].append(measure(entrant))
+                results[entrant].append(measure(entrant))
             except WorkerFailed as failure:
                 failures[entrant] = str(failure)
-                found[entrant].clear()
-    return found, failures
+                results[entrant].clear()
+    return results, failures
 
 
 def summary(numbers: Sequence[float]) -> Ratio | None:
-    """The middle of some numbers and where half of them are; None if there are none."""
+    """Return the median and the quartiles, or None without numbers."""
     if len(numbers) < 2:
         return Ratio(numbers[0], numbers[0], numbers[0]) if numbers else None
     low, middle, high = quantiles(numbers, n=4, method="inclusive")
@@ -77,12 +77,12 @@ def summary(numbers: Sequence[float]) -> Ratio | None:
 
 
 def ratio(row: Row, over: str, under: str) -> Ratio | None:
-    """The ratio of two contenders; None unless both were measured."""
+    """Return the ratio of two contenders, or None unless both were measured."""
     return _ratio(row.numbers.get(over, ()), row.numbers.get(under, ()))
 
 
 def ratio_to_row(row: Row, base: Row, contender: str) -> Ratio | None:
-    """The ratio of a contender's numbers in two rows that took turns; None unless both were measured."""
+    """Return the ratio of a contender in two rows with equal rounds, or None unless both were measured."""
     return _ratio(row.numbers.get(contender, ()), base.numbers.get(contender, ()))
 
 
@@ -91,6 +91,6 @@ def _ratio(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
 
 
 def middle(row: Row, contender: str) -> float | None:
-    """The median of a contender's numbers; None unless it was measured."""
-    found = summary(row.numbers.get(contender, ()))
-    return found and found.median
+    """Return the median of a contender, or None if the contender was not measured."""
+    numbers = summary(row.numbers.get(contender, ()))
+    return numbers and numbers.median

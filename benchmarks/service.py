@@ -1,4 +1,4 @@
-"""The table of whole applications: one small JSON service on several kinds of concurrency, each with one worker."""
+"""The table of applications: a small JSON service with several kinds of concurrency, each with one worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.worker import POOL_SIZE
 
 TABLE = "service"
 CALLERS, THREADS = 100, 32
-#: Requests in a second that every service can answer.
+#: Requests per second that every service can answer.
 EQUAL_RATE = 200
 ROUTES = {"/one": 1.0, "/hundred": 0.2}
 COST, SATURATION, MEMORY = "CPU of a request", "requests in a second", "memory of the worker"
@@ -33,11 +33,11 @@ _START_SECONDS = 120
 
 
 class Service(NamedTuple):
-    """What takes part.
+    """Service.
 
-    :param packages: that it needs.
-    :param driver: of Flask's application.
-    :param command: what serves it on the descriptor of a listening socket.
+    :param packages: the required packages.
+    :param driver: the driver of the Flask application.
+    :param command: the command that serves the application on the descriptor of a listening socket.
     """
 
     packages: tuple[str, ...]
@@ -60,7 +60,7 @@ SERVICES = {
 
 
 def missing(name: str) -> str | None:
-    """The package that a service lacks; None if it can take part."""
+    """Return a missing package of a service, or None."""
     return next((package for package in SERVICES[name].packages if find_spec(package) is None), None)
 
 
@@ -70,19 +70,19 @@ def rows(settings: Settings) -> Iterator[Row]:
         return
     names = [name for name in SERVICES if missing(name) is None]
     for route, share in ROUTES.items():
-        found: dict[str, dict[tuple[str, str], float]] = {}
+        measured: dict[str, dict[tuple[str, str], float]] = {}
         failures: dict[str, str] = {}
         for name in names:
-            settings.tell(f"{name}: {route}")
+            settings.show_progress(f"{name}: {route}")
             try:
                 with beside_server():
-                    found[name] = _measured(
+                    measured[name] = _measured(
                         SERVICES[name], route, settings, max(CALLERS, round(settings.operations * share))
                     )
             except WorkerFailed as failure:
                 failures[name] = str(failure)
-        for quantity, unit in next(iter(found.values()), {}):
-            numbers = {name: [each[quantity, unit]] for name, each in found.items()}
+        for quantity, unit in next(iter(measured.values()), {}):
+            numbers = {name: [each[quantity, unit]] for name, each in measured.items()}
             yield Row(f"{route}: {quantity}", None, unit, numbers, failures)
 
 
@@ -96,20 +96,20 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
         workers = [process, *_children(process)]
         before = processor_seconds(workers)
         saturation = count / load.put(streams, exchange, count).clock
-        found = {
+        numbers = {
             (COST, "ms"): (processor_seconds(workers) - before) / count * 1e3,
             (SATURATION, "/ s"): saturation,
             (MEMORY, "MB"): _resident_megabytes(workers[-1]),
         }
         for name, rate in ((HALF, saturation / 2), (EQUAL, EQUAL_RATE)):
             latencies = load.put(streams, exchange, max(2, count // 2), rate).latencies
-            found |= {(f"{name}, {quantile}", "ms"): number for quantile, number in quantiles_of(latencies).items()}
-        return found
+            numbers |= {(f"{name}, {quantile}", "ms"): number for quantile, number in quantiles_of(latencies).items()}
+        return numbers
 
 
 @contextmanager
 def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
-    """The port and the first process of a service."""
+    """Run a service during a block, and yield its port and its first process."""
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         port = listener.getsockname()[1]
         command = service.command.format(fd=listener.fileno()).split()
@@ -128,7 +128,7 @@ def _served(service: Service, uri: str) -> Iterator[tuple[int, int]]:
 
 
 def _exchange(stream: socket.socket, request: bytes) -> load.Exchange:
-    """A request, and how long the answer to it is, as the first one tells."""
+    """Send a request once, and return the exchange with the size of its answer."""
     stream.settimeout(_START_SECONDS)
     stream.sendall(request)
     answer = b""

@@ -1,4 +1,4 @@
-"""What a run was asked to do."""
+"""Settings of a run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ FRESH = 11
 
 
 class Settings(NamedTuple):
-    """What all tables need to know.
+    """Settings of all tables.
 
-    :param only: names of the operations and of the other tables that are measured.
-    :param rounds: turns of every contender. Where each takes a new process, there are no more than :data:`FRESH`.
-    :param operations: ``find_one`` operations in a turn.
-    :param greenlets: how many run at once; None for what each operation has in the standard run.
-    :param listener: register a command listener with the drivers, whatever is measured.
+    :param only: the names of the measured operations and of the other measured tables.
+    :param rounds: the turns of every contender, but at most :data:`FRESH` if each turn needs a new process.
+    :param operations: the number of ``find_one`` operations in a turn.
+    :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the standard run.
+    :param listener: True registers a command listener with the drivers in all measurements.
     :param servers: the canned servers.
-    :param timeout: seconds for one turn.
-    :param tell: is called with what is measured next.
+    :param timeout: the time limit of a turn in seconds.
+    :param show_progress: called with the name of the next measurement.
     """
 
     only: list[str]
@@ -31,13 +31,13 @@ class Settings(NamedTuple):
     listener: bool
     servers: CannedServers
     timeout: float
-    tell: Callable[[str], Any]
+    show_progress: Callable[[str], Any]
 
     @property
     def fresh_rounds(self) -> int:
-        """Turns of every contender where each takes a new process."""
+        """The turns of every contender if each turn needs a new process."""
         return min(self.rounds, FRESH)
 
     def workers(self) -> Workers:
-        """Processes that take turns, as a context manager."""
+        """Return the worker processes, as a context manager."""
         return Workers(self.servers, self.timeout)

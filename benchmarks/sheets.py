@@ -1,4 +1,4 @@
-"""The tables as texts, for the terminal and for the page alike."""
+"""Tables as texts, for the terminal and for the page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple
 from benchmarks import contest, crowd, latency, operations, programs, service, stall, start, surcharge
 from benchmarks.record import Record
 from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
-from benchmarks.targets import TARGETS, Target, found, target_of
+from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
-#: Where PyMongo takes part in several ways.
+#: The titles in tables with several variants of PyMongo.
 ALL_TITLES = {name: contender.title for name, contender in programs.CONTENDERS.items()}
-#: Each ratio is the first one's number over the second one's.
+#: The contenders in the numerator and the denominator of each ratio.
 RATIOS = (("gmongo", "pymongo"), ("gmongo", "floor"), ("pymongo", "floor"))
 REACHED, MISSED, NOTHING = "✓", "✗", "-"
 
 
 class Sheet(NamedTuple):
-    """A table of texts.
+    """Table of texts.
 
-    :param lines: its groups of lines, each a list of texts as long as the head.
+    :param groups: groups of lines. Each line has a text for each column of `head`.
     """
 
     title: str
@@ -30,13 +30,13 @@ class Sheet(NamedTuple):
 
 
 def sheets(record: Record) -> Iterator[Sheet]:
-    """All tables that a run has, and at last what became of the targets."""
+    """Yield all tables of a run, and finally the table of the targets."""
     yield from of_tables(record, _SHEETS)
     yield from targets(record)
 
 
 def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
-    """Those of these tables that a run has."""
+    """Yield the tables with these names that a run has."""
     for name in names:
         rows = record.tables.get(name)
         if rows:
@@ -44,10 +44,10 @@ def of_tables(record: Record, names: Iterable[str]) -> Iterator[Sheet]:
 
 
 def targets(record: Record) -> Iterator[Sheet]:
-    """What became of the targets, if one was measured."""
+    """Yield a table of the measured targets, if there is one."""
     rows = record.rows()
     units = {row.name: row.unit for row in rows}
-    measured = [(target, number) for target in TARGETS if (number := found(target, rows))]
+    measured = [(target, number) for target in TARGETS if (number := measured_ratio(target, rows))]
     lines = [_target_line(target, number, units[target.row]) for target, number in measured]
     if lines:
         yield Sheet("Targets for gmongo", ["what", "greenlets", "number", "target", "found"], [lines])
@@ -130,8 +130,8 @@ def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
     for name in _entrants(rows):
         numbers = []
         for row in rows:
-            found = middle(row, name)
-            numbers.append(NOTHING if found is None else f"{found:.1f}")
+            median = middle(row, name)
+            numbers.append(NOTHING if median is None else f"{median:.1f}")
             numbers.append(NOTHING if name == "gmongo" else _ratio(row, "gmongo", name))
         lines.append([ALL_TITLES[name], *numbers])
     yield Sheet(f"CPU of each client per operation, {contest.CALLERS} at once: medians", head, [lines])
@@ -146,8 +146,8 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     def cell(load: str, scene: latency.Scene, name: str) -> str:
         places = [(latency.name(load, scene, quantile), scene.callers) for quantile in latency.QUANTILES]
-        found = [middle(by_place[place], name) for place in places if place in by_place]
-        return " · ".join(_short(number) for number in found if number is not None) or NOTHING
+        medians = [middle(by_place[place], name) for place in places if place in by_place]
+        return " · ".join(_short(number) for number in medians if number is not None) or NOTHING
 
     for scene in latency.SCENES:
         saturation = by_place.get((latency.name(latency.SATURATION, scene), scene.callers))
@@ -167,8 +167,8 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_name = {row.name: row for row in rows}
 
     def cell(name: str, route: str, quantity: str) -> str:
-        found = middle(by_name[f"{route}: {quantity}"], name)
-        return NOTHING if found is None else _short(found)
+        median = middle(by_name[f"{route}: {quantity}"], name)
+        return NOTHING if median is None else _short(median)
 
     head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
     for route in service.ROUTES:
@@ -198,11 +198,11 @@ _SHEETS = {
 
 
 def _ratio(row: Row, over: str, under: str) -> str:
-    """With the range only where gmongo takes part; what the others have is for orientation."""
-    found = ratio(row, over, under)
+    """Return a ratio, for gmongo with its range and its target."""
+    result = ratio(row, over, under)
     if over == "gmongo":
-        return _number(found, target_of(row, under))
-    return NOTHING if found is None else _three_digits(found.median)
+        return _number(result, target_of(row, under))
+    return NOTHING if result is None else _three_digits(result.median)
 
 
 def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
@@ -239,7 +239,7 @@ def _orientation(number: float | None) -> str:
 
 
 def failures(rows: Iterable[Row]) -> list[str]:
-    """A line for each failure, with the places where it happened."""
+    """Return a line for each error, with the rows that it affects."""
     places: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for name, reason in row.failures.items():

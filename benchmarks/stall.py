@@ -1,4 +1,4 @@
-"""The table of stalls: how long a driver keeps all other greenlets waiting while it works on one large batch.
+"""The table of stalls: the time for which a driver blocks the event loop while it processes one large batch.
 
 Each turn is a process of ``benchmarks.stall_worker``.
 """
@@ -15,16 +15,16 @@ from benchmarks.settings import Settings
 TABLE = "stall"
 READ, FIRST = "read 15 MB: longest stall", "read 15 MB: first document"
 ITERATE, INSERT = "list() of 15 MB: longest stall", "insert 10,000: longest stall"
-#: Each quantity that a worker finds.
+#: The quantities in the result of a worker, and their names.
 NAMES = {"read": READ, "first": FIRST, "iterate": ITERATE, "insert": INSERT}
 DRIVERS = ("gmongo", "pymongo")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure both drivers in turns; each turn finds all that the table has."""
+    """Measure both drivers in turns. Each turn measures all quantities of the table."""
     if TABLE not in settings.only:
         return
-    settings.tell("stalls of the loop")
+    settings.show_progress("stalls of the loop")
 
     def measure(driver: str) -> Any:
         arguments = [
@@ -38,7 +38,7 @@ def rows(settings: Settings) -> Iterator[Row]:
         return run_python(arguments, settings.timeout)
 
     drivers = [name for name in DRIVERS if name in settings.contenders]
-    found, failures = take_turns(drivers, settings.fresh_rounds, measure)
+    results_of, failures = take_turns(drivers, settings.fresh_rounds, measure)
     for quantity, name in NAMES.items():
-        numbers = {driver: [each[quantity] for each in results] for driver, results in found.items()}
+        numbers = {driver: [each[quantity] for each in results] for driver, results in results_of.items()}
         yield Row(name, None, "ms", numbers, failures if name == READ else {})

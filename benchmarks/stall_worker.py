@@ -1,8 +1,8 @@
 """One turn of a driver for the table of stalls: ``python -m benchmarks.stall_worker --contender NAME --port PORT``.
 
-Prints one JSON object of milliseconds: for reading and for inserting the longest time during which a ticker had no
-turn, and for reading the time to the first document. Each is the least of some repetitions after a warm-up: whatever
-else the machine does only adds to it.
+The worker prints a JSON object of times in milliseconds. The times are the longest stall of reads and of inserts, and
+the time to the first document of a read. A ticker measures the stalls. Each time is the minimum of several repetitions
+after a warm-up, because other load on the machine only increases a time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from benchmarks.worker import open_client, prepare
 
 REPETITIONS = 3
 TICK_SECONDS = 0.0002
-#: The application goes to sleep after so many documents. ``sleep(0)`` would not do: gevent goes on with greenlets that
-#: called it for 5 ms and more before it looks at timers again, whatever the driver does.
+#: The application sleeps after this number of documents. ``sleep(0)`` is not enough: gevent may run the greenlets that
+#: called it for 5 ms or more before it checks the timers.
 DOCUMENTS_BETWEEN_PAUSES = 100
 PAUSE_SECONDS = 1e-6
 
 
 class Ticker:
-    """Has a turn as often as it can, and notes the longest gap between two, in seconds."""
+    """Greenlet that runs as often as possible, and records the longest gap between two runs in seconds."""
 
     def __init__(self) -> None:
         import gevent
@@ -48,16 +48,16 @@ class Ticker:
             last = now
 
     def stop(self) -> float:
-        """End, after a turn that follows the last stall, and return the longest gap."""
+        """Stop after a run that follows the last stall, and return the longest gap."""
         self._sleep(0.005)
         self._greenlet.kill()
         return self.longest
 
 
 def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[float, list[Any]]:
-    """The longest stall in milliseconds, in the best of some repetitions, and what the activity returned in each.
+    """Return the longest stall of the best repetition in milliseconds, and the results of all repetitions.
 
-    :param make: makes the argument of the activity; this is no part of the measurement.
+    :param make: creates the argument of the activity, outside of the measurement.
     """
     activity(make())
     stalls, returned = [], []
@@ -71,7 +71,7 @@ def measured(activity: Callable[[Any], Any], make: Callable[[], Any]) -> tuple[f
 
 
 def read(collection: Any) -> float:
-    """Read all of the large batch, and return the seconds until its first document was there."""
+    """Read the large batch, and return the seconds until the first document."""
     import gevent
 
     start, first, number = perf_counter(), 0.0, 0
@@ -85,8 +85,9 @@ def read(collection: Any) -> float:
 
 
 def iterate(collection: Any) -> list[Any]:
-    """Read all of the large batch, and do nothing else. The caller keeps the documents until it has measured: to free
-    so many at once takes 15 ms, which is no driver's doing.
+    """Read the large batch without pauses, and return the documents.
+
+    The caller frees the documents after the measurement, because their deallocation takes 15 ms.
     """
     documents = list(collection.find())
     if len(documents) != LARGE_BATCH:
@@ -95,7 +96,7 @@ def iterate(collection: Any) -> list[Any]:
 
 
 def measure(database: Any) -> dict[str, float]:
-    """What is printed."""
+    """Return the times of this turn in milliseconds."""
     large, one = database[LARGE], database[ONE]
     read_stall, firsts = measured(read, lambda: large)
     iterate_stall, _nothing = measured(iterate, lambda: large)
@@ -104,6 +105,7 @@ def measure(database: Any) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure a driver, and print the times."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stall_worker", description=__doc__)
     parser.add_argument("--contender", required=True)
     parser.add_argument("--port", type=int, required=True, help="port of the canned server on 127.0.0.1")
@@ -111,9 +113,9 @@ def main() -> None:
     pin_client()
     prepare(options.contender)
     client = open_client(options.contender, options.port)
-    found = measure(client[DATABASE])
+    times = measure(client[DATABASE])
     client.close()
-    json.dump(found, sys.stdout)
+    json.dump(times, sys.stdout)
 
 
 if __name__ == "__main__":

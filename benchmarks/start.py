@@ -1,6 +1,6 @@
-"""The table of starting: what it takes to import a driver, and what memory its clients need when nothing happens.
+"""The table of starting: the CPU time of the import of a driver, and the memory of idle clients.
 
-Each number is found in a fresh interpreter.
+Each number is measured in a new interpreter.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ DRIVERS = ("gmongo", "pymongo")
 
 
 class Import(NamedTuple):
-    """An import of a driver.
+    """Import of a driver.
 
-    :param before: is done before the measurement.
-    :param measured: is measured.
+    :param before: the code before the measurement.
+    :param measured: the measured code.
     """
 
     before: str
@@ -30,7 +30,7 @@ class Import(NamedTuple):
 
 
 GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
-#: gmongo imports gevent by itself, PyMongo does not. So that each way of counting can be seen, there are all of them.
+#: gmongo imports gevent, unlike PyMongo. Therefore the table shows several ways of counting.
 IMPORTS = {
     "import, the driver alone": {"gmongo": Import("", "import gmongo"), "pymongo": Import("", "import pymongo")},
     "import, gevent and patching included": {
@@ -58,17 +58,17 @@ def rows(settings: Settings) -> Iterator[Row]:
     """Measure both drivers in turns, first their imports and then their memory."""
     if TABLE not in settings.only:
         return
-    # What is installed has its bytecode; a checkout need not have it, and might not be allowed to keep it.
+    # An installed package has bytecode files. A checkout may lack them, or may be read-only.
     compileall.compile_dir(ROOT / "gmongo", quiet=1)
     drivers = [name for name in DRIVERS if name in settings.contenders]
     for name, imports in IMPORTS.items():
-        settings.tell(name)
+        settings.show_progress(name)
         numbers, failures = take_turns(drivers, settings.fresh_rounds, _import(imports, settings.timeout))
         yield Row(name, None, "ms", numbers, failures)
-    settings.tell("memory")
-    found, failures = take_turns(drivers, settings.fresh_rounds, _memory(settings))
+    settings.show_progress("memory")
+    results_of, failures = take_turns(drivers, settings.fresh_rounds, _memory(settings))
     for number, (name, unit) in enumerate([(FIRST_CLIENT, "MB"), (FURTHER_CLIENT, "KB")]):
-        numbers = {driver: [each[number] for each in results] for driver, results in found.items()}
+        numbers = {driver: [each[number] for each in results] for driver, results in results_of.items()}
         yield Row(name, None, unit, numbers, {} if number else failures)
 
 

@@ -1,8 +1,9 @@
-"""The memory of a driver's idle clients: ``python -m benchmarks.start_worker NAME PORT``.
+"""Memory of idle clients of a driver: ``python -m benchmarks.start_worker NAME PORT``.
 
-Prints by how much the resident memory of this process grew: in megabytes for the import and one client that sent a
-ping, from the time when gevent was imported and, for PyMongo, everything patched; and in kilobytes for each of some
-further clients that found one document each. Works where there is a ``/proc`` as Linux has it.
+The worker prints two increases of the resident memory of this process. The first increase, in megabytes, is for the
+import of the driver and a client that sent a ping. It starts after the import of gevent, and for PyMongo after
+monkey-patching. The second increase, in kilobytes, is for each further client that found one document. The worker
+requires the ``/proc`` of Linux.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from typing import Any
 
 from benchmarks.worker import open_client, prepare
 
-#: So many that memory which the import left free, and which some of them get, matters little.
+#: A large number, because some clients use memory that the import has left free.
 FURTHER_CLIENTS = 100
-#: Until monitors have connected, and have done all that comes with it.
+#: The time for monitors to connect, in seconds.
 SETTLE_SECONDS = 0.3
 MEGABYTE, KILOBYTE = 1e6, 1e3
 
 
 def resident() -> int:
-    """The resident memory of this process in bytes, after everything had the time to settle."""
+    """Return the resident memory of this process in bytes, after a pause for the monitors."""
     import gevent
 
     gevent.sleep(SETTLE_SECONDS)
@@ -32,7 +33,7 @@ def resident() -> int:
 
 
 def measure(driver: str, port: int) -> tuple[float, float]:
-    """What is printed."""
+    """Return both increases of the resident memory."""
     prepare(driver)
     at_first = resident()
     clients = [open_client(driver, port)]

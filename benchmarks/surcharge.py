@@ -1,4 +1,4 @@
-"""What a circumstance adds: gmongo beside itself in the plain case, and over TLS beside a floor over TLS."""
+"""The table of additional cost of variants: gmongo relative to its plain case, and with TLS to a baseline with TLS."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from benchmarks.settings import Settings
 TABLE = "surcharge"
 GREENLETS = 10
 OPERATIONS = ("find_one", "insert_one", "update_one")
-#: What each circumstance is divided by: gmongo without it, or the floor with it.
-PLAIN, FLOOR = "gmongo, plain", "floor"
-UNDER = {"replica_set": PLAIN, "timeout": PLAIN, "stable_api": PLAIN, "tls": FLOOR}
+#: The denominator of each variant: gmongo in the plain case, or the baseline in the same variant.
+PLAIN, BASELINE = "gmongo, plain", "floor"
+UNDER = {"replica_set": PLAIN, "timeout": PLAIN, "stable_api": PLAIN, "tls": BASELINE}
 
 
 def name(operation: str, circumstance: str) -> str:
-    """Of a row."""
+    """Return the name of a row."""
     return f"{operation}+{circumstance}, surcharge"
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure each operation plainly and under each circumstance, all in turns."""
+    """Measure each operation in the plain case and in each variant, in turns."""
     if TABLE not in settings.only or "gmongo" not in settings.contenders:
         return
     for operation in OPERATIONS:
-        settings.tell(f"{operation}, what circumstances add")
+        settings.show_progress(f"{operation}, what circumstances add")
         plain = Measurement("gmongo", operation, GREENLETS, settings.operations)
         pairs = {circumstance: _pair(plain, circumstance) for circumstance in UNDER}
         turns = list(dict.fromkeys(turn for pair in pairs.values() for turn in pair.values()))
@@ -39,6 +39,6 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _pair(plain: Measurement, circumstance: str) -> dict[str, Measurement]:
-    """gmongo under a circumstance, and what it is divided by."""
+    """Return gmongo in a variant, and its denominator."""
     over, under = plain._replace(circumstance=circumstance), UNDER[circumstance]
-    return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=FLOOR)}
+    return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=BASELINE)}

@@ -1,4 +1,4 @@
-"""What the numbers shall be, as data, and whether they are."""
+"""Targets of the numbers, as data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks.rounds import Ratio, Row, ratio, ratio_to_row, summary
 
 
 class Target(NamedTuple):
-    """What a number of gmongo's in a row shall be.
+    """Target of a gmongo number in a row.
 
     :param row: the name of the row.
-    :param greenlets: of the row.
-    :param under: what the number is divided by: another contender's number in the same row, or its own at so many
-        greenlets. None: it is taken as it is.
-    :param limit: what the median shall be at the most.
-    :param at_least: the limit is what it shall be at the least.
+    :param greenlets: the number of greenlets in the row.
+    :param under: the denominator: another contender in the same row, or gmongo with this number of greenlets. None
+        compares the number itself.
+    :param limit: the maximum of the median.
+    :param at_least: True makes the limit a minimum.
     """
 
     row: str
@@ -26,8 +26,8 @@ class Target(NamedTuple):
     limit: float
     at_least: bool = False
 
-    def is_reached(self, found: float) -> bool:
-        return found >= self.limit if self.at_least else found <= self.limit
+    def is_reached(self, number: float) -> bool:
+        return number >= self.limit if self.at_least else number <= self.limit
 
 
 WRITES = ("insert_one", "update_one", "delete_one")
@@ -62,12 +62,12 @@ _BY_PLACE = {(target.row, target.greenlets, target.under): target for target in 
 
 
 def target_of(row: Row, under: str | int | None) -> Target | None:
-    """The target for a number of a row; None if there is none."""
+    """Return the target of a number in a row, or None."""
     return _BY_PLACE.get((row.name, row.greenlets, under))
 
 
-def found(target: Target, rows: Iterable[Row]) -> Ratio | None:
-    """What a target's number is in these rows; None unless it was measured."""
+def measured_ratio(target: Target, rows: Iterable[Row]) -> Ratio | None:
+    """Return the number of a target in these rows, or None if the number was not measured."""
     by_place = {(row.name, row.greenlets): row for row in rows}
     row = by_place.get((target.row, target.greenlets))
     if row is None:

@@ -1,8 +1,8 @@
-"""What it costs to be observed: ``python -m benchmarks.telemetry``.
+"""Cost of observers: ``python -m benchmarks.telemetry``.
 
-CPU time of ``find_one`` on a server of canned replies, by clients that differ in nothing else: one without
-observers, one that is traced before there is a provider, spans written by hand around the call of the first one, with
-the same attributes, and clients that are observed. The ways take turns in short rounds, and the best round counts.
+The benchmark measures the CPU time of ``find_one`` on the canned server. The clients are a client without observers, a
+traced client without a provider, and clients with observers. Another variant is a handwritten span with the same
+attributes around the call of the first client. The variants run in turns, and the best round counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WAYS = {
 
 
 def by_hand(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
-    """``find_one`` in the spans that an application would make for it."""
+    """Return a function that runs ``find_one`` in handwritten spans."""
     host, port = address
     where = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
     operation = {**where, "db.operation.name": "find", "db.operation.summary": f"find bench.{ONE}"}
@@ -52,7 +52,7 @@ def by_hand(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[
 
 
 def ways(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
-    """What is compared, and the clients to close."""
+    """Return the compared functions, and the clients to close."""
     provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
     tracing = {"enabled": True, "tracer_provider": provider}
     metrics = {"enabled": True, "meter_provider": meters}
@@ -65,12 +65,12 @@ def ways(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]
         "all three": {"tracing": tracing, "metrics": metrics, "slow_operation_ms": 60_000},
     }
     clients = {name: MongoClient[Any](uri, **each) for name, each in options.items()}
-    found = {name: _find_one(client) for name, client in clients.items()}
+    functions = {name: _find_one(client) for name, client in clients.items()}
     plain = clients["not observed"]
     plain.bench[ONE].find_one()
     assert plain.address is not None
-    found["spans by hand"] = by_hand(provider.get_tracer("application"), plain.bench[ONE], plain.address)
-    return {name: found[name] for name in WAYS}, list(clients.values())
+    functions["spans by hand"] = by_hand(provider.get_tracer("application"), plain.bench[ONE], plain.address)
+    return {name: functions[name] for name in WAYS}, list(clients.values())
 
 
 def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
@@ -79,7 +79,7 @@ def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Microseconds of CPU for one operation, by way."""
+    """Return the CPU time of one operation in microseconds, by variant."""
     with canned_server() as port:
         compared, clients = ways(f"mongodb://127.0.0.1:{port}/")
         best = dict.fromkeys(compared, float("inf"))
@@ -95,7 +95,7 @@ def measure(rounds: int) -> dict[str, float]:
 
 
 def table(measured: dict[str, float]) -> str:
-    """The measurement in Markdown."""
+    """Return the measurement as a Markdown table."""
     lines = ["| `find_one` | CPU | |", "|---|---:|---|"]
     for name, microseconds in measured.items():
         beside = WAYS[name]
@@ -107,7 +107,7 @@ def table(measured: dict[str, float]) -> str:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=15, help=f"of {OPERATIONS} operations each (default: 15)")
+    parser.add_argument("--rounds", type=int, default=15, help=f"rounds of {OPERATIONS} operations (default: 15)")
     print(table(measure(parser.parse_args().rounds)))
 
 

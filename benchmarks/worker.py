@@ -1,7 +1,7 @@
-"""Measurements in a process of their own: ``python -m benchmarks.worker --contender NAME --port PORT``.
+"""Measurement in a separate process: ``python -m benchmarks.worker --contender NAME --port PORT``.
 
-Prints one JSON object: the contender, the count of operations, the CPU microseconds of each, and how many were done in
-a second. With ``--turns`` it does so for each line that it reads.
+The worker prints a JSON object with the contender, the count of operations, the CPU time of an operation (µs), and the
+operations per second. With ``--turns``, it measures and prints once for each line that it reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Opened = tuple["dict[str, Operation]", Callable[[], None]]
 
 
 def prepare(contender: str) -> None:
-    """What a contender needs before anything else of its process is imported."""
+    """Prepare the process for a contender, before other imports."""
     if contender == "pymongo":
         from gevent import monkey
 
@@ -33,11 +33,11 @@ def prepare(contender: str) -> None:
 
 
 def open_client(package: str, port: int, options: Mapping[str, str] = MappingProxyType({}), **settings: Any) -> Any:
-    """A client of a driver.
+    """Return a client of a driver.
 
-    :param package: the driver's name.
-    :param port: of the canned server on 127.0.0.1.
-    :param options: of the client, as in a URI.
+    :param package: the package name of the driver.
+    :param port: the port of the canned server on 127.0.0.1.
+    :param options: the client options, as in a URI.
     :param settings: further keyword arguments of ``MongoClient``.
     """
     import importlib
@@ -62,22 +62,22 @@ def _open_driver(options: argparse.Namespace) -> Opened:
     return {**driver_operations(client), **bulk_operations(client)}, client.close
 
 
-def _open_floor(options: argparse.Namespace) -> Opened:
-    from benchmarks.floor import Floor, operations
+def _open_baseline(options: argparse.Namespace) -> Opened:
+    from benchmarks.baseline import Baseline, operations
 
-    floor = Floor(options.port, min(options.greenlets, POOL_SIZE), secure=options.circumstance == "tls")
-    return operations(floor), floor.close
+    baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE), secure=options.circumstance == "tls")
+    return operations(baseline), baseline.close
 
 
 CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
     "gmongo": _open_driver,
     "pymongo": _open_driver,
-    "floor": _open_floor,
+    "floor": _open_baseline,
 }
 
 
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Run what the options say, and yield what is printed after each turn."""
+    """Run the turns that the options specify, and yield the result of each turn."""
     operations, close = CONTENDERS[options.contender](options)
     from benchmarks.workloads import check, spent
 
@@ -106,12 +106,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--operation", default="find_one")
     parser.add_argument("--greenlets", type=int, default=10)
     parser.add_argument("--count", type=int, default=5000, help="operations of all greenlets together")
-    parser.add_argument("--circumstance", help="what is different, such as listener, debug, tls or replica_set")
+    parser.add_argument("--circumstance", help="variant, such as listener, debug, tls or replica_set")
     parser.add_argument("--listener", action="store_true", help="register a command listener in any case")
     parser.add_argument("--turns", action="store_true", help="measure once for each line of the standard input")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    for found in measure(_options()):
-        print(json.dumps(found), flush=True)
+    for result in measure(_options()):
+        print(json.dumps(result), flush=True)

@@ -1,4 +1,4 @@
-"""What is measured: operations, and N greenlets that share a fixed count of them."""
+"""Workloads: operations, and greenlets that share a fixed number of operations."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Operation = Callable[[], Any]
 
 
 class Spent(NamedTuple):
-    """What a run took, in seconds.
+    """Times of a run in seconds.
 
-    :param processor: CPU time of the process.
-    :param clock: from the start to the end of the last greenlet.
+    :param processor: the CPU time of the process.
+    :param clock: the wall clock time from the start to the end of the last greenlet.
     """
 
     processor: float
@@ -40,14 +40,14 @@ class Spent(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """One row of the table.
+    """Row of the table.
 
-    :param operation: what is run.
-    :param share: how many are run for each ``find_one`` that would be (a batch of 100 costs far more).
-    :param result: what the operation returns when it has really been done.
-    :param greenlets: the numbers of them in a standard run.
-    :param most: of the greenlets that may run it at once, as each holds so much memory. None: any number.
-    :param circumstance: what is different, by its name in ``CIRCUMSTANCES``; the floor has nothing of that kind.
+    :param operation: the name of the operation.
+    :param share: the number of runs for each ``find_one`` of the settings, lower for an expensive operation.
+    :param result: the result of a successful operation.
+    :param greenlets: the numbers of greenlets in a standard run.
+    :param most: the maximum number of concurrent greenlets, which limits the memory; None means no limit.
+    :param circumstance: the name of a variant in ``CIRCUMSTANCES``, which the baseline does not have.
     """
 
     operation: str
@@ -85,7 +85,7 @@ WORKLOADS = {
 
 
 def driver_operations(client: Any) -> dict[str, Operation]:
-    """The operations on few documents of anything that has PyMongo's API."""
+    """Return operations on few documents, for a client with the API of PyMongo."""
     database = client[DATABASE]
     one, hundred, zipf, megabyte = (database[name] for name in (ONE, HUNDRED, ZIPF, MEGABYTE))
 
@@ -116,15 +116,15 @@ def driver_operations(client: Any) -> dict[str, Operation]:
 
 
 def bulk_operations(client: Any) -> dict[str, Operation]:
-    """The operations on many documents of anything that has PyMongo's API."""
+    """Return operations on many documents, for a client with the API of PyMongo."""
     one = client[DATABASE][ONE]
     return {"insert_many": lambda: len(one.insert_many(unsaved_many()).inserted_ids)}
 
 
 def check(name: str, operation: Operation) -> None:
-    """Run an operation once and compare its result.
+    """Run an operation once, and check its result.
 
-    :raises AssertionError: it did not return what this workload returns.
+    :raises AssertionError: the operation returned another result.
     """
     expected, result = WORKLOADS[name].result, operation()
     if result != expected:
@@ -132,40 +132,40 @@ def check(name: str, operation: Operation) -> None:
 
 
 class StartingLine:
-    """Holds greenlets back until all of them have warmed up."""
+    """Barrier that greenlets pass after all greenlets have warmed up."""
 
     def __init__(self, expected: int) -> None:
         self._missing = expected
-        self._all_here = Event()
-        self._go = Event()
+        self._all_wait = Event()
+        self._start = Event()
 
     def wait(self) -> None:
-        """Called by each greenlet: arrive, and return at the start."""
+        """Wait for the start. Each greenlet calls this method."""
         self._missing -= 1
         if not self._missing:
-            self._all_here.set()
-        self._go.wait()
+            self._all_wait.set()
+        self._start.wait()
 
     def fail(self, _greenlet: gevent.Greenlet) -> None:
-        """Called when a greenlet died on its way: it need not be waited for."""
-        self._all_here.set()
+        """End the wait for greenlets, because a greenlet failed."""
+        self._all_wait.set()
 
     def until_all_wait(self) -> None:
-        self._all_here.wait()
+        self._all_wait.wait()
 
-    def go(self) -> None:
-        self._go.set()
+    def start(self) -> None:
+        self._start.set()
 
 
 def spent(operation: Operation, greenlets: int, count: int, warm_up: int) -> Spent:
-    """What this process spends while greenlets run an operation.
+    """Return the times of this process while greenlets run an operation.
 
-    The greenlets are started and warmed up first, and wait together for the start.
+    The greenlets first warm up, and then wait for the common start.
 
-    :param greenlets: how many run at once.
-    :param count: operations of each greenlet that are measured.
-    :param warm_up: operations of each greenlet before that.
-    :raises Exception: whatever an operation raised.
+    :param greenlets: the number of concurrent greenlets.
+    :param count: the number of measured operations of each greenlet.
+    :param warm_up: the number of preceding operations of each greenlet.
+    :raises Exception: an operation failed.
     """
     line = StartingLine(greenlets)
     running = [gevent.spawn(_run, operation, count, warm_up, line) for _ in range(greenlets)]
@@ -174,7 +174,7 @@ def spent(operation: Operation, greenlets: int, count: int, warm_up: int) -> Spe
     line.until_all_wait()
     gc.collect()
     processor, clock = time.process_time(), time.perf_counter()
-    line.go()
+    line.start()
     gevent.joinall(running, raise_error=True)
     return Spent(time.process_time() - processor, time.perf_counter() - clock)
 

@@ -1,0 +1,1 @@
+"""Contenders that run as separate programs."""

@@ -1,7 +1,6 @@
-"""The contenders of Python: ``python -m benchmarks.contenders NAME URI SOCKET CALLERS FILE``.
+"""The contenders in Python: ``python -m benchmarks.contenders NAME URI SOCKET CALLERS FILE``.
 
-What they are asked, and what they answer, is said in :mod:`benchmarks.programs`. They know the documents, so that
-they do not read the file.
+:mod:`benchmarks.programs` describes their requests and answers. They import the documents instead of reading the file.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ CALLERS_ON = {"gmongo": "greenlets", "floor": "greenlets", "pymongo": "threads",
 
 
 def serve(stream: Any, operations: list[Callable[[], Any]]) -> None:
-    """One caller: run what is asked for, until the end."""
+    """Serve the requests of one caller until the end of the stream."""
     while request := stream.recv(4):
-        wanted = int.from_bytes(request, "big")
-        operation, found = operations[wanted >> 24], 0
-        for _ in range(wanted & 0xFFFFFF):
-            found += _count(operation())
-        stream.sendall(found.to_bytes(4, "big"))
+        number = int.from_bytes(request, "big")
+        operation, documents = operations[number >> 24], 0
+        for _ in range(number & 0xFFFFFF):
+            documents += _count(operation())
+        stream.sendall(documents.to_bytes(4, "big"))
 
 
 def _count(result: Any) -> int:
-    """How many documents a result is of."""
+    """Return the number of documents in a result."""
     return result if result.__class__ is int else int(result is not None)
 
 
 def in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
-    """gmongo or the floor, which nothing is patched for."""
+    """Run gmongo or the baseline in greenlets, without monkey-patching."""
     import gevent
     from gevent import socket
 
@@ -40,12 +39,12 @@ def in_greenlets(name: str, uri: str, path: str, callers: int) -> None:
         stream.connect(path)
         serve(stream, operations)
 
-    operations = _of_floor(uri, callers) if name == "floor" else _of_driver(name, uri)
+    operations = _of_baseline(uri, callers) if name == "floor" else _of_driver(name, uri)
     gevent.joinall([gevent.spawn(call) for _ in range(callers)], raise_error=True)
 
 
 def in_threads(name: str, uri: str, path: str, callers: int) -> None:
-    """PyMongo in threads, which are greenlets if the process is patched."""
+    """Run PyMongo in threads, which are greenlets in a monkey-patched process."""
     import socket
     import threading
 
@@ -74,17 +73,17 @@ def _of_driver(package: str, uri: str) -> list[Callable[[], Any]]:
     return [operations[kind] for kind in KINDS]
 
 
-def _of_floor(uri: str, callers: int) -> list[Callable[[], Any]]:
-    from benchmarks.floor import Floor, operations
+def _of_baseline(uri: str, callers: int) -> list[Callable[[], Any]]:
+    from benchmarks.baseline import Baseline, operations
     from benchmarks.programs import KINDS
     from benchmarks.worker import POOL_SIZE
 
-    found = operations(Floor(int(uri.partition("/?")[0].rpartition(":")[2]), min(callers, POOL_SIZE)))
-    return [found[kind] for kind in KINDS if kind in found]
+    by_kind = operations(Baseline(int(uri.partition("/?")[0].rpartition(":")[2]), min(callers, POOL_SIZE)))
+    return [by_kind[kind] for kind in KINDS if kind in by_kind]
 
 
 def in_tasks(name: str, uri: str, path: str, callers: int) -> None:
-    """AsyncMongoClient in tasks of asyncio's loop or of uvloop's."""
+    """Run AsyncMongoClient in tasks of asyncio or uvloop."""
     import asyncio
     import socket
 
@@ -96,11 +95,11 @@ def in_tasks(name: str, uri: str, path: str, callers: int) -> None:
         stream.connect(path)
         stream.setblocking(False)
         while request := await loop.sock_recv(stream, 4):
-            wanted = int.from_bytes(request, "big")
-            operation, found = run[wanted >> 24], 0
-            for _ in range(wanted & 0xFFFFFF):
-                found += _count(await operation())
-            await loop.sock_sendall(stream, found.to_bytes(4, "big"))
+            number = int.from_bytes(request, "big")
+            operation, documents = run[number >> 24], 0
+            for _ in range(number & 0xFFFFFF):
+                documents += _count(await operation())
+            await loop.sock_sendall(stream, documents.to_bytes(4, "big"))
 
     async def main() -> None:
         run = operations(uri)
@@ -115,6 +114,7 @@ def in_tasks(name: str, uri: str, path: str, callers: int) -> None:
 
 
 def main() -> None:
+    """Run the contender that the command line names."""
     name, uri, path, callers, _file = sys.argv[1:]
     prepare(name)
     run = {"greenlets": in_greenlets, "threads": in_threads}.get(CALLERS_ON.get(name, ""), in_tasks)

@@ -1,4 +1,4 @@
-"""The operations of PyMongo's AsyncMongoClient."""
+"""Operations of AsyncMongoClient of PyMongo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.real.of_drivers import in_tasks
 
 
 def operations(uri: str) -> list[Callable[[], Awaitable[Any]]]:
-    """Those of :data:`benchmarks.programs.KINDS`, in their order."""
+    """Return the operations in the order of :data:`benchmarks.programs.KINDS`."""
     client: Any = AsyncMongoClient(uri)
     database = client[DATABASE]
     one = database[ONE]

@@ -1,1 +1,1 @@
-"""One small JSON service, written for two kinds of concurrency: a document, and a list of a hundred."""
+"""A small JSON service for two kinds of concurrency, with a route for one document and a route for a hundred."""

@@ -1,4 +1,4 @@
-"""The service on Flask, with the driver that ``SERVICE_DRIVER`` names."""
+"""The service on Flask, with the driver in ``SERVICE_DRIVER``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ app = Flask(__name__)
 database = importlib.import_module(os.environ["SERVICE_DRIVER"]).MongoClient(os.environ["SERVICE_URI"])[DATABASE]
 
 
-def _json(found: Any) -> Response:
-    return Response(json.dumps(found, default=str), content_type="application/json")
+def _json(content: Any) -> Response:
+    return Response(json.dumps(content, default=str), content_type="application/json")
 
 
 @app.get("/one")
 def one() -> Response:
+    """Return one document."""
     return _json(database[ONE].find_one(QUERY))
 
 
 @app.get("/hundred")
 def hundred() -> Response:
+    """Return a hundred documents."""
     return _json(list(database[HUNDRED].find()))

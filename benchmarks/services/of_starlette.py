@@ -1,4 +1,4 @@
-"""The service on Starlette, with PyMongo's AsyncMongoClient."""
+"""The service on Starlette, with AsyncMongoClient of PyMongo."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from benchmarks.documents import DATABASE, HUNDRED, ONE, QUERY
 database = AsyncMongoClient(os.environ["SERVICE_URI"])[DATABASE]
 
 
-def _json(found: Any) -> Response:
-    return Response(json.dumps(found, default=str), media_type="application/json")
+def _json(content: Any) -> Response:
+    return Response(json.dumps(content, default=str), media_type="application/json")
 
 
 async def one(_request: Any) -> Response:
+    """Return one document."""
     return _json(await database[ONE].find_one(QUERY))
 
 
 async def hundred(_request: Any) -> Response:
+    """Return a hundred documents."""
     return _json(await database[HUNDRED].find().to_list())
 
 

@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/README.md", ROOT / "examples/README.md"]
+    for pattern in ("*.md", "docs/**/*.md", "tests/*.md", "examples/*.md", "benchmarks/*.md")
+    for page in ROOT.glob(pattern)
     if "conformance" not in page.parts
 )
 CODE: dict[str, list[Path]] = {}
@@ -25,7 +26,6 @@ for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml"
 LONGEST = 25
 # The exact number of findings in a folder. A number may only decrease.
 BASELINE: dict[str, int] = {
-    "benchmarks": 187,
     "examples": 4,
     "gmongo/testing": 484,
     "tests": 15,

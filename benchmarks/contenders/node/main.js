@@ -1,4 +1,4 @@
-// The contender of Node: see `programs.py` for what it is asked, and what it answers.
+// The contender in Node. `programs.py` describes its requests and answers.
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { BSON, MongoClient } from "mongodb";
@@ -61,7 +61,7 @@ async function call(_nothing, number) {
   const caller = { number };
   const stream = connect(path);
   for await (const request of stream) {
-    // Each request is answered before the next one comes, and four bytes never come in pieces.
+    // A caller sends one request at a time, so the four bytes of a request arrive together.
     const wanted = request.readUInt32BE();
     let sum = 0;
     for (let count = wanted & 0xffffff; count > 0; count--) sum += await operations[wanted >>> 24](caller);

@@ -1,8 +1,8 @@
-"""The floor: the least that a greenlet can pay for the same bytes.
+"""The baseline: the minimum cost of the same requests and replies in greenlets.
 
-Raw non-blocking sockets, one reused watcher per connection, one receive buffer per connection, ``bson`` for the
-documents, a list for a pool, a queue of waiters for it. There is no monitoring, no retrying, no time-out, no
-error handling. A driver has to do more, so it stays above this; how far above is the cost of what it adds.
+The baseline uses raw non-blocking sockets, ``bson``, and a list as a pool with a queue of waiters. Each connection has
+a reused watcher and a receive buffer. The baseline has no monitoring, no retries, no timeouts and no error handling.
+The additional cost of a driver is the cost of these features. The tables name the baseline ``floor``.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from benchmarks.replies import HEADER, INT32, OP_MSG
 
 _READ, _WRITE = 1, 2
 _BODY = b"\x00\x00\x00\x00\x00"
-#: Where the document of a reply starts: header, flags, section kind.
+#: The offset of the document in a reply, after header, flags and section kind.
 _DOCUMENT = 21
 
 Document = dict[str, Any]
 
 
 class Channel:
-    """One connection and the session that travels with it."""
+    """Connection with its server session."""
 
     def __init__(self, port: int) -> None:
         self._sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
@@ -46,7 +46,7 @@ class Channel:
         self.session = {"id": Binary(uuid.uuid4().bytes, 4)}
 
     def exchange(self, message: bytes) -> Document:
-        """Send one request and return the document of its reply."""
+        """Send a request, and return the document of its reply."""
         sent = self._sock.send(message)
         if sent != len(message):
             self._send_rest(memoryview(message)[sent:])
@@ -87,7 +87,7 @@ class Channel:
 
 
 class SecureChannel(Channel):
-    """One connection over TLS, without a look at the certificate."""
+    """Connection over TLS, without verification of the certificate."""
 
     def __init__(self, port: int) -> None:
         super().__init__(port)
@@ -116,7 +116,7 @@ class SecureChannel(Channel):
             self._fill()
         while True:
             try:
-                return self._engine.read(len(room), room)  # type: ignore[arg-type]  # any buffer will do
+                return self._engine.read(len(room), room)  # type: ignore[arg-type]
             except ssl.SSLWantReadError:
                 self._fill()
 
@@ -124,12 +124,12 @@ class SecureChannel(Channel):
         self._incoming.write(self._sealed[: super()._receive(self._sealed)])
 
 
-class Floor:
-    """The operations over a list of open connections.
+class Baseline:
+    """Operations over a list of open connections.
 
-    :param port: port of the canned server on 127.0.0.1.
-    :param size: how many connections to open; further greenlets wait for one.
-    :param secure: over TLS.
+    :param port: the port of the canned server on 127.0.0.1.
+    :param size: the number of connections.
+    :param secure: True uses TLS.
     """
 
     def __init__(self, port: int, size: int, *, secure: bool = False) -> None:
@@ -144,8 +144,8 @@ class Floor:
 
     def find_one(self) -> Document:
         command = {"find": ONE, "filter": QUERY, "limit": 1, "singleBatch": True}
-        found: Document = self._run(command)["cursor"]["firstBatch"][0]
-        return found
+        document: Document = self._run(command)["cursor"]["firstBatch"][0]
+        return document
 
     def find_all(self, collection: str) -> Iterable[Document]:
         batch: list[Document] = self._run({"find": collection, "filter": {}})["cursor"]["firstBatch"]
@@ -203,21 +203,21 @@ class Floor:
         return HEADER.pack(16 + len(sections), self._next_id(), 0, OP_MSG) + sections
 
 
-def operations(floor: Floor) -> dict[str, Callable[[], Any]]:
-    """The floor's operations under the names that the benchmark gives them."""
+def operations(baseline: Baseline) -> dict[str, Callable[[], Any]]:
+    """Return the operations by their names in the benchmark."""
 
     def drain(collection: str) -> int:
         count = 0
-        for _document in floor.find_all(collection):
+        for _document in baseline.find_all(collection):
             count += 1
         return count
 
     return {
-        "find_one": floor.find_one,
-        "insert_one": floor.insert_one,
-        "insert_many": floor.insert_many,
-        "update_one": floor.update_one,
-        "delete_one": floor.delete_one,
+        "find_one": baseline.find_one,
+        "insert_one": baseline.insert_one,
+        "insert_many": baseline.insert_many,
+        "update_one": baseline.update_one,
+        "delete_one": baseline.delete_one,
         "find_100": lambda: drain(HUNDRED),
         "find_zipf": lambda: drain(ZIPF),
         "find_megabyte": lambda: drain(MEGABYTE),
