@@ -60,7 +60,7 @@ class ServiceWatch(CommandListener):
 
     @property
     def mixed(self) -> list[Hashable]:
-        """The cursors and transactions that used several services; the list must be empty."""
+        """The cursors and transactions that used several services. The list must be empty."""
         return [each for each, services in self._used.items() if len(services) > 1]
 
 

@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from examples.visitors import Visit, percentile, send_visitors
-from examples.web_server import Choice, WebServerError, meet_workers, serve
+from examples.web_server import Choice, WebServerError, worker_healths, serve
 from gmongo import ASCENDING, MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError, database_uri
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace, console: Console) -> Result:
             start = perf_counter()
             visits = visit(port, topic, arguments, console)
             seconds = perf_counter() - start
-            healths = meet_workers(port, choice.workers)
+            healths = worker_healths(port, choice.workers)
         stored = notes.count_documents({"topic": topic})
         notes.delete_many({"topic": topic})
         return Result(visits, seconds, healths, stored)

@@ -33,7 +33,7 @@ class Connection(HTTPConnection):
         self.sock = gevent_socket.create_connection((self.host, self.port), self.timeout)
         self.sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
 
-    def ask(self, method: str, path: str, content: Any = None) -> tuple[int, Any]:
+    def request_json(self, method: str, path: str, content: Any = None) -> tuple[int, Any]:
         """Send a request with JSON content, and return the status and the content of the response."""
         body = None if content is None else json.dumps(content)
         self.request(method, path, body, {"Content-Type": "application/json"} if body else {})
@@ -49,7 +49,7 @@ def get(port: int, path: str, timeout: float = REQUEST_TIMEOUT) -> tuple[int, An
     """
     connection = Connection(HOST, port, timeout=timeout)
     try:
-        return connection.ask("GET", path)
+        return connection.request_json("GET", path)
     finally:
         connection.close()
 
@@ -91,13 +91,13 @@ def _visit(port: int, topic: str, text: str) -> Visit:
 def _timed(latencies: list[float], connection: Connection, *request: Any) -> tuple[int, Any]:
     start = perf_counter()
     try:
-        return connection.ask(*request)
+        return connection.request_json(*request)
     finally:
         latencies.append(perf_counter() - start)
 
 
 def percentile(latencies: list[float], percent: float) -> float:
-    """Return the lowest latency that `percent` of all latencies do not exceed; 0 for an empty list."""
+    """Return the lowest latency that `percent` of all latencies do not exceed, or 0 for an empty list."""
     if not latencies:
         return 0.0
     return sorted(latencies)[max(0, math.ceil(len(latencies) * percent / 100) - 1)]

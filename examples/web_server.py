@@ -82,9 +82,10 @@ def _wait_until_ready(process: TetheredProcess, port: int) -> None:
     raise WebServerError(f"the web server did not become ready. Its output was:\n{process.output()}")
 
 
-def meet_workers(port: int, workers: int) -> list[dict[str, Any]]:
-    """Return the health of each worker. A random worker answers each request, and a worker may still be starting. The
-    result omits a worker that does not answer within 30 seconds.
+def worker_healths(port: int, workers: int) -> list[dict[str, Any]]:
+    """Return the health of each worker, without workers that do not answer within 30 seconds.
+
+    A random worker answers each request, and a worker may still be starting.
     """
     healths: dict[int, dict[str, Any]] = {}
     end = monotonic() + READY_TIMEOUT

@@ -50,7 +50,7 @@ def add_note() -> tuple[Response, int, dict[str, str]]:
 
 @app.get("/notes")
 def list_notes() -> Response:
-    """List the newest notes; ``?topic=`` selects a topic, and ``?limit=`` sets the maximum number."""
+    """List the newest notes. ``?topic=`` selects a topic, and ``?limit=`` sets the maximum number."""
     topic = request.args.get("topic")
     limit = request.args.get("limit", 20, int)
     if not 1 <= limit <= MOST_LISTED:

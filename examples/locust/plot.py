@@ -1,7 +1,7 @@
 """Plot the results of a load test: request rate, number of users, and response times.
 
-    python -m gmongo -m locust -f examples/locust/locustfile.py --headless -u 200 -r 20 -t 30s \\
-        --csv run --csv-full-history
+Run ``locustfile.py`` with ``--csv run --csv-full-history``, and then this program::
+
     python -m examples.locust.plot run_stats_history.csv load.svg
 """
 
@@ -16,7 +16,7 @@ _PERCENTILES = ("50%", "95%", "99%")
 
 
 def read(history: Path) -> list[dict[str, float]]:
-    """Return the rows of all requests together as numbers; the timestamps begin at 0."""
+    """Return the rows of all requests together as numbers. The timestamps begin at 0."""
     columns = ("Timestamp", "User Count", "Requests/s", "Failures/s", *_PERCENTILES)
     with history.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["Name"] == "Aggregated"]

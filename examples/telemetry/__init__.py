@@ -1,0 +1,1 @@
+"""A service with metrics and a status page."""

@@ -26,7 +26,6 @@ for pattern in ("*.cfg", "*.ini", "*.toml", "*.yaml", ".ci/*", ".github/*/*.yml"
 LONGEST = 25
 # The exact number of findings in a folder. A number may only decrease.
 BASELINE: dict[str, int] = {
-    "examples": 4,
     "gmongo/testing": 484,
     "tests": 15,
     "tests/api": 55,
