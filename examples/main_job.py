@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from examples.visitors import Visit, percentile, send_visitors
-from examples.web_server import Choice, WebServerError, worker_healths, serve
+from examples.web_server import Choice, WebServerError, serve, worker_healths
 from gmongo import ASCENDING, MongoClient
 from gmongo.errors import PyMongoError
 from gmongo.testing import URI_VARIABLE, EmbeddedDatabaseError, database_uri
