@@ -29,8 +29,8 @@ class Exchange(NamedTuple):
 class Load(NamedTuple):
     """Result of a load.
 
-    :param latencies: the seconds from the due time of each request to its answer, with the wait for a stream. With an infinite
-        rate, the time starts when the request is sent.
+    :param latencies: the seconds from the due time of each request to its answer, with the wait for a stream.
+        With an infinite rate, the time starts when the request is sent.
     :param clock: the seconds from the start to the last answer.
     """
 

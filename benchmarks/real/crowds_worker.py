@@ -80,7 +80,7 @@ def _open_connections(client: Any) -> int:
 
 
 def resident_now() -> int:
-    """The resident memory of this process in bytes, without a pause."""
+    """Return the resident memory of this process in bytes, without a pause."""
     import os
     from pathlib import Path
 

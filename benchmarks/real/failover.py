@@ -1,4 +1,4 @@
-"""How soon do greenlets write again after the loss of a primary, and is any write lost or applied twice?
+"""Failovers: the time until greenlets write again, and the writes that are lost or applied twice.
 
 All contenders work on one replica set at the same time, so that they meet the same elections.
 """

@@ -22,7 +22,7 @@ def write(runs: Sequence[Run]) -> None:
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """The lines of the page: means of the runs. A ratio has half the difference of two runs behind its sign ±."""
+    """Yield the lines of the page, with means of the runs. A ratio has half the difference of two runs behind ±."""
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)
