@@ -1,4 +1,4 @@
-"""The runner of the cmap-format tests: real pool, real sockets; strict about what it is asked to do."""
+"""Runner of the cmap-format tests with a pool and sockets. Unknown fields raise an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN_FIELDS = {"version", "style", "description", "runOn", "failPoint", "poolOp
 KNOWN_FIELDS |= {"error", "events", "ignore"}
 ANYTHING = (42, "42")
 
-# Where the specification's names and the classes' names differ.
+# Event names of the specification that differ from class names.
 EVENT_NAMES = {
     "PoolCreatedEvent": "ConnectionPoolCreated",
     "PoolReadyEvent": "ConnectionPoolReady",
@@ -34,7 +34,7 @@ FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interr
 
 
 class Transcript(HearsPools):
-    """All events of a pool, as the tests write them."""
+    """Recorder of pool events in the format of the tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -43,17 +43,13 @@ class Transcript(HearsPools):
     def hear(self, event: Any) -> None:
         kind = type(event).__name__
         fields = ("address", "options", "connection_id", "reason", "duration", "interrupt_connections")
-        found = {
-            FIELD_NAMES.get(name, name): getattr(event, name)
-            for name in fields
-            if getattr(event, name, None) is not None
-        }
-        found["type"] = EVENT_NAMES.get(kind, kind.removesuffix("Event"))
-        self.events.append(found)
+        values = {FIELD_NAMES.get(name, name): getattr(event, name, None) for name in fields}
+        document = {name: value for name, value in values.items() if value is not None}
+        self.events.append({**document, "type": EVENT_NAMES.get(kind, kind.removesuffix("Event"))})
         self._changed.set()
 
     def wait_for(self, kind: str, count: int, timeout: float) -> None:
-        """Wait until `count` events of this kind have been seen."""
+        """Wait for `count` events of this kind."""
         with gevent.Timeout(timeout, AssertionError(f"no {count} events {kind} in {self.events}")):
             while sum(event["type"] == kind for event in self.events) < count:
                 self._changed.clear()
@@ -61,7 +57,7 @@ class Transcript(HearsPools):
 
 
 class Owner:
-    """What the topology does for a pool, as far as these tests see it: a failed handshake clears the pool."""
+    """Owner of a pool that clears the pool after a failed handshake, as the topology does."""
 
     pool: Pool
 
@@ -73,10 +69,7 @@ class Owner:
 
 
 class FailPoint:
-    """Lets handshakes come late, or fail.
-
-    :param command: a ``configureFailPoint``; it applies to handshakes of its ``appName``.
-    """
+    """Fail point that delays or fails handshakes of an ``appName``."""
 
     def __init__(self, command: dict[str, Any]) -> None:
         mode = command["mode"]
@@ -97,7 +90,7 @@ class FailPoint:
 
 
 class Thread:
-    """A named thread of a test: it runs what it is given, one after the other."""
+    """Thread of a test that runs submitted functions in order."""
 
     def __init__(self) -> None:
         self._work: Queue[Any] = Queue()
@@ -111,7 +104,7 @@ class Thread:
         self._work.put(work)
 
     def join(self) -> None:
-        """Wait for the end; raises what the thread raised."""
+        """Wait for the end of the thread, and raise the error of the thread."""
         self._work.put(StopIteration)
         self._greenlet.get(timeout=20)
 
@@ -120,10 +113,7 @@ class Thread:
 
 
 class CmapTest:
-    """One file.
-
-    :param case: its content.
-    """
+    """Test of one file."""
 
     def __init__(self, case: dict[str, Any]) -> None:
         assert set(case) <= KNOWN_FIELDS, f"unknown fields {set(case) - KNOWN_FIELDS}"
@@ -146,9 +136,9 @@ class CmapTest:
                 self._pool.close()
 
     def _make_pool(self, server: ScriptedServer) -> Pool:
-        given = dict(self._case.get("poolOptions", {}))
-        interval = given.pop("backgroundThreadIntervalMS", None)
-        settings = ClientOptions([server.name], None, given).topology()
+        pool_options = dict(self._case.get("poolOptions", {}))
+        interval = pool_options.pop("backgroundThreadIntervalMS", None)
+        settings = ClientOptions([server.name], None, pool_options).topology()
         options = settings.pool
         if interval is not None:
             options = dataclasses.replace(options, upkeep_interval=interval / 1000)
@@ -168,12 +158,12 @@ class CmapTest:
                     run(**fields)
                 else:
                     self._threads[thread].submit(lambda run=run, fields=fields: run(**fields))  # type: ignore[misc]
-                gevent.sleep(0)  # the other threads run as far as they can
+                gevent.sleep(0)  # the other threads run until they wait
         except PyMongoError as error:
             return error
         return None
 
-    # Operations, by their names in the files
+    # Operations by their names in the files
 
     def _op_start(self, target: str) -> None:
         self._threads[target] = Thread()
@@ -204,7 +194,7 @@ class CmapTest:
     def _op_ready(self) -> None:
         self._pool.ready()
 
-    # What must have come of it
+    # Expected error and events
 
     def _check(self, error: PyMongoError | None) -> None:
         expected = self._case.get("error")
@@ -214,20 +204,20 @@ class CmapTest:
             assert error is not None
             assert type(error).__name__ == expected["type"]
             # The seed writes "a Connection", the tests "a connection" (CMAP-A36).
-            text = getattr(error, "message", str(error))  # which may go on, with what to change
+            text = getattr(error, "message", str(error))  # str(error) may contain advice
             assert text.lower() == expected.get("message", text).lower()
             assert "address" not in expected or getattr(error, "address", None) is not None
         ignored = self._case.get("ignore", [])
         actual = [event for event in self._transcript.events if event["type"] not in ignored]
-        wanted = self._case.get("events", [])
-        assert len(actual) >= len(wanted), actual
-        for found, event in zip(actual, wanted, strict=False):
-            assert matches(event, found), f"{found} does not match {event} in {actual}"
-        assert len(actual) == len(wanted), f"surplus events {actual[len(wanted) :]}"
+        expected_events = self._case.get("events", [])
+        assert len(actual) >= len(expected_events), actual
+        for event, required in zip(actual, expected_events, strict=False):
+            assert matches(required, event), f"{event} does not match {required} in {actual}"
+        assert len(actual) == len(expected_events), f"surplus events {actual[len(expected_events) :]}"
 
 
 def matches(expected: Any, actual: Any) -> bool:
-    """Whether `expected` is a part of `actual`; 42 stands for anything that is there."""
+    """Return True if `actual` contains `expected`. The value 42 matches any value except None."""
     if expected in ANYTHING:
         return actual is not None
     if isinstance(expected, dict):

@@ -1,4 +1,4 @@
-"""The records that the official tests of initial DNS seedlist discovery, and of SRV polling, expect."""
+"""DNS records of the official tests of initial DNS seedlist discovery and SRV polling."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from tests.support.dns import Host, NameServer
 DOMAIN = "test.build.10gen.cc"
 LOCAL = f"localhost.{DOMAIN}"
 
-# Name -> ports of SRV records that lead to LOCAL.
+# Name -> ports of SRV records with the target LOCAL.
 _PORTS = {
     **{f"_mongodb._tcp.test{number}.{DOMAIN}": [27017] for number in (3, 5, 6, 7, 8, 10, 11, 20, 21)},
     **{f"_mongodb._tcp.test{number}.{DOMAIN}": [8000] for number in (23, 24)},
     f"_mongodb._tcp.test1.{DOMAIN}": [27017, 27018],
     f"_mongodb._tcp.test2.{DOMAIN}": [27018, 27019],
-    f"_customname._tcp.test22.{DOMAIN}": [27017, 27018],  # the table has one of them, its tests expect both
+    f"_customname._tcp.test22.{DOMAIN}": [
+        27017,
+        27018,
+    ],  # the specification lists one record, but its tests expect both
 }
-# Name -> other targets, all with port 27017.
+# Name -> other targets with port 27017.
 _TARGETS = {
     f"_mongodb._tcp.test12.{DOMAIN}": ["localhost.build.10gen.cc"],
     f"_mongodb._tcp.test13.{DOMAIN}": ["test.build.10gen.cc"],
@@ -28,7 +31,7 @@ _TARGETS = {
     "_mongodb._tcp.build.10gen.cc": ["build.10gen.cc"],
     f"_mongodb._tcp.{DOMAIN}": [DOMAIN],
 }
-# Number of the name -> TXT records, each in the strings that it is made of.
+# Number of the name -> TXT records. A record is a list of strings.
 _TEXTS = {
     5: [["replicaSet=repl0&authSource=thisDB"]],
     6: [["replicaSet=repl0"], ["authSource=otherDB"]],
@@ -43,7 +46,7 @@ _TEXTS = {
 
 
 def publish(name_server: NameServer) -> None:
-    """Give a name server all these records."""
+    """Add all records to a name server."""
     for name, ports in _PORTS.items():
         name_server.hosts[name] = [Host(LOCAL, port) for port in ports]
     for name, targets in _TARGETS.items():

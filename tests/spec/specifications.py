@@ -1,7 +1,7 @@
-"""The official JSON tests of the MongoDB driver specifications: where they are, and what kind of test a file holds.
+"""Location and kind of the official JSON tests of the MongoDB driver specifications.
 
-A file is known by what is in it, wherever it lies: a new one is run, and one of an unknown kind fails a test. Only the
-files of the unified test format that must be refused, or must fail, are told by the name of their folder.
+The content of a file determines its kind. New files run without a change, and a file of unknown kind fails a test.
+Only the unified tests in the folders ``invalid`` and ``valid-fail`` depend on the name of the folder.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ CONTRADICTED: dict[tuple[str, str], str] = {
         "Valid options specific to single-threaded drivers are parsed correctly",
     ): "serverSelectionTryOnce: the Server Selection specification forbids it to drivers with many threads",
 }
-"""(file, case) -> why gmongo does otherwise. These cases are run, and must fail."""
+"""Reason for each (file, case) with other behaviour of gmongo. These cases run and must fail."""
 
 DATA = (
     *("corpus.json", "corpus-encrypted.json", "corpus-key-*.json", "corpus-schema.json"),
     *("limits-*.json", "external-*.json", "*encryptedFields*.json", "key*-document.json", "key*-id.json"),
     *("key-doc.json", "schema-*csfle*.json", "schema-qe*.json", "schema-[0-9l]*.json", "schemaVersion-required.json"),
 )
-"""The names of files that are no tests, but what tests need. The last is a test of the format without its mark."""
+"""Names of data files. The last file tests the format itself and has no field ``schemaVersion``."""
 
 _BESIDE = Path(__file__).parents[3] / "shared"
 
 
 @dataclass(frozen=True, eq=False)
 class File:
-    """An official file.
+    """Official file.
 
-    :param path: of the file.
-    :param folder: the first one below the specifications.
-    :param document: its content, as plain JSON.
+    :param path: Path of the file.
+    :param folder: First folder below the specifications.
+    :param document: Content as JSON.
     """
 
     path: Path
@@ -58,12 +58,12 @@ class File:
 
     @property
     def id(self) -> str:
-        """Specification and name."""
+        """Return the specification and the name of the file."""
         return f"{self.folder}/{self.path.stem}"
 
     @property
     def kind(self) -> str | None:
-        """The one of :data:`KINDS` that it is of; None if it is of none."""
+        """Return the first of :data:`KINDS` that matches, or None."""
         return _kind_of(self.document) if isinstance(self.document, dict) else None
 
 
@@ -105,19 +105,19 @@ KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], bool]] = {
     "pool": _has("version", "style"),
     "seedlist": _has("uri"),
 }
-"""What tells the kinds of files apart, from a file's content and its first case. The first that fits is taken."""
+"""Predicate of each kind for the content of a file and its first case. The first match applies."""
 
 
 def root() -> Path | None:
-    """The folder with one folder per specification, or None if the tests are not on this machine."""
-    given = os.environ.get("GMONGO_SPEC_TESTS")
-    folders = [Path(given)] if given else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
+    """Return the folder with one folder per specification, or None without the official tests."""
+    variable = os.environ.get("GMONGO_SPEC_TESTS")
+    folders = [Path(variable)] if variable else [_BESIDE / "specifications-full", _BESIDE / "specifications"]
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
 @cache
 def everything() -> tuple[File, ...]:
-    """All files, by their names."""
+    """Return all files, sorted by path."""
     folder = root()
     if folder is None:
         return ()
@@ -127,16 +127,13 @@ def everything() -> tuple[File, ...]:
 
 @cache
 def of_kind(kind: str) -> tuple[File, ...]:
-    """All files of a kind."""
+    """Return all files of a kind."""
     assert kind in KINDS
     return tuple(file for file in everything() if file.kind == kind)
 
 
 def path_of(name: str) -> Path:
-    """Where the file with this name is, of which there is one only.
-
-    Skips the test if the specifications are not here.
-    """
+    """Return the path of the only file with this name. Skip the test without the official tests."""
     if root() is None:
         pytest.skip(HOW_TO_GET_THEM)
     (path,) = (file.path for file in everything() if file.path.name == name)
@@ -144,18 +141,20 @@ def path_of(name: str) -> Path:
 
 
 def cases(kind: str) -> list[Any]:
-    """Every case of the files of a kind, as arguments for :func:`pytest.mark.parametrize`."""
-    found = [_parameter(file, case["description"], case) for file in of_kind(kind) for case in file.document["tests"]]
-    return found or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    """Return each case of a kind as an argument of :func:`pytest.mark.parametrize`."""
+    parameters = [
+        _parameter(file, case["description"], case) for file in of_kind(kind) for case in file.document["tests"]
+    ]
+    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
 def files(kind: str, part: str = "") -> list[Any]:
-    """Every file of a kind as one argument for :func:`pytest.mark.parametrize`.
+    """Return each file of a kind as an argument of :func:`pytest.mark.parametrize`.
 
-    :param part: the name of the part of the files that is tested, if they are tested in parts.
+    :param part: Name of the tested part of the files.
     """
-    found = [_parameter(file, part, file.document) for file in of_kind(kind)]
-    return found or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    parameters = [_parameter(file, part, file.document) for file in of_kind(kind)]
+    return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
 def _parameter(file: File, case: str, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The official tests of credentials in connection strings (Driver Authentication specification)."""
+"""Official tests of credentials in connection strings (Driver Authentication specification)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from gmongo.options.uri import read_uri
 
 from .specifications import cases
 
-# Defaults of gmongo's that the tests do not know of.
+# Defaults that only gmongo adds.
 _OWN_DEFAULTS = {"ALLOWED_HOSTS"}
 
 
 def credential_in(uri: str) -> Credential | None:
-    """What MongoClient makes of a URI."""
     parsed = read_uri(uri, warn=True)
     return credential_of(parsed["options"], parsed["username"], parsed["password"], parsed["database"])
 
 
 @pytest.mark.parametrize("case", cases("credential"))
-def test_auth_connection_string(case: dict[str, Any]) -> None:
+def test_credential_in_uri_equals_official_case(case: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if not case["valid"]:

@@ -1,4 +1,4 @@
-"""The official cmap-format tests, on the real pool over real sockets."""
+"""Official cmap-format tests with a pool and sockets."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.spec.specifications import files
 
 
 @pytest.mark.parametrize("case", files("pool"))
-def test_cmap_format(case: dict[str, Any]) -> None:
+def test_pool_events_equal_official_case(case: dict[str, Any]) -> None:
     CmapTest(case).run()

@@ -1,6 +1,6 @@
-"""The official tests of initial DNS seedlist discovery, and its prose tests, against a name server of our own.
+"""Official tests and prose tests of initial DNS seedlist discovery, with a name server of the tests.
 
-The servers that its names lead to are scripted, and TLS is switched off for them.
+The DNS names resolve to scripted servers without TLS.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MEMBERS = [f"localhost:{port}" for port in (27017, 27018, 27019)]
 BLOGS = "blogs.mongodb.com"
 
 
-# The official tests
+# Official tests
 
 
 @pytest.fixture
@@ -48,24 +48,24 @@ def records(network: Network) -> Network:
     return network
 
 
-def named(address: Any) -> str:
+def address_text(address: Any) -> str:
     return "{}:{}".format(*address)
 
 
 def discoveries() -> list[Any]:
-    """The cases in which a client finds its servers."""
+    """Return the cases without an expected error."""
     return [case for case in files("seedlist", part="discovery") if not (case.values[0] or {}).get("error")]
 
 
 @pytest.mark.parametrize("case", files("seedlist"))
-def test_initial_dns_seedlist_discovery(records: Network, case: dict[str, Any]) -> None:
+def test_seeds_and_options_equal_official_case(records: Network, case: dict[str, Any]) -> None:
     if case.get("error"):
         with pytest.raises(ConfigurationError) as raised:
             ClientOptions(case["uri"], None, {})
-        assert "DNS gave no" not in str(raised.value), "the name server failed, rather than the records"
+        assert "DNS gave no" not in str(raised.value), "the error must concern the records and not the name server"
         return
     result = read_uri(case["uri"], warn=True)
-    seeds = {named(address) for address in result["nodelist"]}
+    seeds = {address_text(address) for address in result["nodelist"]}
     assert seeds == set(case.get("seeds", seeds))
     assert len(seeds) == case.get("numSeeds", len(seeds))
     for name, value in case["options"].items():
@@ -75,7 +75,7 @@ def test_initial_dns_seedlist_discovery(records: Network, case: dict[str, Any]) 
 
 
 def member(port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """What a member of the tests' replica set tells of itself."""
+    """Return the hello fields of a member of the replica set."""
     me = f"localhost:{port}"
     fields = {"setName": "repl0", "setVersion": 1, "hosts": MEMBERS, "me": me, "primary": MEMBERS[0]}
     role = {"isWritablePrimary": me == MEMBERS[0], "ismaster": me == MEMBERS[0], "secondary": me != MEMBERS[0]}
@@ -87,13 +87,13 @@ def mongos(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
 
 
 def balanced(_port: int) -> Callable[[ScriptedServer], dict[str, Any]]:
-    """What a mongos behind a load balancer tells."""
+    """Return the hello fields of a mongos behind a load balancer."""
     service = ObjectId()
     return lambda _server: {"msg": "isdbgrid", "serviceId": service}
 
 
 def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], Any]]:
-    """The ports that the records name, and what listens there: what a case expects tells the deployment it is for."""
+    """Return the ports of the records and the hello fields of the deployment that a case expects."""
     if case["options"].get("loadBalanced"):
         return (8000,), balanced
     if MEMBERS[-1] in case.get("hosts", ()):
@@ -103,7 +103,7 @@ def servers_of(case: dict[str, Any]) -> tuple[tuple[int, ...], Callable[[int], A
 
 @contextmanager
 def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
-    """The servers that a case is for."""
+    """Run the servers of a case."""
     ports, kind = servers_of(case)
     with ExitStack() as stack:
         for port in ports:
@@ -114,7 +114,7 @@ def deployment(network: Network, case: dict[str, Any]) -> Iterator[None]:
 
 @pytest.mark.parametrize("connect", [True, False])
 @pytest.mark.parametrize("case", discoveries())
-def test_the_servers_are_found(records: Network, case: dict[str, Any], connect: bool) -> None:
+def test_client_discovers_servers_of_official_case(records: Network, case: dict[str, Any], connect: bool) -> None:
     with gevent.Timeout(10), deployment(records, case), MongoClient(case["uri"], tls=False, connect=connect) as client:
         assert bool(records.names.questions) is connect
         if not connect:
@@ -122,23 +122,23 @@ def test_the_servers_are_found(records: Network, case: dict[str, Any], connect: 
         for name, value in case["options"].items():
             assert name == "ssl" or client.options.merged[name] == value
         if "hosts" in case:
-            eventually(lambda: {named(address) for address in client.nodes} == set(case["hosts"]))
+            eventually(lambda: {address_text(address) for address in client.nodes} == set(case["hosts"]))
         eventually(lambda: len(client.nodes) == case.get("numHosts", len(client.nodes)))
         if case.get("ping", True):
             assert client.admin.command("ping")["ok"] == 1
 
 
 @pytest.mark.skipif(root() is None, reason="the official tests are not here")
-def test_every_case_is_run() -> None:
+def test_official_files_contain_seedlist_cases() -> None:
     assert files("seedlist")
     assert discoveries()
 
 
-# The prose tests
+# Prose tests
 
 
-def leads_to(network: Network, name: str, *targets: str) -> str:
-    """Let an SRV name lead to hosts; returns the URI."""
+def add_records(network: Network, name: str, *targets: str) -> str:
+    """Add SRV records of a name and return the URI."""
     network.names.hosts[f"_mongodb._tcp.{name}"] = [Host(target, 27017) for target in targets]
     return f"mongodb+srv://{name}"
 
@@ -148,118 +148,119 @@ def hosts_of(uri: str, **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["localhost", "mongo.local"])
-def test_1_names_with_fewer_than_three_parts(network: Network, name: str) -> None:
-    assert hosts_of(leads_to(network, name, f"db.{name}")) == [f"db.{name}"]
+def test_1_name_with_fewer_than_three_parts_is_accepted(network: Network, name: str) -> None:
+    assert hosts_of(add_records(network, name, f"db.{name}")) == [f"db.{name}"]
 
 
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        # 2. outside of the domain
+        # 2. host outside of the domain
         ("localhost", "localhost.mongodb"),
         ("mongo.local", "test_1.evil.local"),
         (BLOGS, "blogs.evil.com"),
-        # 3. the name itself, where that has fewer than three parts
+        # 3. host equal to a name with fewer than three parts
         ("localhost", "localhost"),
         ("mongo.local", "mongo.local"),
-        # 4. no dot before the domain
+        # 4. host without a dot before the domain
         ("localhost", "test_1.cluster_1localhost"),
         ("mongo.local", "test_1.my_hostmongo.local"),
         (BLOGS, "cluster.testmongodb.com"),
     ],
 )
-def test_2_to_4_hosts_outside_of_the_domain(network: Network, name: str, target: str) -> None:
+def test_2_to_4_host_outside_of_domain_raises_configuration_error(network: Network, name: str, target: str) -> None:
     with pytest.raises(ConfigurationError, match=f"name the host '{target}', which .* does not allow"):
-        hosts_of(leads_to(network, name, target))
+        hosts_of(add_records(network, name, target))
 
 
 @pytest.mark.parametrize("name", ["build.10gen.cc", "test.build.10gen.cc"])
-def test_a_name_of_three_parts_may_lead_to_itself(records: Network, name: str) -> None:
+def test_host_equal_to_name_of_three_parts_is_accepted(records: Network, name: str) -> None:
     assert hosts_of(f"mongodb+srv://{name}") == [name]
 
 
 @pytest.mark.parametrize(("name", "target"), [(BLOGS, "blogs.evil.com"), ("mongo.local", "mongo.local")])
-def test_5_a_validator_accepts_what_the_default_refuses(network: Network, name: str, target: str) -> None:
-    assert hosts_of(leads_to(network, name, target), srv_host_validator=lambda _host: True) == [target]
+def test_5_validator_accepts_host_outside_of_domain(network: Network, name: str, target: str) -> None:
+    assert hosts_of(add_records(network, name, target), srv_host_validator=lambda _host: True) == [target]
 
 
-def test_6_a_validator_refuses_what_the_default_accepts(network: Network) -> None:
+def test_6_validator_rejects_host_in_domain(network: Network) -> None:
     with pytest.raises(ConfigurationError, match="srv_host_validator does not allow"):
-        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=lambda _host: False)
+        hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=lambda _host: False)
 
 
-def test_7_a_validator_is_given_normalized_names(network: Network) -> None:
-    asked: list[str] = []
-    hosts_of(leads_to(network, BLOGS, "CLUSTER.MONGODB.COM."), srv_host_validator=lambda host: asked.append(host) or 1)
-    assert asked == ["cluster.mongodb.com"]
+def test_7_validator_gets_normalized_host(network: Network) -> None:
+    hosts: list[str] = []
+    hosts_of(
+        add_records(network, BLOGS, "CLUSTER.MONGODB.COM."), srv_host_validator=lambda host: hosts.append(host) or 1
+    )
+    assert hosts == ["cluster.mongodb.com"]
 
 
-def test_8_an_error_of_a_validator_is_wrapped(network: Network) -> None:
+def test_8_error_of_validator_is_cause_of_configuration_error(network: Network) -> None:
     error = RuntimeError("no idea")
 
     def fails(_host: str) -> bool:
         raise error
 
     with pytest.raises(ConfigurationError, match="no idea") as raised:
-        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=fails)
+        hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator=fails)
     assert raised.value.__cause__ is error
 
 
-def test_9_a_suffix_and_a_validator_exclude_each_other(network: Network) -> None:
-    uri = leads_to(network, BLOGS, "cluster.mongodb.com")
+def test_9_suffix_with_validator_raises_configuration_error(network: Network) -> None:
+    uri = add_records(network, BLOGS, "cluster.mongodb.com")
     with pytest.raises(ConfigurationError, match="cannot be used together"):
         hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com", srv_host_validator=lambda _host: True)
 
 
-def test_10_a_suffix_is_compared_with_normalized_names(network: Network) -> None:
-    uri = leads_to(network, BLOGS, "CLUSTER.MONGODB.COM.")
+def test_10_suffix_matches_normalized_host(network: Network) -> None:
+    uri = add_records(network, BLOGS, "CLUSTER.MONGODB.COM.")
     assert hosts_of(uri, srvAllowedHostsSuffix=".mongodb.com") == ["cluster.mongodb.com"]
 
 
-def test_11_a_validator_must_be_callable(network: Network) -> None:
+def test_11_uncallable_validator_raises_error(network: Network) -> None:
     with pytest.raises((ConfigurationError, TypeError), match="srv_host_validator"):
-        hosts_of(leads_to(network, BLOGS, "cluster.mongodb.com"), srv_host_validator="notacallable")
+        hosts_of(add_records(network, BLOGS, "cluster.mongodb.com"), srv_host_validator="notacallable")
 
 
-def test_12_a_reserved_label_is_a_suffix(network: Network) -> None:
-    uri = leads_to(network, "cluster.localhost", "db.cluster.localhost")
+def test_12_reserved_label_is_accepted_as_suffix(network: Network) -> None:
+    uri = add_records(network, "cluster.localhost", "db.cluster.localhost")
     assert hosts_of(uri, srvAllowedHostsSuffix="localhost") == ["db.cluster.localhost"]
 
 
-def test_13_a_validator_needs_a_name_with_srv_records() -> None:
+def test_13_validator_without_srv_uri_raises_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="can only be used with a mongodb\\+srv URI"):
         hosts_of("mongodb://localhost:27017", srv_host_validator=lambda _host: True)
 
 
-# What else it demands
+# Other requirements
 
 
-def test_a_trailing_dot_does_not_matter(network: Network) -> None:
-    uri = leads_to(network, BLOGS, "cluster.mongodb.com.")
+def test_trailing_dot_of_name_or_host_is_removed(network: Network) -> None:
+    uri = add_records(network, BLOGS, "cluster.mongodb.com.")
     assert hosts_of(f"{uri}.") == ["cluster.mongodb.com"]
 
 
 @pytest.mark.parametrize("uri", ["mongodb+srv://a.b.c,d.e.f", "mongodb+srv://a.b.c:27017", "mongodb+srv://127.0.0.1"])
-def test_dns_is_not_asked_for_what_is_no_name(network: Network, uri: str) -> None:
+def test_invalid_srv_name_raises_configuration_error_without_query(network: Network, uri: str) -> None:
     with pytest.raises(ConfigurationError):
         hosts_of(uri)
     assert network.names.questions == []
 
 
-def test_dns_that_does_not_answer_is_given_up(network: Network) -> None:
+def test_silent_name_server_raises_configuration_error(network: Network) -> None:
     network.names.silent = True
     with pytest.raises(ConfigurationError, match=f"DNS gave no SRV records of _mongodb._tcp.{BLOGS}"):
         hosts_of(f"mongodb+srv://{BLOGS}", connectTimeoutMS=100)
 
 
-def test_dns_is_asked_in_the_background(network: Network) -> None:
-    """The loop goes on meanwhile: otherwise this name server, which is a greenlet, could not even answer."""
+def test_query_does_not_block_event_loop(network: Network) -> None:
     network.names.silent = True
-    asking = gevent.spawn(hosts_of, f"mongodb+srv://{BLOGS}", connectTimeoutMS=200)
+    client_creation = gevent.spawn(hosts_of, f"mongodb+srv://{BLOGS}", connectTimeoutMS=200)
     eventually(lambda: network.names.questions)
-    assert not asking.ready()
-    asking.join(5)
-    assert isinstance(asking.exception, ConfigurationError)
+    assert not client_creation.ready()
+    client_creation.join(5)
+    assert isinstance(client_creation.exception, ConfigurationError)
 
 
 # Clients with connect=False
@@ -268,9 +269,9 @@ NAME = "db.mongodb.com"
 
 
 @pytest.fixture
-def late(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
-    """Makes clients of a standalone server that do not connect before their first operation."""
-    uri = leads_to(network, BLOGS, NAME)
+def lazy_client(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]]]:
+    """Create clients of a standalone that connect with the first operation."""
+    uri = add_records(network, BLOGS, NAME)
     network.names.addresses[NAME] = "127.0.0.1"
     with gevent.Timeout(15), ExitStack() as stack:
         network.ports[27017] = stack.enter_context(ScriptedServer()).port
@@ -282,14 +283,14 @@ def late(network: Network) -> Iterator[Callable[..., MongoClient[dict[str, Any]]
 
 
 class Queries:
-    """The queries, which wait until the test sets the gate, by record type."""
+    """Record types of DNS queries, which wait until the test sets the gate."""
 
     def __init__(self) -> None:
-        self.made: list[str] = []
+        self.record_types: list[str] = []
         self.gate = Event()
 
     def lookup(self, name: str, kind: str, timeout: float, ref: bool) -> Answer:
-        self.made.append(kind)
+        self.record_types.append(kind)
         self.gate.wait()
         return lookup(name, kind, timeout, ref)
 
@@ -306,9 +307,9 @@ def ping(client: MongoClient[dict[str, Any]]) -> float:
     return ok
 
 
-def test_the_first_operation_queries_dns(late: Any, network: Network) -> None:
+def test_first_operation_sends_dns_queries(lazy_client: Any, network: Network) -> None:
     network.names.texts[BLOGS] = [["authSource=users"]]
-    client = late()
+    client = lazy_client()
     assert repr(client).startswith(f"MongoClient(host='mongodb+srv://{BLOGS}', ")
     assert list(client.topology_description.server_descriptions()) == [(BLOGS, None)]
     assert client.nodes == frozenset() and client.primary is None and client.pool_stats() == []
@@ -319,12 +320,12 @@ def test_the_first_operation_queries_dns(late: Any, network: Network) -> None:
     assert network.names.questions == [(f"_mongodb._tcp.{BLOGS}", "SRV"), (BLOGS, "TXT")]
     assert repr(client).startswith(f"MongoClient(host=['{NAME}:27017'], ")
     assert client.nodes == {(NAME, 27017)} and client.options.merged["authsource"] == "users"
-    assert hash(client) == before and client == late()
+    assert hash(client) == before and client == lazy_client()
     assert ping(client) == 1 and len(network.names.questions) == 2
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "message"),
     [
         ({"directConnection": True}, "directConnection"),
         ({"srvMaxHosts": 1, "replicaSet": "rs"}, "srvMaxHosts"),
@@ -333,16 +334,18 @@ def test_the_first_operation_queries_dns(late: Any, network: Network) -> None:
         ({"tlsCAFile": "/nowhere"}, "tls"),
     ],
 )
-def test_options_are_checked_without_dns(late: Any, network: Network, options: dict[str, Any], named: str) -> None:
-    with pytest.raises(ConfigurationError, match=named):
-        late(**options)
+def test_invalid_options_raise_error_without_query(
+    lazy_client: Any, network: Network, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        lazy_client(**options)
     assert network.names.questions == []
 
 
 @pytest.mark.parametrize("option", ["serverSelectionTimeoutMS", "timeoutMS", "gmongo.timeout"])
-def test_silent_dns_does_not_exceed_the_limit(late: Any, network: Network, option: str) -> None:
+def test_silent_name_server_raises_timeout_within_limit(lazy_client: Any, network: Network, option: str) -> None:
     network.names.silent = True
-    client = late(connectTimeoutMS=60_000, **({} if "." in option else {option: 50}))
+    client = lazy_client(connectTimeoutMS=60_000, **({} if "." in option else {option: 50}))
     for _ in range(2):
         with (
             pytest.raises(ServerSelectionTimeoutError, match=rf"DNS has not answered .* {BLOGS} .*{option}") as raised,
@@ -352,12 +355,12 @@ def test_silent_dns_does_not_exceed_the_limit(late: Any, network: Network, optio
         assert raised.value.timeout and "TLS" not in str(raised.value)
 
 
-@pytest.mark.parametrize("disaster", ["failure", "host", "option"])
-def test_an_operation_queries_again_after_a_failed_query(late: Any, network: Network, disaster: str) -> None:
-    names, client = network.names, late()
-    if disaster == "failure":
+@pytest.mark.parametrize("fault", ["failure", "host", "option"])
+def test_operation_after_failed_query_sends_new_query(lazy_client: Any, network: Network, fault: str) -> None:
+    names, client = network.names, lazy_client()
+    if fault == "failure":
         names.failure = RCODE.SERVFAIL
-    elif disaster == "host":
+    elif fault == "host":
         names.hosts[f"_mongodb._tcp.{BLOGS}"] = [Host("db.evil.com", 27017)]
     else:
         names.texts[BLOGS] = [["tls=false"]]
@@ -366,39 +369,39 @@ def test_an_operation_queries_again_after_a_failed_query(late: Any, network: Net
     errors = [each.exception for each in waiting]
     assert [type(error) for error in errors] == [ConfigurationError] * 2 and errors[0] is not errors[1]
     assert [str(error) for error in errors] == [str(errors[0])] * 2 and BLOGS in str(errors[0])
-    asked = len(names.questions)
+    query_count = len(names.questions)
     gevent.sleep(0)
-    assert len(names.questions) == asked, "the client queries without an operation"
+    assert len(names.questions) == query_count, "the client queries without an operation"
     names.failure = None
     names.texts.clear()
-    leads_to(network, BLOGS, NAME)
+    add_records(network, BLOGS, NAME)
     assert ping(client) == 1
 
 
-def test_operations_share_a_query_and_an_interrupt_ends_one_of_them(late: Any, queries: Queries) -> None:
-    client = late()
-    interrupted, patient = gevent.spawn(ping, client), gevent.spawn(ping, client)
-    eventually(lambda: client._topology.selector.waiting == 2 and queries.made)
+def test_killed_operation_leaves_shared_query_to_other_operation(lazy_client: Any, queries: Queries) -> None:
+    client = lazy_client()
+    interrupted, waiting_ping = gevent.spawn(ping, client), gevent.spawn(ping, client)
+    eventually(lambda: client._topology.selector.waiting == 2 and queries.record_types)
     interrupted.kill()
     queries.gate.set()
-    assert patient.get() == ping(client) == 1
-    assert queries.made == ["SRV", "TXT"]
+    assert waiting_ping.get() == ping(client) == 1
+    assert queries.record_types == ["SRV", "TXT"]
 
 
-def test_a_query_that_is_killed_is_repeated(late: Any, queries: Queries) -> None:
-    client = late()
-    patient = gevent.spawn(ping, client)
-    eventually(lambda: queries.made)
+def test_killed_query_is_repeated(lazy_client: Any, queries: Queries) -> None:
+    client = lazy_client()
+    waiting_ping = gevent.spawn(ping, client)
+    eventually(lambda: queries.record_types)
     client._topology._srv_monitor._background.greenlet.kill()
     queries.gate.set()
-    assert patient.get() == 1
-    assert queries.made == ["SRV", "SRV", "TXT"]
+    assert waiting_ping.get() == 1
+    assert queries.record_types == ["SRV", "SRV", "TXT"]
 
 
-def test_close_ends_operations_that_wait_for_dns(late: Any, queries: Queries) -> None:
-    client = late()
+def test_close_ends_operation_that_waits_for_dns(lazy_client: Any, queries: Queries) -> None:
+    client = lazy_client()
     waiting = gevent.spawn(ping, client)
-    eventually(lambda: queries.made)
+    eventually(lambda: queries.record_types)
     query = client._topology._srv_monitor._background.greenlet
     client.close()
     waiting.join()

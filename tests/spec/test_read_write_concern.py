@@ -1,4 +1,4 @@
-"""The official tests of the Read and Write Concern specification that need no server."""
+"""Official tests of the Read and Write Concern specification without a server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gmongo.write_concern import WriteConcern
 
 from .specifications import cases
 
-REFUSALS = (ConfigurationError, ValueError)
+VALIDATION_ERRORS = (ConfigurationError, ValueError)
 
-# The names of the tests -> parameters of WriteConcern.
+# Names in the tests -> parameters of WriteConcern.
 PARAMETERS = {"w": "w", "wtimeoutMS": "wtimeout", "journal": "j"}
 
 
@@ -25,11 +25,11 @@ def make_write_concern(description: dict[str, Any]) -> WriteConcern:
     return WriteConcern(**{PARAMETERS[name]: value for name, value in description.items()})
 
 
-# These tests call a negative number invalid, those of URI Options want a warning: here parsing is strict.
+# A negative number is invalid in these tests. The tests of URI Options expect a warning.
 @pytest.mark.parametrize("case", cases("concerns in a uri"))
-def test_connection_string(case: dict[str, Any]) -> None:
+def test_concerns_of_uri_equal_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:
-        with pytest.raises(REFUSALS, match="w"):
+        with pytest.raises(VALIDATION_ERRORS, match="w"):
             write_concern(read_uri(case["uri"])["options"])
         return
     with warnings.catch_warnings(record=True) as caught:
@@ -44,16 +44,16 @@ def test_connection_string(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", cases("read concern"))
-def test_read_concern_document(case: dict[str, Any]) -> None:
+def test_read_concern_document_equals_official_case(case: dict[str, Any]) -> None:
     concern = ReadConcern(**case["readConcern"])
     assert concern.document == case["readConcernDocument"]
     assert (concern.document == {}) == case["isServerDefault"]
 
 
 @pytest.mark.parametrize("case", cases("write concern"))
-def test_write_concern_document(case: dict[str, Any]) -> None:
+def test_write_concern_document_equals_official_case(case: dict[str, Any]) -> None:
     if not case["valid"]:
-        with pytest.raises(REFUSALS, match="w"):
+        with pytest.raises(VALIDATION_ERRORS, match="w"):
             make_write_concern(case["writeConcern"])
         return
     concern = make_write_concern(case["writeConcern"])

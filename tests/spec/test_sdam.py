@@ -1,4 +1,4 @@
-"""The official SDAM tests: how a topology follows from replies and errors. No sockets and no monitors."""
+"""Official SDAM tests of topology changes without sockets and monitors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SERVER_FIELDS = {
 
 
 class QuietTopology(Topology):
-    """A topology whose servers are not monitored."""
+    """Topology without monitors."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
         return Server(address, pool, None)
@@ -58,7 +58,7 @@ def apply_error(topology: Topology, application_error: dict[str, Any]) -> None:
     connection.generation = application_error.get("generation", pool.generation)
     before = application_error["when"] == "beforeHandshakeCompletes"
     if before:
-        label_connect_error(error)  # as the pool does
+        label_connect_error(error)
     if not before:
         connection.hello = Hello({"ok": 1, "maxWireVersion": application_error["maxWireVersion"]}, 0)
     topology.handle_error(connection, error, during_handshake=before)
@@ -76,7 +76,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
             elif field == "error":
                 assert value in str(server.error)
             elif field == "type":
-                # Only drivers with one thread tell a possible primary apart.
+                # Only single-threaded drivers use the type PossiblePrimary.
                 assert server.server_type_name == value.replace("PossiblePrimary", "Unknown")
             elif field in ("minWireVersion", "maxWireVersion") and value is None:
                 continue
@@ -93,7 +93,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", files("sdam"))
-def test_sdam(case: dict[str, Any]) -> None:
+def test_topology_equals_official_case(case: dict[str, Any]) -> None:
     case = json_util.loads(json_util.dumps(case))
     topology = QuietTopology(ClientOptions(case["uri"], None, {}).topology())
     topology.open()

@@ -1,4 +1,4 @@
-"""The official SDAM monitoring tests: which events a topology publishes, in which order."""
+"""Official SDAM monitoring tests of published events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENT_NAMES = {
 
 
 class Transcript(HearsServers, HearsTopology):
-    """All events, as the tests write them."""
+    """Recorder of events in the format of the tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -32,33 +32,33 @@ class Transcript(HearsServers, HearsTopology):
         fields: dict[str, Any] = {"topologyId": "42"}
         if hasattr(event, "server_address"):
             fields["address"] = "{}:{}".format(*event.server_address)
-        show = show_server if hasattr(event, "server_address") else show_topology
+        document_of = server_document if hasattr(event, "server_address") else topology_document
         for name, key in (("previous_description", "previousDescription"), ("new_description", "newDescription")):
             if hasattr(event, name):
-                fields[key] = show(getattr(event, name))
+                fields[key] = document_of(getattr(event, name))
         self.events.append({EVENT_NAMES[type(event).__name__]: fields})
 
 
-def show_server(server: ServerDescription) -> dict[str, Any]:
+def server_document(server: ServerDescription) -> dict[str, Any]:
     hello = server._hello
-    shown: dict[str, Any] = {"address": "{}:{}".format(*server.address), "type": server.server_type_name}
-    shown.update((name, list(hello.get(name, []))) for name in ("arbiters", "hosts", "passives"))
-    shown.update((name, hello[name]) for name in ("primary", "setName") if name in hello)
-    return shown
+    document: dict[str, Any] = {"address": "{}:{}".format(*server.address), "type": server.server_type_name}
+    document.update((name, list(hello.get(name, []))) for name in ("arbiters", "hosts", "passives"))
+    document.update((name, hello[name]) for name in ("primary", "setName") if name in hello)
+    return document
 
 
-def show_topology(topology: Any) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+def topology_document(topology: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "topologyType": topology.topology_type_name,
-        "servers": [show_server(server) for _address, server in sorted(topology.server_descriptions().items())],
+        "servers": [server_document(server) for _address, server in sorted(topology.server_descriptions().items())],
     }
     if topology.replica_set_name is not None:
-        shown["setName"] = topology.replica_set_name
-    return shown
+        document["setName"] = topology.replica_set_name
+    return document
 
 
 @pytest.mark.parametrize("case", files("sdam monitoring"))
-def test_sdam_monitoring(case: dict[str, Any]) -> None:
+def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
     transcript = Transcript()
     topology = QuietTopology(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())
     topology.open()
@@ -72,9 +72,9 @@ def test_sdam_monitoring(case: dict[str, Any]) -> None:
                     for key in ("previousDescription", "newDescription"):
                         description = fields.get(key, {})
                         for server in description.get("servers", [description]):
-                            if server.get("type") == "PossiblePrimary":  # only drivers with one thread tell it apart
+                            if server.get("type") == "PossiblePrimary":  # single-threaded drivers only
                                 server["type"] = "Unknown"
-            found, transcript.events = transcript.events, []
-            assert found == expected
+            published, transcript.events = transcript.events, []
+            assert published == expected
     finally:
         topology.close()

@@ -1,4 +1,4 @@
-"""The official server selection and maximum staleness tests, on the pure functions; and the choice between servers."""
+"""Official tests of server selection, maximum staleness and round trip time."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ KNOWN_FIELDS = {"deprioritized_servers", "operation", "in_latency_window", "suit
 KNOWN_FIELDS |= {"error", "heartbeatFrequencyMS", "read_preference", "description"}
 
 
-def server_from(given: dict[str, Any]) -> ServerDescription:
-    hello: dict[str, Any] = {"ok": 1, "tags": given.get("tags", {})}
-    hello["maxWireVersion"] = given.get("maxWireVersion", 21)
-    if "lastWrite" in given:
-        milliseconds = int(given["lastWrite"]["lastWriteDate"]["$numberLong"])
+def server_from(spec: dict[str, Any]) -> ServerDescription:
+    hello: dict[str, Any] = {"ok": 1, "tags": spec.get("tags", {})}
+    hello["maxWireVersion"] = spec.get("maxWireVersion", 21)
+    if "lastWrite" in spec:
+        milliseconds = int(spec["lastWrite"]["lastWriteDate"]["$numberLong"])
         hello["lastWrite"] = {"lastWriteDate": datetime(1970, 1, 1) + timedelta(milliseconds=milliseconds)}
-    rtt = given.get("avg_rtt_ms")
+    rtt = spec.get("avg_rtt_ms")
     return ServerDescription(
-        parse_address(given["address"]),
+        parse_address(spec["address"]),
         hello,
         None if rtt is None else rtt / 1000,
-        server_type=getattr(SERVER_TYPE, given["type"].replace("PossiblePrimary", "Unknown")),
-        last_update_time=given.get("lastUpdateTime", 0) / 1000,
+        server_type=getattr(SERVER_TYPE, spec["type"].replace("PossiblePrimary", "Unknown")),
+        last_update_time=spec.get("lastUpdateTime", 0) / 1000,
     )
 
 
 def topology_from(case: dict[str, Any]) -> TopologyDescription:
-    given = case["topology_description"]
-    servers = {server.address: server for server in map(server_from, given["servers"])}
+    spec = case["topology_description"]
+    servers = {server.address: server for server in map(server_from, spec["servers"])}
     settings = TopologySettings(
         seeds=tuple(servers),
         listeners=EventListeners(),
         heartbeat_frequency=case.get("heartbeatFrequencyMS", 10_000) / 1000,
     )
-    return TopologyDescription(getattr(TOPOLOGY_TYPE, given["type"]), servers, "rs", None, None, settings)
+    return TopologyDescription(getattr(TOPOLOGY_TYPE, spec["type"]), servers, "rs", None, None, settings)
 
 
 def selector_from(case: dict[str, Any]) -> Any:
     if case.get("operation", "read") == "write":
         return WRITABLE
-    given = case.get("read_preference", {})
-    mode = given.get("mode", "Primary")
-    tag_sets = given.get("tag_sets") or None
+    spec = case.get("read_preference", {})
+    mode = spec.get("mode", "Primary")
+    tag_sets = spec.get("tag_sets") or None
     if tag_sets == [{}] and mode == "Primary":
         tag_sets = None
-    staleness = given.get("maxStalenessSeconds", -1)
+    staleness = spec.get("maxStalenessSeconds", -1)
     return make_read_preference(read_pref_mode_from_name(mode[0].lower() + mode[1:]), tag_sets, staleness)
 
 
@@ -69,7 +69,7 @@ def addresses(servers: list[Any]) -> set[Any]:
 
 
 @pytest.mark.parametrize("case", files("selection"))
-def test_selection(case: dict[str, Any]) -> None:
+def test_suitable_servers_equal_official_case(case: dict[str, Any]) -> None:
     assert set(case) <= KNOWN_FIELDS
     topology = topology_from(case)
     deprioritized = frozenset(parse_address(each["address"]) for each in case.get("deprioritized_servers", ()))
@@ -84,7 +84,7 @@ def test_selection(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", files("round trip time"))
-def test_round_trip_time(case: dict[str, Any]) -> None:
+def test_average_round_trip_time_equals_official_case(case: dict[str, Any]) -> None:
     samples = RoundTripTime()
     if case["avg_rtt_ms"] != "NULL":
         samples.add_sample(case["avg_rtt_ms"])
@@ -93,7 +93,7 @@ def test_round_trip_time(case: dict[str, Any]) -> None:
 
 
 class BusyServer:
-    """A server that only counts operations."""
+    """Server with an operation count."""
 
     def __init__(self, address: Any, operation_count: int) -> None:
         self.address = address
@@ -102,7 +102,7 @@ class BusyServer:
 
 
 @pytest.mark.parametrize("case", files("window"))
-def test_choice_in_window(case: dict[str, Any]) -> None:
+def test_selection_frequencies_in_window_equal_official_case(case: dict[str, Any]) -> None:
     busy = {each["address"]: each["operation_count"] for each in case["mocked_topology_state"]}
     window = in_latency_window([server_from(each) for each in case["topology_description"]["servers"]], 0.015)
     servers: Any = [BusyServer(s.address, busy[f"{s.address[0]}:{s.address[1]}"]) for s in window]

@@ -1,4 +1,4 @@
-"""That every official file is known, wherever it lies."""
+"""Completeness of the official tests."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ pytestmark = pytest.mark.skipif(not everything(), reason=HOW_TO_GET_THEM)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_there_are_files_of_every_kind(kind: str) -> None:
+def test_each_kind_has_official_files(kind: str) -> None:
     assert of_kind(kind)
 
 
-def test_every_file_is_run_or_is_data() -> None:
+def test_each_official_file_is_test_or_data() -> None:
     unknown = [file.path for file in everything() if file.kind is None]
     assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA)] == []
     assert [name for name in DATA if not any(fnmatchcase(path.name, name) for path in unknown)] == []
 
 
-def test_every_contradicted_case_is_there() -> None:
-    there = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in of_kind(kind)
+def test_each_contradicted_case_exists() -> None:
+    existing = {(file.path.stem, case["description"]) for kind in ("credential", "uri") for file in of_kind(kind)
              for case in file.document["tests"]}  # fmt: skip
-    assert set(CONTRADICTED) <= there
+    assert set(CONTRADICTED) <= existing

@@ -1,7 +1,7 @@
-"""Polling SRV records for mongos discovery: the prose tests of the specification, and its other demands.
+"""Polling SRV records for mongos discovery: prose tests and other requirements of the specification.
 
-The name server and the mongos are our own. The greenlet that asks DNS sleeps on an alarm of the test's, so that it asks
-when the test says so, and tells how long it would have slept.
+A name server and scripted servers run in the test process. The test controls the alarm of the polling greenlet, and
+reads the requested sleep times from the alarm.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Client = MongoClient[dict[str, Any]]
 
 
 class Wakeup:
-    """In the place of the greenlet's alarm."""
+    """Replacement of the alarm of the polling greenlet."""
 
     def __init__(self) -> None:
         self.sleeps: list[float] = []
@@ -52,7 +52,7 @@ class Wakeup:
         self._go.clear()
 
     def next_scan(self) -> float:
-        """Let one scan take place; returns the seconds until the one after it."""
+        """Run one scan and return the seconds until the following scan."""
         eventually(lambda: self.sleeps)
         done = len(self.sleeps)
         self._go.set()
@@ -69,7 +69,7 @@ def alarm(monkeypatch: pytest.MonkeyPatch) -> Wakeup:
 
 @pytest.fixture
 def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
-    """Four mongos, by the ports that their records have."""
+    """Return four mongos by the ports of their records."""
     publish(network.names)
     with gevent.Timeout(15), ExitStack() as stack:
         servers = {port: ScriptedServer(member=lambda _server: {"msg": "isdbgrid"}, streams=True) for port in PORTS}
@@ -81,7 +81,7 @@ def mongoses(network: Network) -> Iterator[dict[int, ScriptedServer]]:
 
 @pytest.fixture
 def connect(mongoses: dict[int, ScriptedServer]) -> Iterator[Callable[..., Client]]:
-    """Makes clients that know all their servers."""
+    """Create clients and wait until each client has a known server."""
     with ExitStack() as stack:
 
         def make(uri: str = URI, **options: Any) -> Client:
@@ -106,9 +106,11 @@ def ports_of(client: Client) -> list[int]:
 @pytest.mark.parametrize(
     "ports",
     [[27017, 27018, 27019], [27017], [27017, 27019], [27019], [27019, 27020]],
-    ids=["1 added", "2 removed", "3 replaced", "4 both replaced by one", "5 both replaced by two"],
+    ids=["1 host added", "2 host removed", "3 host replaced", "4 both hosts replaced by one", "5 both hosts replaced"],
 )
-def test_changed_records(connect: Any, network: Network, mongoses: Any, alarm: Wakeup, ports: list[int]) -> None:
+def test_changed_srv_records_change_servers_of_topology(
+    connect: Any, network: Network, mongoses: Any, alarm: Wakeup, ports: list[int]
+) -> None:
     client = connect()
     assert ports_of(client) == [27017, 27018]
     network.names.hosts[TEST1] = records(*ports)
@@ -122,8 +124,8 @@ def test_changed_records(connect: Any, network: Network, mongoses: Any, alarm: W
 # Prose tests 6 to 8
 
 
-DISASTERS: dict[str, Callable[[Network], Any]] = {
-    "6 time-out": lambda network: setattr(network.names, "silent", True),
+DNS_FAULTS: dict[str, Callable[[Network], Any]] = {
+    "6 timeout": lambda network: setattr(network.names, "silent", True),
     "7 failure": lambda network: setattr(network.names, "failure", RCODE.SERVFAIL),
     "7 unknown name": lambda network: network.names.hosts.clear(),
     "8 no records": lambda network: network.names.hosts[TEST1].clear(),
@@ -131,22 +133,22 @@ DISASTERS: dict[str, Callable[[Network], Any]] = {
 }
 
 
-@pytest.mark.parametrize("disaster", DISASTERS.values(), ids=DISASTERS)
-def test_errors_change_nothing(
-    connect: Any, network: Network, alarm: Wakeup, caplog: Any, monkeypatch: pytest.MonkeyPatch, disaster: Any
+@pytest.mark.parametrize("fault", DNS_FAULTS.values(), ids=DNS_FAULTS)
+def test_failed_srv_query_keeps_servers_of_topology(
+    connect: Any, network: Network, alarm: Wakeup, caplog: Any, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
     caplog.set_level(logging.WARNING, "gmongo.topology")
     client = connect(heartbeatFrequencyMS=1234)
-    disaster(network)
-    if network.names.silent:  # only this question is given little time: a busy machine may need more for the first one
+    fault(network)
+    if network.names.silent:  # the short timeout applies after the first query, which may be slow on a busy machine
         monkeypatch.setattr(srv, "lookup", lambda name, kind, _timeout, ref: lookup(name, kind, 0.2, ref))
-    assert alarm.next_scan() == 1.234, "it does not ask again after heartbeatFrequencyMS"
+    assert alarm.next_scan() == 1.234, "the next query must follow after heartbeatFrequencyMS"
     assert ports_of(client) == [27017, 27018]
     assert "SRV records" in caplog.text
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_successful_query_after_error_restores_interval(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(heartbeatFrequencyMS=1234)
     network.names.failure = RCODE.SERVFAIL
     assert [alarm.next_scan(), alarm.next_scan()] == [1.234, 1.234]
@@ -156,11 +158,10 @@ def test_after_an_error_it_returns_to_its_interval(connect: Any, network: Networ
     assert ports_of(client) == [27019]
 
 
-# Prose test 9, and other deployments that are not polled
+# Prose test 9, and other deployments without polling
 
 
-def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Wakeup) -> None:
-    """There is not even a greenlet that would ask."""
+def test_9_load_balanced_deployment_is_not_polled(network: Network, alarm: Wakeup) -> None:
     publish(network.names)
     with (
         ScriptedServer(member=lambda _server: {"msg": "isdbgrid", "serviceId": ObjectId()}) as server,
@@ -174,7 +175,7 @@ def test_9_load_balanced_clusters_are_not_polled(network: Network, alarm: Wakeup
         assert ports_of(client) == [27017]
 
 
-def test_replica_sets_are_not_polled(network: Network, alarm: Wakeup) -> None:
+def test_replica_set_is_not_polled(network: Network, alarm: Wakeup) -> None:
     publish(network.names)
     fields = {"setName": "repl0", "hosts": ["localhost:27017"], "me": "localhost:27017", "setVersion": 1}
     with ScriptedServer(member=lambda _server: fields) as server:
@@ -182,14 +183,14 @@ def test_replica_sets_are_not_polled(network: Network, alarm: Wakeup) -> None:
         with MongoClient(f"mongodb+srv://test3.{DOMAIN}/", tls=False) as client:
             eventually(lambda: client.primary)
             network.names.hosts[TEST3] = records(27018)
-            asked = len(network.names.questions)
+            query_count = len(network.names.questions)
             alarm._go.set()
             eventually(lambda: client._topology._srv_monitor._background.greenlet.dead)
-            assert len(network.names.questions) == asked
+            assert len(network.names.questions) == query_count
             assert [port for _host, port in client.nodes] == [27017]
 
 
-def test_other_uris_are_not_polled(mongoses: Any, alarm: Wakeup) -> None:
+def test_uri_without_srv_is_not_polled(mongoses: Any, alarm: Wakeup) -> None:
     with MongoClient(mongoses[27017].name) as client:
         assert client.admin.command("ping")["ok"] == 1
         assert alarm.sleeps == []
@@ -198,38 +199,36 @@ def test_other_uris_are_not_polled(mongoses: Any, alarm: Wakeup) -> None:
 # Prose tests 10 to 12
 
 
-def test_10_no_maximum(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_10_without_maximum_all_new_hosts_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=0)
     network.names.hosts[TEST1] = records(27017, 27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27017, 27019, 27020]
 
 
-def test_11_no_more_records_than_the_maximum(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_11_records_up_to_maximum_are_added(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
     network.names.hosts[TEST1] = records(27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
-def test_12_new_hosts_are_taken_at_random(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_12_new_hosts_above_maximum_are_selected_randomly(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
-    found = set()
+    new_ports = set()
     for _ in range(40):
         network.names.hosts[TEST1] = records(27017, 27019, 27020)
         alarm.next_scan()
-        kept, new = ports_of(client)
-        assert kept == 27017
-        found.add(new)
+        old, new = ports_of(client)
+        assert old == 27017
+        new_ports.add(new)
         network.names.hosts[TEST1] = records(27017, 27018)
         alarm.next_scan()
         assert ports_of(client) == [27017, 27018]
-    assert found == {27019, 27020}
+    assert new_ports == {27019, 27020}
 
 
-def test_hosts_above_the_maximum_leave_those_alone_that_are_there(
-    connect: Any, network: Network, alarm: Wakeup
-) -> None:
+def test_hosts_above_maximum_keep_existing_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvMaxHosts=2)
     for _ in range(5):
         network.names.hosts[TEST1] = records(*PORTS)
@@ -237,7 +236,9 @@ def test_hosts_above_the_maximum_leave_those_alone_that_are_there(
         assert ports_of(client) == [27017, 27018]
 
 
-def test_a_client_that_connects_late_is_polled(network: Network, mongoses: Any, alarm: Wakeup) -> None:
+def test_client_with_connect_false_is_polled_after_first_operation(
+    network: Network, mongoses: Any, alarm: Wakeup
+) -> None:
     with MongoClient(URI, tls=False, connect=False) as client:
         assert client.admin.command("ping")["ok"] == 1
         network.names.hosts[TEST1] = records(27019)
@@ -248,17 +249,19 @@ def test_a_client_that_connects_late_is_polled(network: Network, mongoses: Any, 
 # Prose test 13
 
 
-def test_13_a_service_name(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_13_service_name_selects_polled_records(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(f"mongodb+srv://test22.{DOMAIN}/?srvServiceName=customname")
     network.names.hosts[TEST22] = records(27019, 27020)
     alarm.next_scan()
     assert ports_of(client) == [27019, 27020]
 
 
-# The other demands
+# Other requirements
 
 
-def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network, alarm: Wakeup, caplog: Any) -> None:
+def test_host_outside_of_domain_is_ignored_with_warning(
+    connect: Any, network: Network, alarm: Wakeup, caplog: Any
+) -> None:
     client = connect()
     network.names.addresses["localhost.evil.com"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("localhost.evil.com", 27019)]
@@ -268,7 +271,7 @@ def test_hosts_outside_of_the_domain_are_left_out(connect: Any, network: Network
     assert all(host != "localhost.evil.com" for host, _port in network.connected)
 
 
-def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Network, alarm: Wakeup) -> None:
+def test_allowed_hosts_suffix_applies_to_polled_hosts(connect: Any, network: Network, alarm: Wakeup) -> None:
     client = connect(srvAllowedHostsSuffix=".10gen.cc")
     network.names.addresses["other.10gen.cc"] = "127.0.0.1"
     network.names.hosts[TEST1] = [*records(27017), Host("other.10gen.cc", 27019)]
@@ -277,7 +280,9 @@ def test_a_suffix_is_what_hosts_are_checked_against(connect: Any, network: Netwo
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses: Any, alarm: Wakeup) -> None:
+def test_unchanged_host_keeps_description_and_connections(
+    connect: Any, network: Network, mongoses: Any, alarm: Wakeup
+) -> None:
     recorder = Recorder()
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)
@@ -294,21 +299,20 @@ def test_hosts_that_stay_are_left_alone(connect: Any, network: Network, mongoses
 
 
 @pytest.mark.parametrize(("ttls", "seconds"), [((86400, 300), 300), ((1, 86400), 60), ((60, 60), 60)])
-def test_the_interval_is_the_shortest_life_of_a_record(
+def test_interval_is_shortest_ttl_and_at_least_60_seconds(
     connect: Any, network: Network, alarm: Wakeup, ttls: tuple[int, int], seconds: int
 ) -> None:
-    """But a minute at least."""
     connect()
     network.names.hosts[TEST1] = [Host(LOCAL, port, ttl) for port, ttl in zip((27017, 27018), ttls, strict=True)]
     assert alarm.next_scan() == seconds
 
 
-def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, alarm: Wakeup) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the question outlasts the test
+def test_operation_completes_during_dns_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+    client = connect(connectTimeoutMS=60_000)  # the query outlasts the test
     network.names.silent = True
-    asked = len(network.names.questions)
+    query_count = len(network.names.questions)
     scan = gevent.spawn(alarm.next_scan)
-    eventually(lambda: len(network.names.questions) > asked)
+    eventually(lambda: len(network.names.questions) > query_count)
     assert client.admin.command("ping")["ok"] == 1
     assert not scan.ready()
     network.names.silent = False
@@ -316,30 +320,30 @@ def test_operations_go_on_while_dns_is_asked(connect: Any, network: Network, ala
 
 
 def polling_greenlets() -> int:
-    """How many greenlets ask DNS."""
+    """Return the number of polling greenlets."""
     gc.collect()
     return len(living("SrvMonitor"))
 
 
-def test_polling_ends_with_the_client(connect: Any) -> None:
+def test_closed_client_ends_polling(connect: Any) -> None:
     client = connect()
     assert polling_greenlets() == 1
     client.close()
     eventually(lambda: polling_greenlets() == 0)
 
 
-def test_polling_ends_with_the_client_while_dns_does_not_answer(connect: Any, network: Network, alarm: Wakeup) -> None:
-    client = connect(connectTimeoutMS=60_000)  # the question outlasts the test
+def test_closed_client_ends_polling_during_silent_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+    client = connect(connectTimeoutMS=60_000)  # the query outlasts the test
     network.names.silent = True
-    asked = len(network.names.questions)
+    query_count = len(network.names.questions)
     eventually(lambda: alarm.sleeps)
     alarm._go.set()
-    eventually(lambda: len(network.names.questions) > asked)
+    eventually(lambda: len(network.names.questions) > query_count)
     client.close()
     eventually(lambda: polling_greenlets() == 0)
 
 
-def test_polling_ends_when_the_client_is_dropped(mongoses: Any) -> None:
+def test_unreferenced_client_ends_polling_and_connections(mongoses: Any) -> None:
     client: Client | None = MongoClient(URI, tls=False)
     assert client.admin.command("ping")["ok"] == 1
     assert polling_greenlets() == 1
@@ -349,19 +353,16 @@ def test_polling_ends_when_the_client_is_dropped(mongoses: Any) -> None:
         eventually(lambda server=server: not server.peers)
 
 
-def test_a_forked_child_does_not_go_on_asking(connect: Any, network: Network, alarm: Wakeup) -> None:
-    """The greenlet is copied into the child. A client that is not used there does nothing, so it asks no server.
-
-    The fork itself is left out: the child finds its clients marked, and its greenlets where they were.
-    """
+def test_unused_client_in_forked_child_sends_no_query(connect: Any, network: Network, alarm: Wakeup) -> None:
+    # A fork copies the polling greenlet and marks the client. The test omits the fork.
     client = connect()
     eventually(lambda: alarm.sleeps)
     network.names.hosts[TEST1] = records(27019)
     client._topology.mark_forked()
-    asked = len(network.names.questions)
+    query_count = len(network.names.questions)
     alarm._go.set()
     gevent.sleep(0.05)
-    assert len(network.names.questions) == asked
+    assert len(network.names.questions) == query_count
 
 
 JOIN = """
@@ -376,6 +377,6 @@ print(client.admin.command("ping")["ok"], gevent.get_hub().join(timeout=60))
 """
 
 
-def test_polling_does_not_hold_the_hub(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
+def test_polling_does_not_keep_event_loop_alive(network: Network, mongoses: dict[int, ScriptedServer]) -> None:
     arguments = [str(network.names.resolver().port), str(mongoses[27017].port), f"mongodb+srv://test3.{DOMAIN}"]
     assert run_program(JOIN, *arguments) == "1 True\n"

@@ -1,8 +1,7 @@
-"""The official tests in the unified test format, on simulated deployments.
+"""Official tests in the unified test format on simulated deployments.
 
-Every case runs on every topology that its requirements allow: in the default tier on one of them, which its name
-chooses, and in the long tier on the others; of the suites whose cases take tens of milliseconds, half run so. What
-does not pass is in ``tests/spec/unified/skips.py``.
+The default tier runs each case on one topology, which the name of the case selects, and half of the cases in slow
+suites. The long tier runs the other topologies. ``tests/spec/unified/skips.py`` lists the cases that do not pass.
 ``python -m tests.spec.unified.report`` prints a table of the suites.
 """
 
@@ -27,8 +26,8 @@ from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Rule, Use,
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 from tests.support.tiers import tiers_of
 
-# What waits, waits in virtual time: there are limits of 75 ms for what takes 50, which a busy machine would not keep,
-# and seconds of waiting. Encryption talks to servers that are not simulated.
+# Cases with waits run in virtual time. Some cases have a timeout of 75 ms for an operation of 50 ms, which a busy
+# machine would exceed. Encryption needs real time, because its servers are not simulated.
 _WAITS = frozenset({"timeoutMS", "connectTimeoutMS", "heartbeatFrequencyMS", "blockTimeMS"})
 _WAITS |= frozenset({"wait()", "waitForEvent()"})
 _COSTLY = ("client-side-encryption/", "client-side-operations-timeout/")
@@ -49,8 +48,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def all_cases(tiers: Set[str]) -> list[Any]:
-    found = [parameter for file in valid_pass() for parameter in cases_of(file, tiers)]
-    return found or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
+    parameters = [parameter for file in valid_pass() for parameter in cases_of(file, tiers)]
+    return parameters or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
 def cases_of(file: File, tiers: Set[str]) -> Iterator[Any]:
@@ -65,12 +64,12 @@ def cases_of(file: File, tiers: Set[str]) -> Iterator[Any]:
             yield skipped(file, index, name, f"{BY_THE_TEST}: {case['skipReason']}")
         else:
             share = 2 if file.id.startswith(_COSTLY) else 1
-            soon = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
-            chosen = [setting for setting in possible if ("default" if setting is soon else "long") in tiers]
+            default_setting = dict(enumerate(possible)).get(crc32(name.encode()) % (share * len(possible)))
+            chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
             words = entities | words_of(case) if chosen else entities
             for setting in chosen:
                 rule = rule_for(Use(file.path.stem, case["description"], setting.topology, words))
-                marks = [] if setting is soon else [pytest.mark.long]
+                marks = [] if setting is default_setting else [pytest.mark.long]
                 if rule is not None:
                     marks.append(_mark(rule))
                 yield pytest.param(file, index, setting, id=f"{name} [{setting.topology}]", marks=marks)
@@ -88,21 +87,21 @@ def skipped(file: File, index: int, name: str, reason: str) -> Any:
 
 @lru_cache(maxsize=1)
 def content(file: File) -> dict[str, Any]:
-    """What a file holds, if it is in the format."""
+    """Validate a file and return its content."""
     check(file.document)
     return read(file)
 
 
 @lru_cache(maxsize=1)
 def waits(file: File) -> bool:
-    """Whether the cases of a file wait, and may do so in virtual time."""
+    """Return True if the cases of a file need virtual time."""
     words = words_of(file.document)
     return bool(words & _WAITS) and not words & _REAL_TIME
 
 
-def test_unified(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
-    whole = content(file)
-    document = deepcopy({**whole, "tests": whole["tests"][index : index + 1]})
+def test_official_case_passes(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
+    complete = content(file)
+    document = deepcopy({**complete, "tests": complete["tests"][index : index + 1]})
     (case,) = document["tests"]
     if file.path.stem in LEFT_UNANSWERED:
         leave_unanswered(document)
@@ -110,16 +109,16 @@ def test_unified(file: File, index: int, setting: Setting, deployments: Deployme
         Run(deployments.get(setting), document, case, CLIENT_OPTIONS).run()
         return
     with VirtualTime():
-        limited = Deployments()
+        virtual_deployments = Deployments()
         try:
-            Run(limited.get(setting), document, case, CLIENT_OPTIONS).run()
+            Run(virtual_deployments.get(setting), document, case, CLIENT_OPTIONS).run()
         finally:
-            limited.close()
+            virtual_deployments.close()
 
 
-def test_every_rule_of_the_skip_table_applies_to_a_case() -> None:
+def test_each_skip_rule_applies_to_case() -> None:
     marks = [mark for parameter in all_cases({"default", "long"}) for mark in parameter.marks]
-    given = {mark.kwargs["reason"] for mark in marks if mark.name != "long"}
-    if HOW_TO_GET_THEM in given:
+    reasons = {mark.kwargs["reason"] for mark in marks if mark.name != "long"}
+    if HOW_TO_GET_THEM in reasons:
         pytest.skip(HOW_TO_GET_THEM)
-    assert [rule for rule in RULES if rule.text not in given] == []
+    assert [rule for rule in RULES if rule.text not in reasons] == []

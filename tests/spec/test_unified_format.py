@@ -1,4 +1,4 @@
-"""The runner itself: which files it refuses, and that what must fail fails."""
+"""Runner of the unified test format: rejected files and failing cases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def deployments() -> Iterator[Deployments]:
     started.close()
 
 
-def is_refused(file: File) -> bool:
+def is_rejected(file: File) -> bool:
     try:
         check(file.document)
     except FormatError:
@@ -35,8 +35,8 @@ def is_refused(file: File) -> bool:
 
 
 @pytest.mark.skipif(root() is None, reason=HOW_TO_GET_THEM)
-def test_invalid_files_are_refused() -> None:
-    assert [file.id for file in invalid() if not is_refused(file)] == []
+def test_invalid_file_raises_format_error() -> None:
+    assert [file.id for file in invalid() if not is_rejected(file)] == []
 
 
 def failing_cases() -> list[Any]:
@@ -55,15 +55,15 @@ def _marks(file: File) -> list[Any]:
 
 
 @pytest.mark.parametrize(("file", "index"), failing_cases())
-def test_a_case_that_must_fail_fails(file: File, index: int, deployments: Deployments) -> None:
+def test_valid_fail_case_fails(file: File, index: int, deployments: Deployments) -> None:
     document = read(file)
-    # A ValueError is libmongocrypt's, which lacks credentials.
+    # libmongocrypt raises ValueError for missing credentials.
     with pytest.raises((FormatError, AssertionError, ValueError)):
         check(file.document)
         Run(deployments.get(SINGLE), document, document["tests"][index], {}).run()
 
 
-# What no official file tries
+# Cases beyond the official files
 
 
 def matcher() -> Matcher:
@@ -90,7 +90,7 @@ def matcher() -> Matcher:
         ({"a": {"$$matchAsRoot": {"b": 1}}}, {"a": {"b": 1, "c": 2}}),
     ],
 )
-def test_values_that_match(expected: Any, actual: Any) -> None:
+def test_matching_value_passes(expected: Any, actual: Any) -> None:
     matcher().check(expected, actual)
 
 
@@ -118,41 +118,41 @@ def test_values_that_match(expected: Any, actual: Any) -> None:
         ({"a": {"$$matchAsDocument": {"b": 1}}}, {"a": "{'b': 1}"}),
     ],
 )
-def test_values_that_do_not_match(expected: Any, actual: Any) -> None:
+def test_different_value_raises_mismatch(expected: Any, actual: Any) -> None:
     with pytest.raises(Mismatch):
         matcher().check(expected, actual)
 
 
 @pytest.mark.parametrize("expected", [{"a": {"$$unknown": 1}}, {"a": {"$$matchesHexBytes": "1"}}])
-def test_an_operator_that_the_format_does_not_have_is_an_error(expected: Any) -> None:
+def test_unknown_operator_or_operand_raises_format_error(expected: Any) -> None:
     with pytest.raises(FormatError):
         matcher().check(expected, {"a": b"1"})
 
 
-def test_documents_of_an_iterable_may_have_more_fields() -> None:
+def test_documents_of_iterable_may_have_more_fields() -> None:
     matcher().check_documents([{"a": 1}], [{"a": 1, "b": 2}])
 
 
-def case_of(*operations: dict[str, Any], **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A file with a client, a collection and one case."""
+def case_of(*operations: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a file with a client and a collection, and one case."""
     entities: list[dict[str, Any]] = [
         {"client": {"id": "client0", "observeEvents": ["commandStartedEvent"]}},
         {"database": {"id": "database0", "client": "client0", "databaseName": "own"}},
         {"collection": {"id": "collection0", "database": "database0", "collectionName": "own"}},
     ]
-    return {"createEntities": entities}, {"operations": list(operations), **more}
+    return {"createEntities": entities}, {"operations": list(operations), **fields}
 
 
 PING = {"name": "runCommand", "object": "database0", "arguments": {"commandName": "ping", "command": {"ping": 1}}}
 
 
-def making(*entities: dict[str, Any]) -> dict[str, Any]:
-    """An operation that makes entities."""
+def create_entities(*entities: dict[str, Any]) -> dict[str, Any]:
+    """Return an operation that creates entities."""
     return {"name": "createEntities", "object": "testRunner", "arguments": {"entities": list(entities)}}
 
 
 @pytest.mark.parametrize(
-    ("operations", "more"),
+    ("operations", "fields"),
     [
         ([{**PING, "expectResult": {"ok": 2}}], {}),
         ([{**PING, "expectError": {"isError": True}}], {}),
@@ -165,24 +165,24 @@ def making(*entities: dict[str, Any]) -> dict[str, Any]:
         ([PING], {"expectEvents": [{"client": "client0", "events": [{"commandFailedEvent": {}}]}]}),
         ([], {"expectEvents": [{"client": "client0", "events": [{"commandStartedEvent": {}}]}]}),
         ([], {"outcome": [{"databaseName": "own", "collectionName": "own", "documents": [{"_id": 1}]}]}),
-        ([making({"stream": {"id": "stream0"}})], {}),
-        ([making({"client": {"id": "client0"}})], {}),
-        ([making({"client": {"id": "client1", "unknown": 1}})], {}),
-        ([making({"client": {"id": "client1", "observeEvents": ["unknownEvent"]}})], {}),
-        ([making({"session": {"id": "session0", "client": "database0"}})], {}),
+        ([create_entities({"stream": {"id": "stream0"}})], {}),
+        ([create_entities({"client": {"id": "client0"}})], {}),
+        ([create_entities({"client": {"id": "client1", "unknown": 1}})], {}),
+        ([create_entities({"client": {"id": "client1", "observeEvents": ["unknownEvent"]}})], {}),
+        ([create_entities({"session": {"id": "session0", "client": "database0"}})], {}),
     ],
 )
-def test_what_is_not_as_expected_fails(operations: list[Any], more: dict[str, Any], deployments: Deployments) -> None:
-    document, case = case_of(*operations, **more)
+def test_unmet_expectation_fails_case(operations: list[Any], fields: dict[str, Any], deployments: Deployments) -> None:
+    document, case = case_of(*operations, **fields)
     with pytest.raises((FormatError, AssertionError)):
         Run(deployments.get(SINGLE), document, case, {}).run()
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_an_error_in_a_thread_fails_the_case(waits: bool, deployments: Deployments, virtual_time: VirtualTime) -> None:
+def test_error_in_thread_fails_case(waits: bool, deployments: Deployments, virtual_time: VirtualTime) -> None:
     waiting = {"name": "waitForThread", "object": "testRunner", "arguments": {"thread": "thread0"}}
     document, case = case_of(
-        making({"thread": {"id": "thread0"}}),
+        create_entities({"thread": {"id": "thread0"}}),
         {
             "name": "runOnThread",
             "object": "testRunner",
@@ -199,8 +199,8 @@ def loop(**stores: str) -> dict[str, Any]:
     return {"name": "loop", "object": "testRunner", "arguments": {"operations": operations, **stores}}
 
 
-def test_a_loop_runs_until_it_must_end_and_counts(deployments: Deployments) -> None:
-    stores = {f"store{what}AsEntity": what for what in ("Errors", "Failures", "Successes", "Iterations")}
+def test_loop_stores_counts_and_failures(deployments: Deployments) -> None:
+    stores = {f"store{name}AsEntity": name for name in ("Errors", "Failures", "Successes", "Iterations")}
     document, case = case_of(loop(**stores))
     ends = iter([False, False, True])
     run = Run(deployments.get(SINGLE), document, case, {}, lambda: next(ends))
@@ -211,13 +211,13 @@ def test_a_loop_runs_until_it_must_end_and_counts(deployments: Deployments) -> N
     assert ["ok must be 2" in failure["error"] for failure in run.entities.get("value", "Failures")] == [True, True]
 
 
-def test_a_loop_that_stores_nothing_ends_with_the_first_failure(deployments: Deployments) -> None:
+def test_loop_without_entities_ends_with_first_failure(deployments: Deployments) -> None:
     document, case = case_of(loop())
     with pytest.raises(Mismatch, match="ok must be 2"):
         Run(deployments.get(SINGLE), document, case, {}, lambda: False).run()
 
 
-def test_events_are_stored_as_entities(deployments: Deployments) -> None:
+def test_observed_events_are_stored_in_entity(deployments: Deployments) -> None:
     document, case = case_of(PING)
     document["createEntities"][0]["client"]["storeEventsAsEntities"] = [
         {"id": "stored", "events": ["CommandStartedEvent", "PoolCreatedEvent"]}

@@ -1,4 +1,4 @@
-"""The official tests of the Connection String and the URI Options specifications."""
+"""Official tests of the Connection String and URI Options specifications."""
 
 from __future__ import annotations
 
@@ -29,22 +29,21 @@ def records(network: Network) -> None:
     publish(network.names)
 
 
-def as_a_client_parses(uri: str) -> dict[str, Any]:
-    """What MongoClient does with a URI before it connects."""
+def parse_and_validate(uri: str) -> dict[str, Any]:
     result = read_uri(uri, default_port=None, warn=True)
     check_combination(result["options"], len(result["nodelist"]), uri.startswith("mongodb+srv"))
     return result
 
 
 @pytest.mark.parametrize("case", cases("uri"))
-def test_uri(case: dict[str, Any]) -> None:
+def test_parsed_uri_equals_official_case(case: dict[str, Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if not case["valid"]:
             with pytest.raises(ConfigurationError):
-                as_a_client_parses(case["uri"])
+                parse_and_validate(case["uri"])
             return
-        result = as_a_client_parses(case["uri"])
+        result = parse_and_validate(case["uri"])
 
     assert bool(caught) == case["warning"]
     if case["hosts"] is not None:
@@ -59,8 +58,8 @@ def test_uri(case: dict[str, Any]) -> None:
 
 def assert_credentials(result: dict[str, Any], expected: dict[str, Any]) -> None:
     assert result["username"] == expected["username"]
-    # As in PyMongo, what follows a dot is the name of a collection.
-    named = [result["database"], result["collection"]]
-    assert (".".join(part for part in named if part) or None) == expected["db"]
-    # As in PyMongo, a user without a password has the empty password.
+    # As in PyMongo, the name of a collection follows the first dot.
+    names = [result["database"], result["collection"]]
+    assert (".".join(part for part in names if part) or None) == expected["db"]
+    # As in PyMongo, the password of a user without password is empty.
     assert result["password"] == ("" if expected["username"] and expected["password"] is None else expected["password"])

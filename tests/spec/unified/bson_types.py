@@ -1,4 +1,4 @@
-"""The types of BSON by the names that ``$type`` has for them."""
+"""BSON types by their names in ``$type``."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ _CLASSES: dict[str, tuple[type, ...]] = {
 }
 
 BSON = tuple({kind for kinds in _CLASSES.values() for kind in kinds} | {int})
-"""The classes that values of BSON have in Python."""
+"""Python classes of BSON values."""
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number that compares by its value."""
+    """Return True for int and float values."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_of_type(value: Any, name: str) -> bool:
-    """Whether `value` is of the type with this name.
+    """Return True if `value` has the BSON type with this name.
 
-    :raises FormatError: there is no such type.
+    :raises FormatError: The type is unknown.
     """
     if name == "number":
         return is_number(value) or isinstance(value, Decimal128)

@@ -39,18 +39,18 @@ _OIDC = "MONGODB-OIDC"
 
 
 class Token(OIDCCallback):
-    """Returns the token that the deployments take."""
+    """Callback that returns the token of the deployments."""
 
     def fetch(self, context: OIDCCallbackContext) -> OIDCCallbackResult:
         return OIDCCallbackResult(TOKEN)
 
 
 class ClientEntity:
-    """A client of a test with what is recorded of it.
+    """Client of a test with its recorded events, log messages and spans.
 
-    :param spec: the entity of the test.
-    :param running: the deployment to connect to.
-    :param defaults: client options that it has unless it says otherwise.
+    :param spec: Definition of the entity.
+    :param running: Deployment of the client.
+    :param defaults: Client options for missing options of the definition.
     """
 
     def __init__(self, spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ class ClientEntity:
         return entities
 
     def _await_pools(self, size: int, seconds: float) -> None:
-        """Wait until the pools are filled; what happens until then is not part of the test."""
+        """Wait until the pools have their minimum size, without recording."""
         self._listen(False)
         filled = self.recorder.wait_until(lambda: self._pools_have(size), seconds)
         self._listen(True)
@@ -100,7 +100,7 @@ class ClientEntity:
         return self.recorder.ready_pools >= len(self.client.topology_description.server_descriptions())
 
     def settle(self) -> None:
-        """Wait until it has found all servers, so that from here on it logs nothing of its own accord."""
+        """Wait until the client has discovered all servers, because discovery logs messages."""
         self.recorder.wait_until(self._pools_are_ready)
 
     def _listen(self, listen: bool) -> None:
@@ -111,31 +111,30 @@ class ClientEntity:
             self.spans.recording = listen
 
     def stop_listening(self) -> None:
-        """End the recording: what follows is not part of the test."""
+        """End the recording of events, log messages and spans."""
         self._listen(False)
         if self.logs is not None:
             self.logs.remove()
 
     def close(self) -> None:
-        """Close the client."""
         self.stop_listening()
         self.client.close()
 
 
 def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Where the client connects to, and its options."""
+    """Return the URI and the options of a client."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
-        given = spec["serverApi"]
-        check_known(given, {"version", "strict", "deprecationErrors"}, "a server API")
-        options["server_api"] = ServerApi(given["version"], given.get("strict"), given.get("deprecationErrors"))
+        api = spec["serverApi"]
+        check_known(api, {"version", "strict", "deprecationErrors"}, "a server API")
+        options["server_api"] = ServerApi(api["version"], api.get("strict"), api.get("deprecationErrors"))
     if "autoEncryptOpts" in spec:
         options["auto_encryption_opts"] = automatic(spec["autoEncryptOpts"])
     return _uri(spec, running, options), options
 
 
 def _uri(spec: Mapping[str, Any], running: Running, options: Mapping[str, Any]) -> str:
-    # Tests that leave open how many mongos a client knows may set a fail point with it, on one of them only.
+    # Without `useMultipleMongoses` the client gets one mongos, because a fail point applies to one mongos only.
     multiple = spec.get("useMultipleMongoses", False)
     uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)
     return without_user(uri) if options.get("authMechanism") == _OIDC else uri
@@ -143,12 +142,12 @@ def _uri(spec: Mapping[str, Any], running: Running, options: Mapping[str, Any]) 
 
 def _without_placeholders(options: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: _value_here(name, options) if isinstance(value, Mapping) and "$$placeholder" in value else value
+        name: _placeholder_value(name, options) if isinstance(value, Mapping) and "$$placeholder" in value else value
         for name, value in options.items()
     }
 
 
-def _value_here(name: str, options: Mapping[str, Any]) -> Any:
+def _placeholder_value(name: str, options: Mapping[str, Any]) -> Any:
     if name == "authMechanismProperties" and options.get("authMechanism") == _OIDC:
         return {"OIDC_CALLBACK": Token()}
     raise FormatError(f"there is no value for the placeholder of {name}")

@@ -1,4 +1,4 @@
-"""Cursors and change streams that a test keeps as entities."""
+"""Entities of cursors and change streams."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _NOTHING = object()
 
 
 class CursorEntity:
-    """A cursor or a change stream.
+    """Cursor or change stream.
 
-    :param cursor: the driver's object.
-    :param first: the document that was read to send the query, for the first iteration.
+    :param cursor: Object of the driver.
+    :param first: Document for the first iteration, which an earlier iteration has read.
     """
 
     def __init__(self, cursor: Any, first: Any = _NOTHING) -> None:
         self._cursor = cursor
         self._first = first
-        self.timeout_ms: float | None = None  # of one iteration that goes on until there is a document
+        self.timeout_ms: float | None = None  # timeout of one iteration in milliseconds
 
     @classmethod
     def opened(cls, cursor: Any) -> CursorEntity:
-        """A cursor that sends its query with the first iteration, which is done now."""
+        """Send the query of a cursor with a first iteration."""
         return cls(cursor, next(cursor, _NOTHING))
 
     def until_document(self) -> Any:
-        """Iterate until there is a document. A change stream waits for one by itself; a tailable cursor does not."""
+        """Iterate until a document arrives, because an iteration of a tailable cursor can return no document."""
         first = self._take_first()
         if first is not _NOTHING:
             return first
@@ -42,7 +42,7 @@ class CursorEntity:
                     raise EOFError("the cursor is at its end")
 
     def once(self) -> Any:
-        """Iterate once: the next document, or None."""
+        """Iterate once and return the next document, or None."""
         first = self._take_first()
         if first is not _NOTHING:
             return first
@@ -58,7 +58,7 @@ class CursorEntity:
         return first
 
     def close(self) -> None:
-        """Close it; errors of the server do not count."""
+        """Close the cursor and suppress errors of the server."""
         try:
             self._cursor.close()
         except PyMongoError:

@@ -1,4 +1,4 @@
-"""The simulated deployments that cases run on: started when first needed, then shared."""
+"""Simulated deployments of the cases, which start on demand and are shared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spec.unified.schema import FormatError
 
 USER, PASSWORD = "runner", "secret"
 TOKEN = "runner-token"
-"""With this one logs in by MONGODB-OIDC, wherever users must log in."""
+"""Token for MONGODB-OIDC on deployments with authentication."""
 
 _STARTS: Mapping[str, Callable[..., Deployment]] = {
     "single": Deployment.standalone,
@@ -25,14 +25,11 @@ _STARTS: Mapping[str, Callable[..., Deployment]] = {
 }
 
 HARMLESS = (11601, 13, 59)
-"""What may come of killAllSessions: interrupted itself, not authorised, unknown."""
+"""Harmless error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
 
 
 class Running:
-    """A deployment, and the runner's own client of it.
-
-    :param setting: what it is.
-    """
+    """Running deployment with an internal client of the runner."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -42,22 +39,21 @@ class Running:
         self._deployment = start(version=setting.version, parameters=parameters, log=False, **access)
         self._deployment.start()
         recorder = Observer((), (), False)
-        # It knows one mongos only.
+        # The internal client connects to one mongos only.
         self.internal: MongoClient[Any] = MongoClient(self.uri(False), event_listeners=[recorder])
         self.kill_sessions()
-        # It is quiet from here on: what is logged next is of the clients of tests.
+        # After discovery, the internal client logs no messages, so that later messages belong to clients of tests.
         servers = self.internal.topology_description.server_descriptions()
         recorder.wait_until(lambda: recorder.ready_pools == len(servers))
 
     def close(self) -> None:
-        """Close the client and stop the deployment."""
         self.internal.close()
         self._deployment.close()
 
     def uri(self, multiple: bool | None = None) -> str:
-        """The connection string.
+        """Return the connection string.
 
-        :param multiple: ``useMultipleMongoses``.
+        :param multiple: Value of ``useMultipleMongoses``.
         """
         first = self._deployment.members[0].address
         if multiple is False and self.setting.topology == "sharded":
@@ -67,36 +63,32 @@ class Running:
         return self._deployment.uri
 
     def uri_of_one(self) -> str:
-        """The connection string for a direct connection to a server that takes writes."""
+        """Return the connection string of one writable server."""
         return self._deployment.uri_of((self._deployment.members.primary or self._deployment.members[0]).address)
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
-        """Configure a fail point on one server.
-
-        :param address: such as ``"127.0.0.1:27017"``.
-        :param command: ``configureFailPoint``.
-        """
+        """Run ``configureFailPoint`` on the server with this address."""
         member = self._member(address)
         self._deployment.set_fail_point(
             command["configureFailPoint"], command["mode"], command.get("data"), member=member
         )
 
     def _member(self, address: str) -> Member:
-        found = next((member for member in self._deployment.members if member.address == address), None)
-        if found is None:
-            raise FormatError(f"the deployment has no server {address}")
-        return found
+        for member in self._deployment.members:
+            if member.address == address:
+                return member
+        raise FormatError(f"the deployment has no server {address}")
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Switch fail points off on all servers."""
+        """Disable fail points on all servers."""
         for name in names:
             self._deployment.set_fail_point(name, "off")
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Called when the data of a file is there; one simulated mongos knows what another has done."""
+        """Handle the end of the preparation of data. Simulated mongos need no synchronization."""
 
     def kill_sessions(self) -> None:
-        """End all transactions that are open."""
+        """Abort all open transactions."""
         try:
             self.internal.admin.command({"killAllSessions": []})
         except OperationFailure as error:
@@ -105,23 +97,22 @@ class Running:
 
 
 def without_user(uri: str) -> str:
-    """The connection string for a client that logs in with something else than the runner's name and password."""
+    """Remove username and password of the runner from a connection string."""
     return uri.replace(f"{USER}:{PASSWORD}@", "")
 
 
 class Deployments:
-    """The deployments of a test session by their setting."""
+    """Deployments of a test session by setting."""
 
     def __init__(self) -> None:
         self._running: dict[Setting, Running] = {}
 
     def get(self, setting: Setting) -> Running:
-        """The deployment of this setting; it is started if it is not there yet."""
+        """Return the deployment of this setting, and start the deployment if necessary."""
         if setting not in self._running:
             self._running[setting] = Running(setting)
         return self._running[setting]
 
     def close(self) -> None:
-        """Stop all."""
         while self._running:
             self._running.popitem()[1].close()

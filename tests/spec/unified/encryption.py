@@ -1,7 +1,7 @@
-"""Client-side encryption in tests: the options of clients, and the entity that encrypts explicitly.
+"""Client-side encryption in tests: options of clients, and entities of explicit encryption.
 
-The key management services are stand-ins, so that what the real ones have encrypted is not decrypted rightly; and so is
-mongocryptd, which knows schemas, but not the encrypted fields of Queryable Encryption.
+Simulated key management services cannot decrypt data keys of real services. The simulated mongocryptd supports JSON
+schemas, but no encrypted fields of Queryable Encryption.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _AUTO = {
 }
 
 
-def automatic(given: Mapping[str, Any]) -> AutoEncryptionOpts:
-    """What a client's ``autoEncryptOpts`` are for the driver."""
+def automatic(spec: Mapping[str, Any]) -> AutoEncryptionOpts:
+    """Convert ``autoEncryptOpts`` of a client."""
     from gmongo.encryption_options import AutoEncryptionOpts
 
-    check_known(given, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
-    options = {_AUTO[name]: value for name, value in given.items() if name in _AUTO}
+    check_known(spec, {*_AUTO, "extraOptions"}, "autoEncryptOpts")
+    options = {_AUTO[name]: value for name, value in spec.items() if name in _AUTO}
     providers = options["kms_providers"] = kms_providers(options["kms_providers"])
     return AutoEncryptionOpts(
         **options,
@@ -59,33 +59,33 @@ def automatic(given: Mapping[str, Any]) -> AutoEncryptionOpts:
     )
 
 
-def explicit(given: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
-    """What a ``clientEncryption`` entity is."""
+def explicit(spec: Mapping[str, Any], client: MongoClient[Any]) -> ClientEncryption[Any]:
+    """Create a ``clientEncryption`` entity."""
     from gmongo.encryption import ClientEncryption
 
     known = {"keyVaultClient", "keyVaultNamespace", "kmsProviders", "keyExpirationMS", "timeoutMS"}
-    check_known(given, known, "clientEncryptionOpts")
-    providers = kms_providers(given["kmsProviders"])
+    check_known(spec, known, "clientEncryptionOpts")
+    providers = kms_providers(spec["kmsProviders"])
     return ClientEncryption(
         providers,
-        given["keyVaultNamespace"],
+        spec["keyVaultNamespace"],
         client,
         CodecOptions(),
         _tls(providers),
-        given.get("keyExpirationMS"),
+        spec.get("keyExpirationMS"),
         _kms().connect,
-        given.get("timeoutMS"),
+        spec.get("timeoutMS"),
     )
 
 
-def kms_providers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """KMS providers with values for the placeholders."""
+def kms_providers(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the placeholders in KMS providers."""
     return {
         provider: {
             name: _value_of(name) if isinstance(value, Mapping) and "$$placeholder" in value else value
             for name, value in fields.items()
         }
-        for provider, fields in given.items()
+        for provider, fields in spec.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""The entities of a test: the map from their names, and how each type is made."""
+"""Entities of a test: the map of names, and the creation of each type."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entity:
-    """An entity.
+    """Entity of a test.
 
-    :param kind: its type: client, clientEncryption, database, collection, session, bucket, thread, cursor,
+    :param kind: Type: client, clientEncryption, database, collection, session, bucket, thread, cursor,
         topologyDescription, value.
-    :param value: the object.
-    :param client: the name of the client that it is of, if it is of one.
+    :param value: Object of the driver or the runner.
+    :param client: Name of the client of the entity, or None.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Entity:
 
 
 class Entities:
-    """The entity map of one test."""
+    """Entity map of one test."""
 
     def __init__(self) -> None:
         self._entities: dict[str, Entity] = {}
@@ -46,7 +46,7 @@ class Entities:
     def add(self, name: str, entity: Entity) -> None:
         """Store an entity.
 
-        :raises FormatError: there is one with this name.
+        :raises FormatError: The name is in use.
         """
         if name in self._entities:
             raise FormatError(f"there is already an entity {name!r}")
@@ -57,7 +57,7 @@ class Entities:
     def add_result(self, name: str, result: Any, client: str | None) -> None:
         """Store the result of an operation.
 
-        :raises FormatError: it is not of a type that can be stored, or there is an entity with this name.
+        :raises FormatError: The result has another type, or the name is in use.
         """
         if isinstance(result, CursorEntity):
             self.add(name, Entity("cursor", result, client))
@@ -69,18 +69,18 @@ class Entities:
             raise FormatError(f"the result for {name!r} cannot be an entity: {result!r}")
 
     def find(self, name: str) -> Entity:
-        """The entity with this name.
+        """Return the entity with this name.
 
-        :raises FormatError: there is none.
+        :raises FormatError: The name is unknown.
         """
         if name not in self._entities:
             raise FormatError(f"there is no entity {name!r}")
         return self._entities[name]
 
     def get(self, kind: str, name: str) -> Any:
-        """The object of an entity of this type.
+        """Return the object of an entity of this type.
 
-        :raises FormatError: there is none, or it is of another type.
+        :raises FormatError: The name is unknown, or the entity has another type.
         """
         entity = self.find(name)
         if entity.kind != kind:
@@ -88,24 +88,22 @@ class Entities:
         return entity.value
 
     def client(self, name: str) -> ClientEntity:
-        """A client."""
         client = self.get("client", name)
         assert isinstance(client, ClientEntity)
         return client
 
     def session(self, name: str) -> ClientSession:
-        """A session."""
         session = self.get("session", name)
         assert isinstance(session, ClientSession)
         return session
 
     def lsid(self, name: str) -> Any:
-        """The ID of a session, which may have ended."""
+        """Return the ID of an active or ended session."""
         self.session(name)
         return self._lsids[name]
 
     def of_kind(self, kind: str) -> Iterator[Any]:
-        """The objects of all entities of a type."""
+        """Return the objects of all entities of a type."""
         return (entity.value for entity in list(self._entities.values()) if entity.kind == kind)
 
     def __contains__(self, name: str) -> bool:
@@ -113,17 +111,17 @@ class Entities:
 
 
 def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
-    """Make entities in the order in which they are given.
+    """Create entities in the given order.
 
-    :raises FormatError: an entity is unknown, duplicate, or refers to one that is not there.
+    :raises FormatError: An entity has an unknown type, a duplicate name, or a reference to an unknown name.
     """
     for spec in specs:
         if len(spec) != 1:
             raise FormatError(f"an entity has one type, was {spec}")
         ((kind, fields),) = spec.items()
-        if kind not in _MAKERS:
+        if kind not in _FACTORIES:
             raise FormatError(f"unknown entity {kind!r}")
-        run.entities.add(fields["id"], _MAKERS[kind](run, fields))
+        run.entities.add(fields["id"], _FACTORIES[kind](run, fields))
 
 
 def _client(run: Run, spec: Mapping[str, Any]) -> Entity:
@@ -153,30 +151,30 @@ def _collection(run: Run, spec: Mapping[str, Any]) -> Entity:
 def _session(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "client", "sessionOptions"}, "a session")
     client = run.entities.client(spec["client"]).client
-    given = dict(spec.get("sessionOptions", {}))
-    check_known(given, {"causalConsistency", "snapshot", "defaultTransactionOptions", "defaultTimeoutMS"}, "a session")
-    options = {snake_case(name): value for name, value in given.items()}
-    if "defaultTransactionOptions" in given:
-        options["default_transaction_options"] = _transaction_options(given["defaultTransactionOptions"])
+    fields = dict(spec.get("sessionOptions", {}))
+    check_known(fields, {"causalConsistency", "snapshot", "defaultTransactionOptions", "defaultTimeoutMS"}, "a session")
+    options = {snake_case(name): value for name, value in fields.items()}
+    if "defaultTransactionOptions" in fields:
+        options["default_transaction_options"] = _transaction_options(fields["defaultTransactionOptions"])
     session = client.start_session(**options)
     if run.cluster_time is not None:
         session.advance_cluster_time(run.cluster_time)
     return Entity("session", session, spec["client"])
 
 
-def _transaction_options(given: Mapping[str, Any]) -> TransactionOptions:
-    rest = dict(given)
-    longest = rest.pop("maxCommitTimeMS", None)
-    return TransactionOptions(**common_options(rest), max_commit_time_ms=longest)
+def _transaction_options(fields: Mapping[str, Any]) -> TransactionOptions:
+    rest = dict(fields)
+    max_commit_time_ms = rest.pop("maxCommitTimeMS", None)
+    return TransactionOptions(**common_options(rest), max_commit_time_ms=max_commit_time_ms)
 
 
 def _bucket(run: Run, spec: Mapping[str, Any]) -> Entity:
     check_known(spec, {"id", "database", "bucketOptions"}, "a bucket")
     database = run.entities.get("database", spec["database"])
-    given = dict(spec.get("bucketOptions", {}))
-    own = {name: given.pop(name) for name in ("bucketName", "chunkSizeBytes") if name in given}
-    options = {snake_case(name): value for name, value in own.items()}
-    bucket = GridFSBucket(database, **options, **common_options(given))
+    fields = dict(spec.get("bucketOptions", {}))
+    bucket_fields = {name: fields.pop(name) for name in ("bucketName", "chunkSizeBytes") if name in fields}
+    options = {snake_case(name): value for name, value in bucket_fields.items()}
+    bucket = GridFSBucket(database, **options, **common_options(fields))
     return Entity("bucket", bucket, run.entities.find(spec["database"]).client)
 
 
@@ -192,7 +190,7 @@ def _thread(run: Run, spec: Mapping[str, Any]) -> Entity:
     return Entity("thread", Thread())
 
 
-_MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Entity]] = {
+_FACTORIES: dict[str, Callable[[Any, Mapping[str, Any]], Entity]] = {
     "client": _client,
     "clientEncryption": _client_encryption,
     "database": _database,

@@ -1,4 +1,4 @@
-"""The events of a client: recording them, waiting for them, and comparing them with what a test expects."""
+"""Events of a client: recording, waiting, and comparison with expected events."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _DISCOVERY = (
     *("serverHeartbeatStartedEvent", "serverHeartbeatSucceededEvent", "serverHeartbeatFailedEvent"),
 )
 KINDS: Mapping[str, tuple[str, ...]] = {"command": _COMMAND, "cmap": _POOL, "sdam": _DISCOVERY}
-"""The names of events by the ``eventType`` of an expectation."""
+"""Names of events by ``eventType``."""
 
 _ALL = frozenset(name for names in KINDS.values() for name in names)
 _HELLOS = frozenset({"hello", "ismaster"})
 
-# Where the class has another name than the format.
+# Class names that differ from the names in the format.
 _NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 
 Recorded = tuple[str, Any]
 
 
 class Observer(HearsAll):
-    """Hears all events of a client, and keeps those that a test observes.
+    """Listener that records the observed events of a client.
 
-    :param observed: the names of the events to keep.
-    :param ignored: commands whose events are not kept.
-    :param sensitive: whether the events of sensitive commands are kept.
+    :param observed: Names of the recorded events.
+    :param ignored: Commands without recorded events.
+    :param sensitive: True if events of sensitive commands are recorded.
     """
 
     def __init__(self, observed: Iterable[str], ignored: Iterable[str], sensitive: bool) -> None:
@@ -67,7 +67,7 @@ class Observer(HearsAll):
         self.events: list[Recorded] = []
 
     def store(self, names: Iterable[str], entity: list[Any]) -> None:
-        """Append the events with these names (as classes are named) to a list, as documents."""
+        """Append a document for each event with one of these class names to a list."""
         self._stores.append((frozenset(names), entity))
 
     def hear(self, event: Any) -> None:
@@ -103,33 +103,30 @@ class Observer(HearsAll):
             return True
         if self._sensitive:
             return False
-        # A redacted hello is known by its empty command; its reply may look like any other.
+        # Only the empty command identifies a redacted hello. Its reply has normal content.
         if name in _HELLOS and isinstance(event, CommandStartedEvent) and not event.command:
             self._hidden_requests.add(event.request_id)
         return name in SENSITIVE or event.request_id in self._hidden_requests
 
     def of_kind(self, kind: str) -> list[Recorded]:
-        """The events of an ``eventType``."""
+        """Return the events of an ``eventType``."""
         return [recorded for recorded in self.events if recorded[0] in KINDS[kind]]
 
     def shown(self) -> str:
-        """All recorded events, for a message."""
+        """Return all recorded events as text."""
         return "".join(f"\n  {show(recorded)}" for recorded in self.events)
 
-    def wait_until(self, happened: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
-        """Wait for events until something has happened; False if that takes too long."""
+    def wait_until(self, condition: Callable[[], bool], seconds: float = SECONDS_TO_WAIT) -> bool:
+        """Wait for events until a condition is true, and return False after the timeout."""
         with gevent.Timeout(seconds, False):
-            while not happened():
+            while not condition():
                 self._changed.clear()
                 self._changed.wait()
-        return happened()
+        return condition()
 
 
 class EventMatcher:
-    """Compares events.
-
-    :param matcher: for the values in them.
-    """
+    """Compares events with a matcher of values."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -137,19 +134,19 @@ class EventMatcher:
     def check(self, expected: Mapping[str, Any], recorded: Recorded) -> None:
         """Compare an event.
 
-        :raises Mismatch: it is not as expected.
+        :raises Mismatch: The event differs.
         """
-        ((wanted, fields),) = expected.items()
+        ((required, fields),) = expected.items()
         name, event = recorded
-        if name != wanted:
-            raise Mismatch(f"the event must be {wanted} {fields}, was {show(recorded)}")
+        if name != required:
+            raise Mismatch(f"the event must be {required} {fields}, was {show(recorded)}")
         for field, value in fields.items():
             if field not in _FIELDS:
-                raise FormatError(f"unknown field {field} of {wanted}")
-            self._matcher.check(*_FIELDS[field](value, event), True, f"{wanted}.{field}")
+                raise FormatError(f"unknown field {field} of {required}")
+            self._matcher.check(*_FIELDS[field](value, event), True, f"{required}.{field}")
 
     def count(self, expected: Mapping[str, Any], events: Iterable[Recorded]) -> int:
-        """How many of the events are as expected."""
+        """Return the number of matching events."""
         return sum(self._matches(expected, recorded) for recorded in events)
 
     def _matches(self, expected: Mapping[str, Any], recorded: Recorded) -> bool:
@@ -162,56 +159,56 @@ class EventMatcher:
     def check_all(self, expected: Mapping[str, Any], recorder: Observer) -> None:
         """Compare the events of a client with an element of ``expectEvents``.
 
-        :raises Mismatch: an event is missing, other than expected, or surplus.
+        :raises Mismatch: An event is missing, different or surplus.
         """
         kind = expected.get("eventType", "command")
-        found, wanted = recorder.of_kind(kind), expected["events"]
-        shown = "".join(f"\n  {show(recorded)}" for recorded in found)
-        for index, one in enumerate(wanted):
-            if index >= len(found):
-                raise Mismatch(f"{kind} event {index} of {expected['client']} is missing: {one}; there are{shown}")
+        actual, required = recorder.of_kind(kind), expected["events"]
+        text = "".join(f"\n  {show(recorded)}" for recorded in actual)
+        for index, event in enumerate(required):
+            if index >= len(actual):
+                raise Mismatch(f"{kind} event {index} of {expected['client']} is missing: {event}; there are{text}")
             try:
-                self.check(one, found[index])
+                self.check(event, actual[index])
             except Mismatch as error:
-                raise Mismatch(f"{kind} event {index} of {expected['client']}: {error}; there are{shown}")
-        if len(found) > len(wanted) and not expected.get("ignoreExtraEvents", False):
-            raise Mismatch(f"{len(found) - len(wanted)} surplus {kind} events of {expected['client']}:{shown}")
+                raise Mismatch(f"{kind} event {index} of {expected['client']}: {error}; there are{text}")
+        if len(actual) > len(required) and not expected.get("ignoreExtraEvents", False):
+            raise Mismatch(f"{len(actual) - len(required)} surplus {kind} events of {expected['client']}:{text}")
 
 
 def show(recorded: Recorded) -> str:
-    """An event for a message."""
+    """Return an event as text."""
     name, event = recorded
     fields = ("command", "reply", "failure", "reason", "awaited", "previous_description", "new_description")
     shown = ", ".join(f"{field}={getattr(event, field)!s:.300}" for field in fields if hasattr(event, field))
     return f"{name} {getattr(event, 'command_name', '')}({shown})"
 
 
-def _is_set(value: bool, found: bool) -> tuple[Any, Any]:
-    return value, found
+def _is_set(value: bool, actual: bool) -> tuple[Any, Any]:
+    return value, actual
 
 
-def _description(wanted: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
+def _description(required: Mapping[str, Any], description: Any) -> tuple[Any, Any]:
     for attribute in ("server_type_name", "topology_type_name"):
         if hasattr(description, attribute):
-            return wanted, {"type": getattr(description, attribute)}
+            return required, {"type": getattr(description, attribute)}
     raise TypeError(f"neither a server nor a topology description: {description!r}")
 
 
-# Field of an expectation -> from (wanted value, event) what to compare with what.
+# Field of an expectation -> function from (expected value, event) to (expected value, actual value).
 _FIELDS: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
-    "command": lambda wanted, event: (wanted, event.command),
-    "reply": lambda wanted, event: (wanted, event.reply),
-    "commandName": lambda wanted, event: (wanted, event.command_name),
-    "databaseName": lambda wanted, event: (wanted, event.database_name),
-    "reason": lambda wanted, event: (wanted, event.reason),
-    "awaited": lambda wanted, event: (wanted, event.awaited),
-    "interruptInUseConnections": lambda wanted, event: (wanted, event.interrupt_connections),
-    "hasServiceId": lambda wanted, event: _is_set(
-        wanted, isinstance(event.service_id, ObjectId) and any(event.service_id.binary)
+    "command": lambda required, event: (required, event.command),
+    "reply": lambda required, event: (required, event.reply),
+    "commandName": lambda required, event: (required, event.command_name),
+    "databaseName": lambda required, event: (required, event.database_name),
+    "reason": lambda required, event: (required, event.reason),
+    "awaited": lambda required, event: (required, event.awaited),
+    "interruptInUseConnections": lambda required, event: (required, event.interrupt_connections),
+    "hasServiceId": lambda required, event: _is_set(
+        required, isinstance(event.service_id, ObjectId) and any(event.service_id.binary)
     ),
-    "hasServerConnectionId": lambda wanted, event: _is_set(
-        wanted, isinstance(event.server_connection_id, int) and event.server_connection_id > 0
+    "hasServerConnectionId": lambda required, event: _is_set(
+        required, isinstance(event.server_connection_id, int) and event.server_connection_id > 0
     ),
-    "previousDescription": lambda wanted, event: _description(wanted, event.previous_description),
-    "newDescription": lambda wanted, event: _description(wanted, event.new_description),
+    "previousDescription": lambda required, event: _description(required, event.previous_description),
+    "newDescription": lambda required, event: _description(required, event.new_description),
 }

@@ -1,4 +1,4 @@
-"""What tests must see of the driver that its public interface does not show: the only place that looks inside."""
+"""Access of the runner to private attributes of the driver."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _LEAST_SECONDS = 0.02
 
 
 def transaction_state(session: ClientSession) -> str:
-    """The state of a session's transaction, as the tests write it."""
+    """Return the transaction state of a session as a name of the format."""
     return session._state.transaction.state.name.lower().removesuffix("_empty")
 
 
 def pinned_address(session: ClientSession) -> str | None:
-    """The mongos to which a session is pinned."""
+    """Return the address of the pinned mongos, or None."""
     address = session._state.transaction.pinned_address
     return None if address is None else "{}:{}".format(*address)
 
 
 def is_pinned(session: ClientSession) -> bool:
-    """Whether a session is pinned to a mongos or to a connection."""
+    """Return True if a session is pinned to a mongos or a connection."""
     transaction = session._state.transaction
     return transaction.pinned_address is not None or transaction.pin is not None
 
 
 def is_dirty(session: ClientSession) -> bool:
-    """Whether the session's server session is discarded rather than used again."""
+    """Return True if the server session is dirty."""
     return session._state.server_session.dirty
 
 
 @contextmanager
 def quick_heartbeats() -> Iterator[None]:
-    """Let clients check their servers much more often than the specification allows."""
+    """Permit heartbeat intervals below the minimum of the specification."""
     before = monitor.MIN_HEARTBEAT_FREQUENCY, rules.MIN_HEARTBEAT_SECONDS
     monitor.MIN_HEARTBEAT_FREQUENCY = rules.MIN_HEARTBEAT_SECONDS = _LEAST_SECONDS
     try:
@@ -47,7 +47,7 @@ def quick_heartbeats() -> Iterator[None]:
 
 
 @contextmanager
-def whole_documents_in_logs() -> Iterator[None]:
-    """Do not cut the documents in log messages, which would not be Extended JSON any more."""
+def complete_documents_in_logs() -> Iterator[None]:
+    """Disable truncation in log messages, because truncated documents are invalid Extended JSON."""
     with patch.dict("os.environ", MONGODB_LOG_MAX_DOCUMENT_LENGTH="100000"):
         yield

@@ -1,4 +1,4 @@
-"""The log messages of a client: collecting them, and comparing them with what a test expects."""
+"""Log messages of a client: collection, and comparison with expected messages."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _LEVELS = {
     "trace": logging.DEBUG,
 }
 
-# What a redacted failure may show.
+# Fields that only an unredacted failure contains.
 _SHOWN_OF_REDACTED = ("errmsg", "errInfo")
 
 
 class Logs(logging.Handler):
-    """Collects what a client logs while it is installed.
+    """Log handler of one client.
 
-    The loggers are the same for all clients: messages of topologies name theirs, and what other clients of the test
-    are known to do meanwhile is told by :meth:`pausing`.
+    All clients share the loggers. The topology ID identifies messages of other topologies, and :meth:`pausing`
+    excludes messages during operations of other clients.
 
-    :param levels: the least level by component, as in ``observeLogMessages``.
+    :param levels: Minimum level of each component in ``observeLogMessages``.
     """
 
     def __init__(self, levels: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ class Logs(logging.Handler):
         self.recording = True
 
     def install(self) -> None:
-        """Begin to listen."""
+        """Add the handler to the loggers."""
         for name, level in self._levels.items():
             logger = logging.getLogger(name)
             self._before[name] = logger.level
@@ -53,7 +53,7 @@ class Logs(logging.Handler):
             logger.addHandler(self)
 
     def remove(self) -> None:
-        """Stop listening. It may be called again."""
+        """Remove the handler from the loggers. Repeated calls are permitted."""
         for name, level in self._before.items():
             logger = logging.getLogger(name)
             logger.setLevel(level)
@@ -62,7 +62,7 @@ class Logs(logging.Handler):
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """While this greenlet lets another client do something."""
+        """Exclude messages of this greenlet, which runs an operation of another client."""
         self._busy_elsewhere = gevent.getcurrent()
         try:
             yield
@@ -74,28 +74,28 @@ class Logs(logging.Handler):
             self._records.append(record)
 
     def of_topology(self, topology_id: Any) -> list[logging.LogRecord]:
-        """The records that are of the client whose topology has this identity."""
+        """Return the records of a topology ID and the records without a topology ID."""
         return [record for record in self._records if _fields(record).get("topologyId", topology_id) == topology_id]
 
 
 def check_logs(expected: Mapping[str, Any], records: list[logging.LogRecord], matcher: Matcher) -> None:
-    """Compare what a client logged with an element of ``expectLogMessages``.
+    """Compare the log messages of a client with an element of ``expectLogMessages``.
 
-    :raises Mismatch: a message is missing, other than expected, or surplus.
+    :raises Mismatch: A message is missing, different or surplus.
     """
     ignored = expected.get("ignoreMessages", [])
-    found = [record for record in records if not any(_matches(one, record, matcher) for one in ignored)]
-    wanted = expected["messages"]
-    shown = "".join(f"\n  {record.name} {_fields(record)!s:.400}" for record in found)
-    for index, one in enumerate(wanted):
-        if index >= len(found):
-            raise Mismatch(f"message {index} is missing: {one}; there are{shown}")
+    actual = [record for record in records if not any(_matches(each, record, matcher) for each in ignored)]
+    required = expected["messages"]
+    text = "".join(f"\n  {record.name} {_fields(record)!s:.400}" for record in actual)
+    for index, message in enumerate(required):
+        if index >= len(actual):
+            raise Mismatch(f"message {index} is missing: {message}; there are{text}")
         try:
-            _check(one, found[index], matcher)
+            _check(message, actual[index], matcher)
         except Mismatch as error:
-            raise Mismatch(f"message {index}: {error}; there are{shown}")
-    if len(found) > len(wanted) and not expected.get("ignoreExtraMessages", False):
-        raise Mismatch(f"{len(found) - len(wanted)} surplus messages:{shown}")
+            raise Mismatch(f"message {index}: {error}; there are{text}")
+    if len(actual) > len(required) and not expected.get("ignoreExtraMessages", False):
+        raise Mismatch(f"{len(actual) - len(required)} surplus messages:{text}")
 
 
 def _matches(expected: Mapping[str, Any], record: logging.LogRecord, matcher: Matcher) -> bool:

@@ -1,4 +1,4 @@
-"""Whether a value is what a test expects ("Evaluating Matches" of the format)."""
+"""Comparison of values ("Evaluating Matches" of the format)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.spec.unified.bson_types import is_number, is_of_type
 from tests.spec.unified.schema import FormatError
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "nothing"})()
-"""Stands for a value that is not there."""
+"""Marker of a missing value."""
 
 _EXTENDED_JSON = JSONOptions(tz_aware=False)
 
 
 class Mismatch(AssertionError):
-    """A value is not what was expected."""
+    """A value differs from the expected value."""
 
 
 class Matcher:
     """Compares values.
 
-    :param entity: returns a BSON entity by its name.
-    :param lsid: returns the session ID of a session entity by its name.
+    :param entity: Function from a name to a BSON entity.
+    :param lsid: Function from the name of a session entity to the session ID.
     """
 
     def __init__(self, entity: Callable[[str], Any], lsid: Callable[[str], Any]) -> None:
@@ -33,11 +33,11 @@ class Matcher:
         self._lsid = lsid
 
     def check(self, expected: Any, actual: Any, root: bool = True, place: str = "") -> None:
-        """Compare.
+        """Compare a value.
 
-        :param root: whether a document may have more fields than are expected.
-        :param place: of the value, for the message.
-        :raises Mismatch: it is not as expected.
+        :param root: True if a document may have additional fields.
+        :param place: Path of the value for the message.
+        :raises Mismatch: The value differs.
         """
         operator = _operator(expected)
         if operator is not None:
@@ -50,7 +50,7 @@ class Matcher:
             _check_value(expected, actual, place)
 
     def matches(self, expected: Any, actual: Any, root: bool = True) -> bool:
-        """The same as a question."""
+        """Return True if the values match."""
         try:
             self.check(expected, actual, root)
         except Mismatch:
@@ -58,27 +58,27 @@ class Matcher:
         return True
 
     def check_documents(self, expected: Any, actual: Any, place: str = "") -> None:
-        """Compare what an iterable of documents yielded: each of them may have more fields than are expected."""
+        """Compare the documents of an iterable. Each document may have additional fields."""
         if not isinstance(expected, list):
             self.check(expected, actual, place=place)
             return
         _check_length(expected, actual, place)
-        for index, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
-            self.check(wanted, found, place=f"{place}[{index}]")
+        for index, (required, element) in enumerate(zip(expected, actual, strict=True)):
+            self.check(required, element, place=f"{place}[{index}]")
 
     def _check_document(self, expected: Mapping[str, Any], actual: Any, root: bool, place: str) -> None:
         if not isinstance(actual, Mapping):
             raise Mismatch(f"{place or 'the value'} must be a document like {expected}, was {actual!r}")
-        for key, wanted in expected.items():
-            self.check(wanted, actual.get(key, MISSING), False, f"{place}.{key}")
+        for key, required in expected.items():
+            self.check(required, actual.get(key, MISSING), False, f"{place}.{key}")
         surplus = set() if root else set(actual) - set(expected)
         if surplus:
             raise Mismatch(f"{place} must not have the fields {sorted(surplus)}, was {actual!r}")
 
     def _check_array(self, expected: list[Any], actual: Any, place: str) -> None:
         _check_length(expected, actual, place)
-        for index, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
-            self.check(wanted, found, False, f"{place}[{index}]")
+        for index, (required, element) in enumerate(zip(expected, actual, strict=True)):
+            self.check(required, element, False, f"{place}[{index}]")
 
     def _apply(self, operator: str, operand: Any, actual: Any, root: bool, place: str) -> None:
         method = _OPERATORS.get(operator)
@@ -99,9 +99,9 @@ class Matcher:
         self.check(self._entity(operand), actual, root, place)
 
     def _matches_hex_bytes(self, operand: Any, actual: Any, root: bool, place: str) -> None:
-        wanted = hex_bytes(operand)
-        if actual != wanted:
-            raise Mismatch(f"{place} must be {wanted!r}, was {actual!r}")
+        required = hex_bytes(operand)
+        if actual != required:
+            raise Mismatch(f"{place} must be {required!r}, was {actual!r}")
 
     def _unset_or_matches(self, operand: Any, actual: Any, root: bool, place: str) -> None:
         if actual is not MISSING and actual is not None:
@@ -144,9 +144,9 @@ _OPERATORS: dict[str, Callable[[Matcher, Any, Any, bool, str], None]] = {
 
 
 def hex_bytes(text: Any) -> bytes:
-    """The bytes of a string such as ``"12ab"``.
+    """Return the bytes of a hexadecimal string such as ``"12ab"``.
 
-    :raises FormatError: it is not one.
+    :raises FormatError: The string is not hexadecimal.
     """
     try:
         return binascii.unhexlify(text)

@@ -1,4 +1,4 @@
-"""The data of a test: put there before it, and compared after it."""
+"""Initial and final data of a test."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ _MAJORITY = WriteConcern("majority")
 
 
 def prepare(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Make the collections of ``initialData`` anew; returns the cluster time after that, if there is one.
-
-    :param client: the internal client.
-    """
+    """Recreate the collections of ``initialData`` and return the cluster time, or None."""
     with client.start_session() as session:
         for data in collections:
-            _make(client, data, session)
+            _recreate(client, data, session)
         return session.cluster_time
 
 
-def _make(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -> None:
+def _recreate(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -> None:
     database = client.get_database(data["databaseName"], write_concern=_MAJORITY)
     name, documents, options = data["collectionName"], data["documents"], data.get("createOptions")
     database.drop_collection(name, session=session)
@@ -36,12 +33,12 @@ def _make(client: MongoClient[Any], data: Mapping[str, Any], session: Any) -> No
 def check_outcome(client: MongoClient[Any], collections: list[Mapping[str, Any]]) -> None:
     """Compare collections with ``outcome``.
 
-    :raises Mismatch: one holds other documents.
+    :raises Mismatch: A collection has other documents.
     """
     for data in collections:
         collection = client[data["databaseName"]].get_collection(
             data["collectionName"], read_concern=ReadConcern("local"), read_preference=ReadPreference.PRIMARY
         )
-        found = collection.find(sort=[("_id", 1)]).to_list()
-        if found != data["documents"]:
-            raise Mismatch(f"{collection.full_name} must hold {data['documents']}, but holds {found}")
+        documents = collection.find(sort=[("_id", 1)]).to_list()
+        if documents != data["documents"]:
+            raise Mismatch(f"{collection.full_name} must hold {data['documents']}, but holds {documents}")

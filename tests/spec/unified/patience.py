@@ -1,7 +1,7 @@
-"""Servers that do not answer before the client has given up, in files that are about that.
+"""Blocked commands in files that test timeouts.
 
-There a server waits for so many milliseconds, and the client gives up a little earlier. On a busy machine both moments
-may pass before the process runs again, and then the reply comes in time. What the files mean is that it does not come.
+In these files, the delay of the server is slightly longer than the timeout of the client. On a busy machine, both
+times may pass at once, and the reply would arrive in time. The runner therefore makes the delay very long.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LEFT_UNANSWERED = frozenset(
         "find-network-timeout-error",
     }
 )
-"""Names of files. In each, whatever a fail point blocks is to time out."""
+"""Names of files in which each blocked command must time out."""
 
 _NEVER_MS = 60_000
 
 
 def leave_unanswered(part: Any) -> None:
-    """Let blocked commands of a test file wait until their connection is closed, which the client does."""
+    """Replace the delays of blocked commands in a file by 60 seconds."""
     if isinstance(part, list):
         for each in part:
             leave_unanswered(each)

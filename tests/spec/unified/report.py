@@ -1,4 +1,4 @@
-"""A table of the official unified tests: ``python -m tests.spec.unified.report [pytest's arguments]``."""
+"""Table of the official unified tests: ``python -m tests.spec.unified.report [arguments of pytest]``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PASSED, _FAILED = "passed", "failed"
 
 
 class Report:
-    """Counts what came of the cases of each suite; a plugin of pytest."""
+    """Pytest plugin that counts outcomes of each suite."""
 
     def __init__(self) -> None:
         self.suites: dict[str, Counter[str]] = {}
@@ -28,7 +28,7 @@ class Report:
             self.suites.setdefault(suite, Counter())[outcome] += 1
 
     def lines(self) -> list[str]:
-        """The table, in Markdown."""
+        """Return the table in Markdown."""
         columns = [_PASSED, *CLASSES, _FAILED]
         lines = [_row("suite", "cases", *columns), _row(*["---"] * (len(columns) + 2))]
         total: Counter[str] = Counter()
@@ -39,7 +39,7 @@ class Report:
 
 
 def _outcome(report: Any) -> str | None:
-    """What came of a case; None for the parts of it that say nothing."""
+    """Return the outcome of a case, or None for a report of a set-up or teardown."""
     if report.skipped:
         reason = getattr(report, "wasxfail", None) or report.longrepr[2].removeprefix("Skipped: ")
         return next((kind for kind in CLASSES if reason.startswith(kind)), _FAILED)

@@ -1,4 +1,4 @@
-"""On which deployments a case can run: ``runOnRequirements`` against what the simulation offers."""
+"""Selection of simulated deployments that satisfy ``runOnRequirements``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.spec.unified.schema import version
 
 TOPOLOGIES = ("single", "replicaset", "sharded", "load-balanced")
 VERSIONS = ("8.0", "7.0", "6.0", "5.0", "4.4", "4.2", "8.2")
-"""The first that satisfies the requirements is taken; 8.2 only where nothing else does."""
+"""Server versions by preference. Version 8.2 is used only if no other version satisfies the requirements."""
 
 MECHANISMS = ("SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-OIDC")
-"""What deployments with users take."""
+"""Authentication mechanisms of deployments with users."""
 
-# What the deployments have without being asked; the others in `_SETTABLE` they get where a case asks for them.
+# Parameters of all deployments. A deployment gets a parameter in `_SETTABLE` if a case requires the parameter.
 _PARAMETERS = {"enableTestCommands": True, "requireApiVersion": False}
 _SETTABLE = frozenset({"acceptApiVersion2"})
 
@@ -28,20 +28,20 @@ except ImportError:
     LIBMONGOCRYPT = None
 else:
     LIBMONGOCRYPT = version(libmongocrypt_version())
-"""The version of the library; None if it is not installed."""
+"""Version of libmongocrypt, or None without the library."""
 
-# A sharded cluster of this age has replica sets for shards.
+# All shards of the supported versions are replica sets.
 _SYNONYMS = {"sharded-replicaset": "sharded"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A kind of deployment.
+    """Configuration of a deployment.
 
-    :param topology: one of :data:`TOPOLOGIES`.
-    :param version: of the servers.
-    :param auth: whether users must log in.
-    :param parameters: server parameters that are set, besides those that always are.
+    :param topology: One of :data:`TOPOLOGIES`.
+    :param version: Version of the servers.
+    :param auth: True if the deployment requires authentication.
+    :param parameters: Additional server parameters.
     """
 
     topology: str
@@ -51,17 +51,17 @@ class Setting:
 
 
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
-    """For every topology the best setting that satisfies the requirements, if one does.
+    """Return the preferred setting of each topology that can satisfy the requirements.
 
-    :param levels: the requirements of the file and of the case; each level must be satisfied in one of its elements.
+    :param levels: Requirements of the file and of the case. One element of each level must be satisfied.
     """
-    return _settings(json.dumps(levels))  # thousands of cases have the same few
+    return _settings(json.dumps(levels))  # the cache needs a hashable key
 
 
 @cache
 def _settings(levels: str) -> list[Setting]:
-    found = [next(_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
-    return [setting for setting in found if setting is not None]
+    preferred = [next(_of_topology(topology, json.loads(levels)), None) for topology in TOPOLOGIES]
+    return [setting for setting in preferred if setting is not None]
 
 
 def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | None]) -> Iterator[Setting]:
@@ -70,8 +70,8 @@ def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | N
             continue
         chosen = [_first(level, topology, number, auth) for level in levels if level is not None]
         if None not in chosen:
-            wanted = {name: value for one in chosen if one for name, value in one.get("serverParameters", {}).items()}
-            parameters = tuple(sorted(item for item in wanted.items() if item[0] in _SETTABLE))
+            items = (item for each in chosen if each for item in each.get("serverParameters", {}).items())
+            parameters = tuple(sorted(item for item in dict(items).items() if item[0] in _SETTABLE))
             yield Setting(topology, number, auth, parameters)
 
 
@@ -82,13 +82,13 @@ def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a deployment has that requirements ask for.
+    """Properties of a deployment for the comparison with requirements.
 
-    :param topology: one of :data:`TOPOLOGIES`.
-    :param version: of the servers.
-    :param auth: whether users must log in.
-    :param mechanisms: by which they may.
-    :param has_parameters: whether the servers' parameters have these values.
+    :param topology: One of :data:`TOPOLOGIES`.
+    :param version: Version of the servers.
+    :param auth: True if the deployment requires authentication.
+    :param mechanisms: Supported authentication mechanisms.
+    :param has_parameters: Function that returns True if the server parameters have the given values.
     """
 
     topology: str
@@ -99,25 +99,25 @@ class Offer:
 
 
 def unmet(requirement: Mapping[str, Any], offer: Offer) -> list[str]:
-    """What a deployment lacks of an element of ``runOnRequirements``, each with what is asked for."""
+    """Return the unsatisfied requirements of an element of ``runOnRequirements``."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(offer.version) >= version(least),
         "maxServerVersion": lambda most: version(offer.version) <= version(most),
         "topologies": lambda names: offer.topology in [_SYNONYMS.get(name, name) for name in names],
         "serverless": lambda use: use != "require",
         "serverParameters": offer.has_parameters,
-        "auth": lambda wanted: wanted == offer.auth,
+        "auth": lambda required: required == offer.auth,
         "authMechanism": lambda name: name.upper() in offer.mechanisms,
         "csfle": _encryption_can_be,
     }
     return [f"{name} {value}" for name, value in requirement.items() if not checks[name](value)]
 
 
-def _encryption_can_be(wanted: bool | Mapping[str, Any]) -> bool:
-    if isinstance(wanted, bool):
-        return wanted is (LIBMONGOCRYPT is not None)
-    return LIBMONGOCRYPT is not None and version(wanted["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
+def _encryption_can_be(required: bool | Mapping[str, Any]) -> bool:
+    if isinstance(required, bool):
+        return required is (LIBMONGOCRYPT is not None)
+    return LIBMONGOCRYPT is not None and version(required["minLibmongocryptVersion"]) <= LIBMONGOCRYPT
 
 
-def _parameters_can_be(wanted: Mapping[str, Any]) -> bool:
-    return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in wanted.items())
+def _parameters_can_be(required: Mapping[str, Any]) -> bool:
+    return all(name in _SETTABLE or _PARAMETERS.get(name) == value for name, value in required.items())

@@ -1,4 +1,4 @@
-"""The driver's results as documents, the way the tests write them."""
+"""Conversion of results to documents of the format."""
 
 from __future__ import annotations
 
@@ -16,24 +16,21 @@ from gmongo.results import (
 
 
 class Documents(list[Any]):
-    """What an iterable of documents yielded."""
+    """Documents of an iterable."""
 
 
 def as_document(result: Any) -> Any:
-    """A result as a document; what is not a result object is returned as it is.
-
-    :param result: also the details of a bulk write error, which are a result beside the errors.
-    """
+    """Convert a result object or the details of a bulk write error to a document. Return other values unchanged."""
     if isinstance(result, Mapping) and "nInserted" in result:
         return _bulk(BulkWriteResult(result, True))
-    shown = next((show for kind, show in _SHOWN if type(result) is kind), None)
-    if shown is None:
+    convert = next((convert for kind, convert in _CONVERSIONS if type(result) is kind), None)
+    if convert is None:
         return result
-    return {"acknowledged": result.acknowledged, **(shown(result) if result.acknowledged else {})}
+    return {"acknowledged": result.acknowledged, **(convert(result) if result.acknowledged else {})}
 
 
-def _by_index(results: Mapping[Any, Any], show: Callable[[Any], Any]) -> dict[str, Any]:
-    return {str(index): show(one) for index, one in results.items()}
+def _by_index(results: Mapping[Any, Any], convert: Callable[[Any], Any]) -> dict[str, Any]:
+    return {str(index): convert(result) for index, result in results.items()}
 
 
 def _insert_many(result: InsertManyResult) -> dict[str, Any]:
@@ -41,12 +38,12 @@ def _insert_many(result: InsertManyResult) -> dict[str, Any]:
 
 
 def _update(result: UpdateResult) -> dict[str, Any]:
-    shown = {
+    document = {
         "matchedCount": result.matched_count,
         "modifiedCount": result.modified_count,
         "upsertedCount": 1 if result.did_upsert else 0,
     }
-    return {**shown, "upsertedId": result.upserted_id} if result.did_upsert else shown
+    return {**document, "upsertedId": result.upserted_id} if result.did_upsert else document
 
 
 def _counts(result: Any) -> dict[str, Any]:
@@ -70,9 +67,9 @@ def _client_bulk(result: ClientBulkWriteResult) -> dict[str, Any]:
 
 
 def _update_in_bulk(result: UpdateResult) -> dict[str, Any]:
-    shown = _update(result)
-    del shown["upsertedCount"]
-    return shown
+    document = _update(result)
+    del document["upsertedCount"]
+    return document
 
 
 def _insert_one(result: InsertOneResult) -> dict[str, Any]:
@@ -83,7 +80,7 @@ def _delete(result: DeleteResult) -> dict[str, Any]:
     return {"deletedCount": result.deleted_count}
 
 
-_SHOWN: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
+_CONVERSIONS: tuple[tuple[type, Callable[[Any], dict[str, Any]]], ...] = (
     (InsertOneResult, _insert_one),
     (InsertManyResult, _insert_many),
     (UpdateResult, _update),

@@ -1,4 +1,4 @@
-"""Running one case."""
+"""Execution of one case."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import gevent
 
-from tests.spec.unified import entities as making
+from tests.spec.unified import entities as entity_factory
 from tests.spec.unified.deployments import Running
 from tests.spec.unified.entities import Entities, Entity
 from tests.spec.unified.errors import check_error
 from tests.spec.unified.events import EventMatcher
-from tests.spec.unified.inside import quick_heartbeats, whole_documents_in_logs
+from tests.spec.unified.inside import complete_documents_in_logs, quick_heartbeats
 from tests.spec.unified.logs import check_logs
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.operations import bucket, client, collection, cursor, database, encryption, runner, session
@@ -36,7 +36,7 @@ _OPERATIONS: dict[str, Mapping[str, Operation]] = {
 _TEST_RUNNER = Entity("testRunner", None)
 _NO_EXPECTATION = object()
 
-# Clients that do not say how often they check their servers do it often, to recover quickly from fail points.
+# Clients without this option use a short interval in order to recover quickly from fail points.
 _HEARTBEATS, _QUICK_MS = "heartbeatFrequencyMS", 40
 
 _LONGEST_SECONDS = 30
@@ -44,13 +44,13 @@ _PATIENCE = 5  # seconds for events that follow the last operation
 
 
 class Run:
-    """One case on one deployment.
+    """Execution of one case on one deployment.
 
-    :param running: the deployment.
-    :param document: the file.
-    :param case: the element of its ``tests``.
-    :param client_options: what all clients of the case have unless they say otherwise.
-    :param loops_must_end: asked before each iteration of a ``loop``.
+    :param running: Deployment of the case.
+    :param document: Content of the file.
+    :param case: Element of ``tests``.
+    :param client_options: Default options of all clients.
+    :param loops_must_end: Condition that ends a ``loop``.
     """
 
     def __init__(
@@ -74,23 +74,23 @@ class Run:
         self.event_matcher = EventMatcher(self._matcher)
 
     def run(self) -> None:
-        """Run it.
+        """Run the case.
 
-        :raises AssertionError: something is not as expected.
-        :raises FormatError: the case asks for what the runner does not know.
+        :raises AssertionError: An expectation is not met.
+        :raises FormatError: The case is not in the supported format.
         """
         with ExitStack() as stack:
             if _HEARTBEATS not in str(self._case) + str(self._document.get("createEntities")):
                 stack.enter_context(quick_heartbeats())
                 self.client_options = {_HEARTBEATS: _QUICK_MS, **self.client_options}
             if self.expects_logs:
-                stack.enter_context(whole_documents_in_logs())
+                stack.enter_context(complete_documents_in_logs())
             stack.callback(self._clean_up)
             too_long = AssertionError(f"the case has not ended within {_LONGEST_SECONDS} s")
             stack.enter_context(gevent.Timeout(_LONGEST_SECONDS, too_long))
             self.cluster_time = prepare(self.running.internal, self._document.get("initialData", []))
             self.running.prepared(self._document)
-            making.create(self, self._document.get("createEntities", []))
+            entity_factory.create(self, self._document.get("createEntities", []))
             for operation in self._case["operations"]:
                 self.execute(operation)
             self._await_events()
@@ -98,7 +98,7 @@ class Run:
             self._check()
 
     def _await_events(self) -> None:
-        """Wait for the events of an abort in the background; :meth:`_check` finds those that are missing."""
+        """Wait for events of background tasks. :meth:`_check` reports missing events."""
         for expected in self._case.get("expectEvents", []):
             recorder = self.entities.client(expected["client"]).recorder
             kind, count = expected.get("eventType", "command"), len(expected["events"])
@@ -142,7 +142,7 @@ class Run:
 
     @contextmanager
     def pausing_logs_except(self, name: str) -> Iterator[None]:
-        """While this greenlet works with one client, the logs of the others do not listen to it."""
+        """Exclude messages of this greenlet from the logs of all other clients."""
         others = [each for each in self.entities.of_kind("client") if each.name != name and each.logs is not None]
         with ExitStack() as stack:
             for each in others:
@@ -150,9 +150,9 @@ class Run:
             yield
 
     def execute(self, operation: Mapping[str, Any], propagate: bool = False) -> None:
-        """Run an operation and check what comes of it.
+        """Run an operation and check its result.
 
-        :param propagate: whether its error is raised even if it is expected, as in a transaction's callback.
+        :param propagate: True to raise an expected error, as in the callback of a transaction.
         """
         target = _TEST_RUNNER if operation["object"] == "testRunner" else self.entities.find(operation["object"])
         known = _OPERATIONS.get(target.kind, {})
@@ -181,17 +181,17 @@ class Run:
             self._check_result(operation, target, result)
 
     def _check_result(self, operation: Mapping[str, Any], target: Entity, result: Any) -> None:
-        wanted = operation.get("expectResult", _NO_EXPECTATION)
-        if wanted is not _NO_EXPECTATION:
+        expected_result = operation.get("expectResult", _NO_EXPECTATION)
+        if expected_result is not _NO_EXPECTATION:
             place = f"the result of {operation['name']}"
             check = self._matcher.check_documents if isinstance(result, Documents) else self._matcher.check
-            check(wanted, result, place=place)
+            check(expected_result, result, place=place)
         if "saveResultAsEntity" in operation:
             self.entities.add_result(operation["saveResultAsEntity"], result, target.client)
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """The result of an operation, or its error; what is wrong with the test itself is raised."""
+    """Return the result or the error of an operation. Raise errors of the test itself."""
     try:
         return call(), None
     except (AssertionError, FormatError):

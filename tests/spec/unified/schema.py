@@ -1,7 +1,6 @@
-"""Whether a file is in the unified test format, in a version that the runner knows.
+"""Validation of files with the JSON schema of the unified test format.
 
-The official JSON schema beside the tests is the judge; ``createEntities`` operations, operations' names and their
-arguments are not in it, and are checked where they are carried out.
+The schema does not contain names and arguments of operations. The runner validates these names and arguments.
 """
 
 from __future__ import annotations
@@ -17,18 +16,17 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 from tests.spec.specifications import path_of
 
 NEWEST = (1, 28)
-"""The newest version of the format that the runner knows."""
+"""Newest supported version of the format."""
 
 
 class FormatError(Exception):
-    """The file, or a part of it, is not in the format, or asks for what the runner does not know."""
+    """A file is not in the supported format."""
 
 
 def check(document: Mapping[str, Any]) -> None:
-    """Refuse a file that is not in the format.
+    """Validate the content of a file.
 
-    :param document: its content, as plain JSON.
-    :raises FormatError: always with the place and the reason.
+    :raises FormatError: The content is not in the format. The message has the path and the reason.
     """
     error = best_match(_validator().iter_errors(document))
     if error is not None:
@@ -37,9 +35,9 @@ def check(document: Mapping[str, Any]) -> None:
 
 
 def check_version(text: str) -> None:
-    """Refuse a version of the format that the runner does not know.
+    """Validate the version of the format.
 
-    :raises FormatError: it is another major version, or too new.
+    :raises FormatError: The major version differs, or the minor version is too new.
     """
     major, minor = version(text)[:2]
     if major != NEWEST[0] or minor > NEWEST[1]:
@@ -48,7 +46,7 @@ def check_version(text: str) -> None:
 
 @cache
 def version(text: str) -> tuple[int, int, int]:
-    """A version string as numbers: ``"4.4"`` is (4, 4, 0)."""
+    """Return the numbers of a version string: (4, 4, 0) for ``"4.4"``."""
     major, minor, patch = ([int(part) for part in text.split(".")] + [0, 0])[:3]
     return major, minor, patch
 

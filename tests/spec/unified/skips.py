@@ -1,7 +1,7 @@
-"""The one table of what does not pass, and why. Every reason begins with its class, and is looked at in every run.
+"""Table of the cases that do not pass, with reasons.
 
-A rule says what it takes for its reason to hold, and applies only while that is so. Where it says nothing, its cases
-are run and must fail. So a reason that has gone turns a test red.
+A rule with a condition skips its cases while the condition is true. The cases of a rule without a condition run and
+must fail. An obsolete rule therefore fails a test.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CLASSES = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
 
 @dataclass(frozen=True)
 class Use:
-    """A case on a kind of deployment.
+    """Case on a topology.
 
-    :param file: its name, such as ``"find"``.
-    :param case: its description.
-    :param topology: of the deployment.
-    :param words: all keys in the case and in the entities of its file, alone and after the key above
-        (``"collectionOptions.timeoutMS"``), and the names of its operations with ``()``.
+    :param file: Name of the file, such as ``"find"``.
+    :param case: Description of the case.
+    :param topology: Topology of the deployment.
+    :param words: All keys of the case and its entities, alone and with the parent key
+        (``"collectionOptions.timeoutMS"``), and the names of operations with ``()``.
     """
 
     file: str
@@ -49,15 +49,15 @@ class Use:
 
 @dataclass(frozen=True)
 class Rule:
-    """Cases that do not pass.
+    """Rule for cases that do not pass.
 
-    :param kind: one of :data:`CLASSES`.
-    :param reason: for people.
-    :param words: it applies to cases with one of these; to all if there are none.
-    :param files: and to these files only.
-    :param cases: and to these cases only.
-    :param topology: and to this topology only.
-    :param holds: whether the reason is still true, and the cases are not run. None: they are run, and must fail.
+    :param kind: One of :data:`CLASSES`.
+    :param reason: Explanation for readers.
+    :param words: Words of which a case must contain at least one. Empty matches all cases.
+    :param files: Pattern of file names.
+    :param cases: Pattern of descriptions.
+    :param topology: Pattern of topologies.
+    :param holds: Condition that skips the cases. With None, the cases run and must fail.
     """
 
     kind: str
@@ -70,11 +70,11 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """Class and reason."""
+        """Return class and reason."""
         return f"{self.kind}: {self.reason}"
 
     def applies(self, use: Use) -> bool:
-        """Whether the case is one of these."""
+        """Return True if the rule matches a case."""
         return (
             (not self.words or bool(self.words & use.words))
             and fnmatchcase(use.file, self.files)
@@ -84,36 +84,36 @@ class Rule:
 
 
 def rule_for(use: Use) -> Rule | None:
-    """Why a case does not pass; None if it has to."""
-    found = next((rule for rule in RULES if rule.applies(use)), None)
-    return found if found is None or found.holds is None or found.holds() else None
+    """Return the rule of a case, or None if the case must pass."""
+    rule = next((rule for rule in RULES if rule.applies(use)), None)
+    return rule if rule is None or rule.holds is None or rule.holds() else None
 
 
 def words_of(*parts: Any) -> frozenset[str]:
-    """The words of parts of a file, for :class:`Use`."""
-    found: set[str] = set()
+    """Return the words of parts of a file for :class:`Use`."""
+    words: set[str] = set()
     for part in parts:
-        _add_words(found, part, "")
-    return frozenset(found)
+        _add_words(words, part, "")
+    return frozenset(words)
 
 
-def _add_words(found: set[str], value: Any, above: str) -> None:
+def _add_words(words: set[str], value: Any, parent: str) -> None:
     if isinstance(value, dict):
         if "object" in value and "name" in value:
-            found.add(f"{value['name']}()")
+            words.add(f"{value['name']}()")
         for key, inner in value.items():
-            found |= {key, f"{above}.{key}"}
-            _add_words(found, inner, key)
+            words |= {key, f"{parent}.{key}"}
+            _add_words(words, inner, key)
     elif isinstance(value, list):
         for inner in value:
-            _add_words(found, inner, above)
+            _add_words(words, inner, parent)
 
 
 def _absent(reason: str, words: str, holds: Callable[[], bool], **only: Any) -> Rule:
     return Rule(NOT_IN_GMONGO, reason, frozenset(words.split()), holds=holds, **only)
 
 
-def _takes(function: Any, parameter: str) -> bool:
+def _has_parameter(function: Any, parameter: str) -> bool:
     return parameter in signature(function).parameters
 
 
@@ -124,7 +124,7 @@ def _contradicted(reason: str, files: str, cases: str = "*", topology: str = "*"
 _ENCRYPTS = frozenset({"autoEncryptOpts", "clientEncryption"})
 
 
-def _unlike(reason: str, files: str, cases: str = "*", holds: Callable[[], bool] | None = None) -> Rule:
+def _not_simulated(reason: str, files: str, cases: str = "*", holds: Callable[[], bool] | None = None) -> Rule:
     return Rule(NOT_SIMULATED, reason, _ENCRYPTS, files, cases, holds=holds)
 
 
@@ -136,13 +136,13 @@ def _encrypted_fields_are_ignored() -> bool:
     return not reply["hasEncryptedPlaceholders"]
 
 
-_WRAPPED = "the data key was encrypted by a real key management service, which no stand-in can decrypt"
-_QUERYABLE = "Queryable Encryption: the analysis of commands, and what servers do with encrypted fields"
+_WRAPPED = "the simulated key management service cannot decrypt the data key of a real service"
+_QUERYABLE = "Queryable Encryption: the analysis of commands, and encrypted fields on servers"
 _ANALYSIS = "the analysis of such commands or schemas by mongocryptd"
 
 RULES: tuple[Rule, ...] = (
     *(
-        _unlike(_WRAPPED, files, cases)
+        _not_simulated(_WRAPPED, files, cases)
         for files, cases in (
             ("accessToken-*", "*"),
             ("awsTemporary", "*"),
@@ -178,7 +178,7 @@ RULES: tuple[Rule, ...] = (
         )
     ),
     *(
-        _unlike(_ANALYSIS, files, cases)
+        _not_simulated(_ANALYSIS, files, cases)
         for files, cases in (
             ("badSchema", "Schema with*"),
             ("badQueries", "$text*"),
@@ -196,7 +196,7 @@ RULES: tuple[Rule, ...] = (
         )
     ),
     *(
-        _unlike(_QUERYABLE, files, cases, _encrypted_fields_are_ignored)
+        _not_simulated(_QUERYABLE, files, cases, _encrypted_fields_are_ignored)
         for files, cases in (
             ("QE-Text-*", "*"),
             ("client-bulkWrite-qe", "*"),
@@ -208,20 +208,20 @@ RULES: tuple[Rule, ...] = (
             ("poc-queryable-encryption", "*"),
         )
     ),
-    # What PyMongo's API does not have either, or what gmongo leaves out.
-    _absent("rawData", "arguments.rawData", lambda: not _takes(Collection.find_one, "raw_data")),
+    # Features that PyMongo or gmongo does not have.
+    _absent("rawData", "arguments.rawData", lambda: not _has_parameter(Collection.find_one, "raw_data")),
     _absent(
         "the snapshot time of a session",
         "sessionOptions.snapshotTime getSnapshotTime()",
-        lambda: not _takes(SessionOptions.__init__, "snapshot_time"),
+        lambda: not _has_parameter(SessionOptions.__init__, "snapshot_time"),
     ),
-    _absent("MD5 of files", "arguments.disableMD5", lambda: not _takes(GridFSBucket.__init__, "disable_md5")),
+    _absent("MD5 of files", "arguments.disableMD5", lambda: not _has_parameter(GridFSBucket.__init__, "disable_md5")),
     _absent("count, which PyMongo has removed", "count()", lambda: not hasattr(Collection, "count")),
     _absent("mapReduce, which PyMongo has removed", "mapReduce()", lambda: not hasattr(Collection, "map_reduce")),
     _absent(
         "batchSize of list_indexes",
         "listIndexes()",
-        lambda: not _takes(Collection.list_indexes, "batch_size"),
+        lambda: not _has_parameter(Collection.list_indexes, "batch_size"),
         cases="listIndexes pins *",
     ),
     _absent(
@@ -230,20 +230,20 @@ RULES: tuple[Rule, ...] = (
         lambda: find("waitQueueSize") is None and find("waitQueueMultiple") is None,
     ),
     _contradicted(
-        "no killCursors after a getMore behind a load balancer failed in the network (LB-53)",
+        "after a network error of a getMore behind a load balancer, the driver sends no killCursors (LB-53)",
         "close-cursors",
         "timeoutMS is refreshed for close",
         topology="load-balanced",
     ),
     _contradicted(
-        "the servers wait for 60 ms, and the limit is 100 ms or there is none",
+        "the servers wait for 60 ms, and the timeout is 100 ms or missing",
         "runCursorCommand",
         "*ailable cursor *timeoutMS is refreshed for getMore* - failure",
     ),
     _contradicted(
-        "as in PyMongo, the error of the command is raised, which has no result",
+        "as in PyMongo, the operation raises the error of the command, and this error has no result",
         "bulkWrite",
         "* is never committed",
     ),
 )
-"""The first rule that applies to a case gives the reason."""
+"""Rules by priority. The first matching rule applies."""

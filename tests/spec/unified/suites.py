@@ -1,4 +1,4 @@
-"""The files in the unified test format, and what is special about them."""
+"""Files in the unified test format, and default options of their clients."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from bson.json_util import JSONOptions, loads
 
 from tests.spec.specifications import File, of_kind
 
-# The final policy of Client Backpressure, which the files take for granted; gmongo's default is the earlier one. And
-# it need not wait as long between its attempts as it would for a real server.
+# The files need the final number of retries of Client Backpressure, which is not the default of gmongo. A simulated
+# server needs no long backoff.
 CLIENT_OPTIONS: Mapping[str, Any] = {"maxAdaptiveRetries": 2, "baseBackoffMS": 5}
-"""What all clients have unless they say otherwise."""
+"""Default options of all clients."""
 
 _EXTENDED_JSON = JSONOptions(tz_aware=False)
 _INVALID, _VALID_FAIL = "invalid", "valid-fail"
@@ -21,23 +21,23 @@ _INVALID, _VALID_FAIL = "invalid", "valid-fail"
 
 @cache
 def invalid() -> tuple[File, ...]:
-    """The files that are not in the format."""
+    """Return the files with invalid format."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _INVALID)
 
 
 @cache
 def valid_fail() -> tuple[File, ...]:
-    """The files whose cases must fail."""
+    """Return the files with failing cases."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _VALID_FAIL)
 
 
 @cache
 def valid_pass() -> tuple[File, ...]:
-    """All other files."""
+    """Return all other files."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 
 def read(file: File) -> dict[str, Any]:
-    """The content of a file anew, as BSON values."""
+    """Read the content of a file as BSON values."""
     content: dict[str, Any] = loads(file.path.read_text("utf-8"), json_options=_EXTENDED_JSON)
     return content

@@ -1,4 +1,4 @@
-"""Thread entities: greenlets that run operations one after the other."""
+"""Thread entities: greenlets that run operations in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS_TO_END = 10
 
 
 class Thread:
-    """A thread of a test, waiting for work."""
+    """Thread of a test that waits for functions."""
 
     def __init__(self) -> None:
         self._work: Queue[Callable[[], object]] = Queue()
@@ -22,20 +22,19 @@ class Thread:
             work()
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Run this after what was submitted before, beginning at once."""
+        """Add a function, and let the thread run."""
         self._work.put(work)
         gevent.sleep(0)
 
     def join(self) -> None:
-        """Wait for the end of the last work; raises what it raised."""
+        """Wait for the last function, and raise the error of the thread."""
         self._work.put(StopIteration)
         self._greenlet.get(timeout=_SECONDS_TO_END)
 
     def check(self) -> None:
-        """Raise what it has raised so far."""
+        """Raise the error of the thread, if any."""
         if self._greenlet.exception is not None:
             raise self._greenlet.exception
 
     def kill(self) -> None:
-        """End it wherever it is."""
         self._greenlet.kill()

@@ -1,4 +1,4 @@
-"""The options that many entities and operations have in common, as the driver's objects."""
+"""Conversion of common options of entities and operations."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.spec.unified.schema import FormatError
 
 
 def read_concern(document: Mapping[str, Any]) -> ReadConcern:
-    """``readConcern`` of the common options."""
+    """Convert ``readConcern``."""
     check_known(document, {"level"}, "a read concern")
     return ReadConcern(document.get("level"))
 
 
 def write_concern(document: Mapping[str, Any]) -> WriteConcern:
-    """``writeConcern`` of the common options."""
+    """Convert ``writeConcern``."""
     check_known(document, {"w", "journal", "wtimeoutMS"}, "a write concern")
     return WriteConcern(document.get("w"), document.get("wtimeoutMS"), document.get("journal"))
 
 
 def read_preference(document: Mapping[str, Any]) -> Any:
-    """``readPreference`` of the common options."""
+    """Convert ``readPreference``."""
     check_known(document, {"mode", "tagSets", "maxStalenessSeconds"}, "a read preference")
     mode = document["mode"][0].lower() + document["mode"][1:]
     staleness = document.get("maxStalenessSeconds", -1)
@@ -36,39 +36,39 @@ CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "writeConcern": write_concern,
     "readPreference": read_preference,
 }
-"""The common options by name."""
+"""Conversion of each common option."""
 
 _LIMIT = "timeoutMS"
 
 
 def common_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a database, a collection or a transaction, as keyword arguments.
+    """Convert options of a database, a collection or a transaction to keyword arguments.
 
-    :raises FormatError: an option is not known.
+    :raises FormatError: An option is unknown.
     """
     check_known(document, CONVERSIONS, "a database, a collection or a transaction")
     return {snake_case(name): CONVERSIONS[name](value) for name, value in document.items()}
 
 
 def database_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a database or a collection, as keyword arguments. Raises as :func:`common_options` does."""
+    """Convert options of a database or a collection to keyword arguments, with errors of :func:`common_options`."""
     rest = dict(document)
     timeout_ms = rest.pop(_LIMIT, None)
     return {**common_options(rest), "timeout_ms": timeout_ms}
 
 
-def check_known(given: Any, known: Any, what: str) -> None:
-    """Refuse names that are not known.
+def check_known(names: Any, known: Any, owner: str) -> None:
+    """Reject unknown names.
 
-    :raises FormatError: naming them.
+    :raises FormatError: A name is unknown.
     """
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        raise FormatError(f"unknown options of {what}: {unknown}")
+        raise FormatError(f"unknown options of {owner}: {unknown}")
 
 
 def snake_case(name: str) -> str:
-    """``"maxTimeMS"`` as ``"max_time_ms"``."""
+    """Convert a name such as ``"maxTimeMS"`` to ``"max_time_ms"``."""
     for acronym in ("MS", "MD5"):
         name = name.replace(acronym, acronym.capitalize())
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

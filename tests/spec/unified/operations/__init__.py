@@ -1,1 +1,1 @@
-"""The operations of the format, by the type of entity that they are of."""
+"""Operations of the format by type of entity."""

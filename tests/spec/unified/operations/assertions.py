@@ -1,4 +1,4 @@
-"""Operations of the test runner that only assert."""
+"""Assertions of the test runner."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def _expect(holds: bool, message: str) -> None:
 
 def _event_count(run: Run, _target: None, client: str, event: Mapping[str, Any], count: int) -> None:
     recorder = run.entities.client(client).recorder
-    found = run.event_matcher.count(event, recorder.events)
-    _expect(found == count, f"{count} events {event} expected of {client}, there were {found}: {recorder.shown()}")
+    actual = run.event_matcher.count(event, recorder.events)
+    _expect(actual == count, f"{count} events {event} expected of {client}, there were {actual}: {recorder.shown()}")
 
 
 def _connections_checked_out(run: Run, _target: None, client: str, connections: int) -> None:
-    found = run.entities.client(client).recorder.connections_checked_out
-    _expect(found == connections, f"{connections} connections of {client} must be checked out, were {found}")
+    actual = run.entities.client(client).recorder.connections_checked_out
+    _expect(actual == connections, f"{connections} connections of {client} must be checked out, were {actual}")
 
 
 def _topology_type(run: Run, _target: None, topologyDescription: str, topologyType: str) -> None:
-    found = run.entities.get("topologyDescription", topologyDescription).topology_type_name
-    _expect(found == topologyType, f"the topology must be {topologyType}, was {found}")
+    actual = run.entities.get("topologyDescription", topologyDescription).topology_type_name
+    _expect(actual == topologyType, f"the topology must be {topologyType}, was {actual}")
 
 
 def _session_state(run: Run, _target: None, session: str, state: str) -> None:
-    found = inside.transaction_state(run.entities.session(session))
-    _expect(found == state, f"the transaction of {session} must be {state}, was {found}")
+    actual = inside.transaction_state(run.entities.session(session))
+    _expect(actual == state, f"the transaction of {session} must be {state}, was {actual}")
 
 
 def _pinned(run: Run, _target: None, session: str) -> None:
@@ -78,8 +78,8 @@ def _collections(run: Run, name: str) -> list[str]:
 
 
 def _collection_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
-    found = _collections(run, databaseName)
-    _expect(collectionName in found, f"{databaseName}.{collectionName} must exist, there are {found}")
+    actual = _collections(run, databaseName)
+    _expect(collectionName in actual, f"{databaseName}.{collectionName} must exist, there are {actual}")
 
 
 def _collection_not_exists(run: Run, _target: None, databaseName: str, collectionName: str) -> None:
@@ -91,8 +91,8 @@ def _indexes(run: Run, database: str, collection: str) -> list[str]:
 
 
 def _index_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:
-    found = _indexes(run, databaseName, collectionName)
-    _expect(indexName in found, f"the index {indexName} must exist, there are {found}")
+    actual = _indexes(run, databaseName, collectionName)
+    _expect(indexName in actual, f"the index {indexName} must exist, there are {actual}")
 
 
 def _index_not_exists(run: Run, _target: None, databaseName: str, collectionName: str, indexName: str) -> None:

@@ -13,10 +13,10 @@ from tests.spec.unified.schema import FormatError
 _UPLOAD = "session chunkSizeBytes metadata"
 
 
-def _source(given: Mapping[str, Any]) -> io.BytesIO:
-    if set(given) != {"$$hexBytes"}:
-        raise FormatError(f"source must be hexadecimal bytes, was {given!r}")
-    return io.BytesIO(hex_bytes(given["$$hexBytes"]))
+def _source(spec: Mapping[str, Any]) -> io.BytesIO:
+    if set(spec) != {"$$hexBytes"}:
+        raise FormatError(f"source must be hexadecimal bytes, was {spec!r}")
+    return io.BytesIO(hex_bytes(spec["$$hexBytes"]))
 
 
 def _upload(bucket: Any, filename: str, source: Mapping[str, Any], **options: Any) -> Any:
@@ -40,7 +40,7 @@ def _read(stream: Any) -> bytes:
 
 def _drop(bucket: Any) -> None:
     storage = bucket._storage
-    with storage.time_limit():  # the driver has no method for it
+    with storage.time_limit():  # GridFSBucket has no method `drop`
         storage.files.drop()
         storage.chunks.drop()
 

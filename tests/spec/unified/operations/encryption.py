@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from gmongo.encryption import ClientEncryption
 
 
-def _key(found: RawBSONDocument | None) -> Any:
-    return None if found is None else _decoded(found)
+def _key(document: RawBSONDocument | None) -> Any:
+    return None if document is None else _decoded(document)
 
 
 def _decoded(document: RawBSONDocument) -> dict[str, Any]:
@@ -39,9 +39,9 @@ def _rewrap(encryption: ClientEncryption[Any], filter: Mapping[str, Any], opts: 
     result = encryption.rewrap_many_data_key(filter, **_options(opts, "provider masterKey")).bulk_write_result
     if result is None:
         return {}
-    shown = as_document(result)
-    shown.pop("acknowledged")
-    return {"bulkWriteResult": shown}
+    document = as_document(result)
+    document.pop("acknowledged")
+    return {"bulkWriteResult": document}
 
 
 def _encrypt(encryption: ClientEncryption[Any], value: Any, opts: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The ``loop`` operation: operations over and over, until the run is told to stop."""
+"""Operation ``loop``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loop(
     storeSuccessesAsEntity: str | None = None,
     storeIterationsAsEntity: str | None = None,
 ) -> None:
-    """Run the operations until :attr:`Run.loops_must_end`; the current iteration is completed."""
+    """Repeat the operations until :attr:`Run.loops_must_end` returns True."""
     for name in (storeSuccessesAsEntity, storeIterationsAsEntity):
         if name is not None and name in run.entities:
             raise FormatError(f"there is already an entity {name!r}")
@@ -46,7 +46,7 @@ def loop(
 
 
 def _list(run: Run, name: str | None) -> list[Any] | None:
-    """The array to which errors or failures are appended; it is made if it is not there."""
+    """Return the array of errors or failures, and create the array if necessary."""
     if name is None:
         return None
     if name not in run.entities:

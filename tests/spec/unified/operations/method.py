@@ -1,4 +1,4 @@
-"""How an operation of a test becomes a call of the driver."""
+"""Conversion of operations to calls of the driver."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _CURSOR_TYPES = {
 }
 _RETURN_DOCUMENTS = {"before": ReturnDocument.BEFORE, "after": ReturnDocument.AFTER}
 
-# Where the driver's method does not take the limit of an operation as an argument, it is given around the call.
+# `gmongo.timeout` applies the timeout of an operation if the method has no such argument.
 _LIMIT = "timeoutMS"
 _TIMEOUT_MODES = {"cursorLifetime": "cursor_lifetime", "iteration": "iteration"}
 LIMITED_CURSOR = "timeoutMS timeoutMode"
-"""The arguments of operations that open cursors, which outlive the call."""
+"""Arguments of operations that return cursors."""
 
 
 class Method:
-    """An operation that is a method of the driver's object, or a function that takes the object first.
+    """Operation of a driver object.
 
-    :param call: the method's name, or the function.
-    :param required: arguments that must be given, as the tests write them.
-    :param optional: arguments that may be given.
-    :param fields: arguments that may be given and are handed on as they are, because they are fields of the command.
-    :param names: how the driver calls an argument where that is not the same in snake case.
-    :param show: makes of what the driver returns what the tests compare; a result object becomes a document.
+    :param call: Name of a method of the object, or a function with the object as first argument.
+    :param required: Names of required arguments in the format.
+    :param optional: Names of optional arguments.
+    :param fields: Names of optional arguments that are fields of the command, and keep their names.
+    :param names: Argument names of the driver that differ from snake case.
+    :param show: Conversion of the result for the comparison.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class Method:
         self._show = show
 
     def run(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call it.
+        """Call the method.
 
-        :raises FormatError: an argument is missing or unknown.
+        :raises FormatError: An argument is missing or unknown.
         """
         self._check(arguments)
-        given = dict(arguments)
-        timeout = None if self._takes_limit else given.pop(_LIMIT, None)
-        converted = {self._name(name): convert(run, name, value) for name, value in given.items()}
+        values = dict(arguments)
+        timeout = None if self._takes_limit else values.pop(_LIMIT, None)
+        converted = {self._name(name): convert(run, name, value) for name, value in values.items()}
         method = getattr(target, self._call) if isinstance(self._call, str) else partial(self._call, target)
         with nullcontext() if timeout is None else gmongo.timeout(timeout / 1000):
             return self._show(method(**converted))
@@ -86,9 +86,9 @@ class Method:
 
 
 class Function:
-    """An operation of the runner's own: a function of the run, the entity's object and the arguments, by their names.
+    """Operation of the runner.
 
-    :param function: whose parameters are named as the tests write them.
+    :param function: Function with the run, the object of the entity, and the named arguments of the format.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -96,9 +96,9 @@ class Function:
         self._signature = inspect.signature(function)
 
     def run(self, run: Run, target: Any, arguments: Mapping[str, Any]) -> Any:
-        """Call it.
+        """Call the function.
 
-        :raises FormatError: an argument is missing or unknown.
+        :raises FormatError: An argument is missing or unknown.
         """
         try:
             self._signature.bind(run, target, **arguments)
@@ -111,15 +111,15 @@ Operation = Method | Function
 
 
 def documents(cursor: Any) -> Documents:
-    """All documents of a cursor, which is closed then."""
+    """Read all documents of a cursor and close the cursor."""
     with cursor:
         return Documents(cursor)
 
 
 def convert(run: Run, name: str, value: Any) -> Any:
-    """An argument as the driver takes it.
+    """Convert an argument for the driver.
 
-    :raises FormatError: it is a value that the format does not have.
+    :raises FormatError: The value is not in the format.
     """
     if name == "session":
         return run.entities.session(value)

@@ -1,4 +1,4 @@
-"""The models of bulk writes and of indexes."""
+"""Models of bulk writes and search indexes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WRITES: dict[str, tuple[type, frozenset[str]]] = {
 
 
 def write_models(requests: list[Mapping[str, Any]], namespaces: bool = False) -> list[Any]:
-    """The models of a bulk write.
+    """Convert the models of a bulk write.
 
-    :param namespaces: whether each says which collection it is for.
+    :param namespaces: True if each model has a namespace.
     """
     return [_write_model(request, namespaces) for request in requests]
 
@@ -41,6 +41,6 @@ def _write_model(request: Mapping[str, Any], namespaces: bool) -> Any:
 
 
 def search_index_model(model: Mapping[str, Any]) -> SearchIndexModel:
-    """The model of a search index."""
+    """Convert the model of a search index."""
     check_known(model, {"definition", "name", "type"}, "a search index")
     return SearchIndexModel(**model)

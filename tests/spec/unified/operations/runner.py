@@ -1,4 +1,4 @@
-"""Operations of the test runner itself: fail points, entities, threads, waiting."""
+"""Operations of the test runner: fail points, entities, threads, waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from gmongo import ReadPreference
-from tests.spec.unified import entities as making
+from tests.spec.unified import entities as entity_factory
 from tests.spec.unified.entities import Entity
 from tests.spec.unified.inside import pinned_address
 from tests.spec.unified.matching import Mismatch
@@ -39,7 +39,7 @@ def _targeted_fail_point(run: Run, _target: None, session: str, failPoint: Mappi
 
 
 def _create_entities(run: Run, _target: None, entities: list[Mapping[str, Any]]) -> None:
-    making.create(run, entities)
+    entity_factory.create(run, entities)
 
 
 def _run_on_thread(run: Run, _target: None, thread: str, operation: Mapping[str, Any]) -> None:
@@ -57,8 +57,8 @@ def _wait(run: Run, _target: None, ms: int) -> None:
 def _wait_for_event(run: Run, _target: None, client: str, event: Mapping[str, Any], count: int) -> None:
     recorder = run.entities.client(client).recorder
     if not recorder.wait_until(lambda: run.event_matcher.count(event, recorder.events) >= count):
-        found = run.event_matcher.count(event, recorder.events)
-        raise Mismatch(f"{count} events {event} expected of {client}, there were {found}: {recorder.shown()}")
+        actual = run.event_matcher.count(event, recorder.events)
+        raise Mismatch(f"{count} events {event} expected of {client}, there were {actual}: {recorder.shown()}")
 
 
 def _record_topology_description(run: Run, _target: None, client: str, id: str) -> None:

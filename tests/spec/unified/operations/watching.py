@@ -1,4 +1,4 @@
-"""Opening change streams, which clients, databases and collections do alike."""
+"""Creation of change streams of clients, databases and collections."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ WATCH = Method(
     " maxAwaitTimeMS collation showExpandedEvents timeoutMS",
     show=CursorEntity,
 )
-"""``createChangeStream``: the driver opens the cursor at once."""
+"""Operation ``createChangeStream``, which opens the cursor immediately."""
