@@ -27,7 +27,7 @@ from tests.support.wait import eventually
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    with gevent.Timeout(5, AssertionError("the operation exceeded its time limit")):
+    with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
         yield
 
 
