@@ -1,4 +1,4 @@
-"""A client and a collection of the real database."""
+"""Fixtures: a client and a collection of the tested database."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 from gmongo import MongoClient
 from gmongo.collection import Collection
 
+from .recording import Recorded, recorded_collection
+
 
 @pytest.fixture
 def client(database: str) -> Iterator[MongoClient[dict[str, Any]]]:
-    """A client of the test's own."""
     client: MongoClient[dict[str, Any]]
     with MongoClient(database) as client:
         yield client
@@ -22,7 +23,13 @@ def client(database: str) -> Iterator[MongoClient[dict[str, Any]]]:
 
 @pytest.fixture
 def collection(client: MongoClient[dict[str, Any]]) -> Iterator[Collection[dict[str, Any]]]:
-    """A collection that does not exist yet, and is gone after the test."""
+    """Return a new collection. The fixture drops the collection after the test."""
     collection = client.gmongo_tests[f"c{uuid.uuid4().hex[:12]}"]
     yield collection
     collection.drop()
+
+
+@pytest.fixture
+def recorded(database: str) -> Iterator[Recorded]:
+    with recorded_collection(database) as recorded:
+        yield recorded

@@ -1,4 +1,4 @@
-"""A collection whose client is recorded, for tests that look at its commands."""
+"""Collections of clients with a recorder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.recorder import Recorder
 
 
 class Recorded(NamedTuple):
-    """A collection, and what its client sends."""
+    """A collection and the recorder of its client."""
 
     collection: Collection[Any]
     recorder: Recorder
@@ -22,9 +22,9 @@ class Recorded(NamedTuple):
 
 @contextmanager
 def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
-    """A new collection, of a client whose commands are recorded from now on; it is gone afterwards.
+    """Return a new collection and the recorder of its client. Drop the collection at the end of the block.
 
-    :param options: of the client.
+    :param options: client options.
     """
     recorder = Recorder()
     client: MongoClient[Any]
@@ -35,15 +35,15 @@ def recorded_collection(uri: str, **options: Any) -> Iterator[Recorded]:
 
 
 @contextmanager
-def refused_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
-    """Run a block whose command an older server refuses. The command is recorded in both cases.
+def ignore_error_before(collection: Collection[Any], version: str, code: int = 40415) -> Iterator[None]:
+    """Run a block. Ignore the error of a server that is too old for the command.
 
-    :param version: the first version of the server that knows the fields of the command.
-    :param code: the code of the error of an older server; by default the code for an unknown field.
+    :param version: first server version that supports the fields of the command.
+    :param code: error code of an older server. The default is the code for an unknown field.
     """
     try:
         yield
     except OperationFailure as error:
-        found = collection.database.client.server_info()["version"]
-        if error.code != code or [int(part) for part in found.split(".")[:2]] >= [int(n) for n in version.split(".")]:
+        actual = collection.database.client.server_info()["version"]
+        if error.code != code or [int(part) for part in actual.split(".")[:2]] >= [int(n) for n in version.split(".")]:
             raise

@@ -10,7 +10,7 @@ from gmongo.errors import BulkWriteError
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, recorded_collection, refused_before
+from .recording import Recorded, ignore_error_before, recorded_collection
 
 EMPTY = {
     "writeErrors": [],
@@ -32,7 +32,7 @@ def recorded(database: str) -> Iterator[Recorded]:
         yield recorded
 
 
-def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None:
+def test_ordered_bulk_sends_one_command_per_run_of_equal_kinds(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.bulk_write(
         [
@@ -53,12 +53,12 @@ def test_ordered_writes_are_sent_in_runs_of_one_kind(recorded: Recorded) -> None
     for event in recorder.of("CommandStarted"):
         assert event.command["ordered"] is True
         assert event.command["comment"] == "why"
-        # An insert evaluates nothing, so servers refuse variables for it.
+        # Servers reject `let` in an insert.
         assert event.command.get("let") == (None if event.command_name == "insert" else {"y": 1})
         assert event.command["bypassDocumentValidation"] is True
 
 
-def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) -> None:
+def test_unordered_bulk_sends_one_command_per_kind(recorded: Recorded) -> None:
     collection, recorder = recorded
     writes = [
         InsertOne({"_id": "a"}),
@@ -74,7 +74,7 @@ def test_unordered_writes_are_sent_in_one_run_for_each_kind(recorded: Recorded) 
     assert (result.inserted_count, result.deleted_count) == (2, 2)
 
 
-def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
+def test_bulk_write_sends_options_of_each_model(recorded: Recorded) -> None:
     collection, recorder = recorded
     common: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": [("_id", 1)]}
     sent = {"collation": {"locale": "fr"}, "hint": {"_id": 1}}
@@ -83,7 +83,7 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
         UpdateMany({"a": 1}, {"$set": {"b": 1}}, **common),
         ReplaceOne({"a": 1}, {"b": 1}, sort=[("a", -1)], **common),
     ]
-    with refused_before(collection, "8.0"):
+    with ignore_error_before(collection, "8.0"):
         collection.bulk_write(updates)
     collection.bulk_write([DeleteOne({"a": 1}, **common), DeleteMany({"a": 1}, **common)])
     one, many, replace = recorder.command("update")["updates"]
@@ -100,10 +100,7 @@ def test_options_of_each_write_are_sent(recorded: Recorded) -> None:
     ]
 
 
-# What only a scripted server does
-
-
-def test_unacknowledged_writes_go_out_with_no_session_and_the_connection_goes_on() -> None:
+def test_unacknowledged_bulk_has_no_session_and_keeps_its_connection() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
         collection.bulk_write([InsertOne({"_id": 1}), DeleteOne({"_id": 2})], ordered=False)
@@ -113,8 +110,8 @@ def test_unacknowledged_writes_go_out_with_no_session_and_the_connection_goes_on
         assert server.connections_of("insert") == server.connections_of("delete") == server.connections_of("find")
 
 
-def test_an_unacknowledged_bulk_in_order_stops_at_an_error_and_says_nothing() -> None:
-    """The server is asked how each but the last went, and the application is not told."""
+def test_unacknowledged_ordered_bulk_stops_at_error_without_exception() -> None:
+    """The client requests replies to all commands except the last command."""
     refusal = {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized"}
     with ScriptedServer({"insert": refusal}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
@@ -123,7 +120,7 @@ def test_an_unacknowledged_bulk_in_order_stops_at_an_error_and_says_nothing() ->
         assert server.commands("delete") == []
 
 
-def test_batches_hold_no_more_than_the_server_takes() -> None:
+def test_bulk_write_batches_have_at_most_max_write_batch_size_writes() -> None:
     with ScriptedServer({"insert": lambda command: {"ok": 1, "n": len(command["documents"])}}) as server:
         server.hello_extra = {"maxWriteBatchSize": 4}
         recorder = Recorder()
@@ -135,7 +132,7 @@ def test_batches_hold_no_more_than_the_server_takes() -> None:
     assert len({bytes(command["lsid"]["id"]) for command in recorder.sent("insert")}) == 1
 
 
-def failing_second(command: Any) -> dict[str, Any]:
+def duplicate_key_errors(command: Any) -> dict[str, Any]:
     documents = command["documents"]
     errors = [
         {"index": place, "code": 11000, "errmsg": "duplicate"}
@@ -146,8 +143,8 @@ def failing_second(command: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("ordered", "indexes", "batches"), [(True, [3], 2), (False, [3, 5], 5)])
-def test_errors_of_later_batches_have_the_index_of_the_request(ordered: bool, indexes: list[int], batches: int) -> None:
-    with ScriptedServer({"insert": failing_second}) as server:
+def test_write_error_of_later_batch_has_index_of_the_request(ordered: bool, indexes: list[int], batches: int) -> None:
+    with ScriptedServer({"insert": duplicate_key_errors}) as server:
         server.hello_extra = {"maxWriteBatchSize": 2}
         with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
             client.db.c.insert_many([{"_id": n} for n in range(10)], ordered=ordered)
@@ -157,7 +154,7 @@ def test_errors_of_later_batches_have_the_index_of_the_request(ordered: bool, in
         assert len(server.commands("insert")) == batches
 
 
-def test_write_concern_errors_do_not_stop_a_bulk_but_are_raised_at_its_end() -> None:
+def test_write_concern_errors_are_raised_after_all_batches() -> None:
     concern = {"code": 64, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}
     with ScriptedServer({"insert": {"ok": 1, "n": 1, "writeConcernError": concern}}) as server:
         server.hello_extra = {"maxWriteBatchSize": 1}
@@ -168,7 +165,7 @@ def test_write_concern_errors_do_not_stop_a_bulk_but_are_raised_at_its_end() -> 
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does(ordered: bool) -> None:
+def test_write_errors_are_sorted_by_index(ordered: bool) -> None:
     errors = [{"index": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
     with (
         ScriptedServer({"insert": {"ok": 1, "n": 1, "writeErrors": errors}}) as server,
@@ -181,7 +178,7 @@ def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does(ordered:
 
 
 @pytest.mark.parametrize("labels", [[], ["One"], ["One", "Two"]])
-def test_the_error_has_the_labels_of_its_write_concern_errors(labels: list[str]) -> None:
+def test_bulk_write_error_has_labels_of_write_concern_errors(labels: list[str]) -> None:
     concern = {"code": 64, "errmsg": "waiting for replication timed out"}
     reply = {"ok": 1, "n": 1, "writeConcernError": concern, "errorLabels": labels}
     with (

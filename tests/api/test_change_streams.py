@@ -1,4 +1,4 @@
-"""Change streams: the prose tests of the specification, and what happens when things go wrong."""
+"""Change streams: prose tests of the specification, errors and interruptions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from bson.raw_bson import RawBSONDocument
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.errors import (
-    AutoReconnect,
-    ConfigurationError,
-    OperationFailure,
-    PyMongoError,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import cut, forged, silent
@@ -50,10 +44,7 @@ def collection(client):
     return client.watched.c
 
 
-# What is watched
-
-
-def test_options_are_sent(collection, recorder):
+def test_change_stream_sends_its_options(collection, recorder):
     time = Timestamp(2_000_000_000, 1)
     with collection.watch(
         [{"$match": {"operationType": "insert"}}],
@@ -99,14 +90,14 @@ def test_options_are_sent(collection, recorder):
         ({"show_expanded_events": 1}, TypeError),
     ],
 )
-def test_mistakes_of_the_caller(collection, recorder, options, kind):
+def test_invalid_argument_of_watch_raises_before_any_command(collection, recorder, options, kind):
     with pytest.raises(kind, match=next(iter(options))):
         collection.watch(**options)
     assert recorder.commands == []
 
 
 @pytest.mark.parametrize("wait", [200, 300])
-def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, wait):
+def test_max_await_time_ms_above_timeout_raises_configuration_error(deployment, wait):
     recorder = Recorder()
     with MongoClient(deployment.uri, timeoutMS=200, event_listeners=[recorder]) as client:
         with pytest.raises(ConfigurationError, match="max_await_time_ms must be less than the time that is left"):
@@ -114,10 +105,7 @@ def test_the_server_may_not_wait_longer_than_the_operation_may_take(deployment, 
         assert recorder.commands == []
 
 
-# Sessions
-
-
-def test_a_dropped_stream_gives_everything_back(collection, recorder):
+def test_dropped_change_stream_releases_its_cursor_and_session(collection, recorder):
     stream = collection.watch()
     reference = weakref.ref(stream)
     del stream
@@ -126,39 +114,32 @@ def test_a_dropped_stream_gives_everything_back(collection, recorder):
     eventually(lambda: "killCursors" in recorder.commands)
     lsid = recorder.command("aggregate")["lsid"]
 
-    def is_back():
+    def session_is_reused():
         recorder.forget()
         collection.find_one()
         return recorder.command("find")["lsid"] == lsid
 
-    eventually(is_back)
+    eventually(session_is_reused)
 
 
-def test_a_stream_that_could_not_be_opened_keeps_no_session(collection, recorder):
+def test_failed_watch_releases_its_session(collection, recorder):
     with pytest.raises(OperationFailure):
         collection.watch([{"$unsupported": {}}])
     collection.find_one()
     assert recorder.command("aggregate")["lsid"] == recorder.command("find")["lsid"]
 
 
-# Resuming
-
-
 @pytest.mark.parametrize(
-    "failure",
-    [
-        {"errorCode": 43},
-        {"errorCode": 7, "errorLabels": ["ResumableChangeStreamError"]},
-        {"closeConnection": True},
-    ],
+    "fault",
+    [{"errorCode": 43}, {"errorCode": 7, "errorLabels": ["ResumableChangeStreamError"]}, {"closeConnection": True}],
     ids=["CursorNotFound", "label", "network"],
 )
-def test_resumes_and_loses_nothing(collection, recorder, failure):
+def test_change_stream_resumes_after_resumable_error_without_loss(collection, recorder, fault):
     with collection.watch() as stream:
         collection.insert_one({"_id": 1})
         first = next(stream)
         collection.insert_many([{"_id": 2}, {"_id": 3}])
-        fail(collection.database.client, "getMore", **failure)
+        fail(collection.database.client, "getMore", **fault)
         recorder.forget()
         assert [next(stream)["documentKey"]["_id"] for _ in range(2)] == [2, 3]
         [aggregate] = recorder.sent("aggregate")
@@ -166,10 +147,10 @@ def test_resumes_and_loses_nothing(collection, recorder, failure):
         assert first["_id"] != stream.resume_token
 
 
-@pytest.mark.parametrize("failure", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
-def test_other_errors_end_the_stream(collection, recorder, failure):
+@pytest.mark.parametrize("fault", [{"errorCode": 8}, {"errorCode": 10107, "errorLabels": []}], ids=str)
+def test_other_error_ends_the_change_stream(collection, recorder, fault):
     with collection.watch() as stream:
-        fail(collection.database.client, "getMore", **failure)
+        fail(collection.database.client, "getMore", **fault)
         recorder.forget()
         with pytest.raises((OperationFailure, AutoReconnect)):
             next(stream)
@@ -177,23 +158,20 @@ def test_other_errors_end_the_stream(collection, recorder, failure):
         assert "aggregate" not in recorder.commands
 
 
-# With a server of a script
-
-
-def event(number):
+def change(number):
     return {"_id": {"_data": str(number)}, "number": number}
 
 
 class Stream(ScriptedServer):
-    """A member of a replica set whose change stream has the batches that the test gives it.
+    """Member of a replica set with scripted batches of a change stream.
 
-    :param batches: the reply to each `aggregate` and `getMore`, in order: a list of events, a whole reply, or an
-        exception's reply. After them, batches are empty.
-    :param token: whether replies have a ``postBatchResumeToken``.
+    :param batches: replies to `aggregate` and `getMore`, in order. A reply is a list of changes or a reply document.
+        All later batches are empty.
+    :param token: True if replies have a ``postBatchResumeToken``.
     """
 
     def __init__(self, *batches, token=True, wire_version=21):
-        super().__init__({"aggregate": self._first, "getMore": self._further}, member=self._member_fields)
+        super().__init__({"aggregate": self._aggregate, "getMore": self._get_more}, member=self._member_fields)
         self.batches = list(batches)
         self.token = token
         self.hello_extra = {"maxWireVersion": wire_version}
@@ -202,10 +180,10 @@ class Stream(ScriptedServer):
     def _member_fields(self, _server):
         return {"setName": "rs", "hosts": [self.name], "me": self.name}
 
-    def _first(self, command):
+    def _aggregate(self, command):
         return self._next("firstBatch")
 
-    def _further(self, command):
+    def _get_more(self, command):
         gevent.sleep(0.001)
         return self._next("nextBatch")
 
@@ -220,22 +198,22 @@ class Stream(ScriptedServer):
         return {"ok": 1, "cursor": cursor, "operationTime": Timestamp(self.count, 1)}
 
     def stages(self):
-        """What each `aggregate` said in its first stage."""
+        """Return the stage `$changeStream` of each `aggregate`."""
         return [command["pipeline"][0]["$changeStream"] for command in self.commands("aggregate")]
 
 
-def watching(server, **options):
+def connect_to(server, **options):
     return MongoClient(f"mongodb://{server.name}/?replicaSet=rs", **options)
 
 
 @pytest.mark.parametrize("option", ["resume_after", "start_after"])
-def test_the_token_of_the_application_until_there_is_another(option):
+def test_resume_token_is_given_token_until_the_first_change(option):
     with (
-        Stream([event(1), event(2)], token=False) as server,
-        watching(server) as client,
-        client.db.c.watch(**{option: {"_data": "mine"}}) as stream,
+        Stream([change(1), change(2)], token=False) as server,
+        connect_to(server) as client,
+        client.db.c.watch(**{option: {"_data": "given"}}) as stream,
     ):
-        assert stream.resume_token == {"_data": "mine"}
+        assert stream.resume_token == {"_data": "given"}
         next(stream)
         assert stream.resume_token == {"_data": "1"}
         next(stream)
@@ -244,19 +222,19 @@ def test_the_token_of_the_application_until_there_is_another(option):
         assert stream.resume_token == {"_data": "2"}
 
 
-def test_resumes_from_the_time_of_the_first_reply():
-    with Stream([], RESUMABLE, [], RESUMABLE, token=False) as server, watching(server) as client:
+def test_change_stream_without_token_resumes_at_operation_time():
+    with Stream([], RESUMABLE, [], RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
         assert server.stages() == [{}, *[{"startAtOperationTime": Timestamp(1, 1)}] * 2]
 
 
-def test_start_after_stays_until_the_first_change():
-    token = {"_data": "mine"}
-    with Stream([], RESUMABLE, [event(1)], RESUMABLE, token=False) as server, watching(server) as client:
+def test_resume_uses_start_after_until_the_first_change():
+    token = {"_data": "given"}
+    with Stream([], RESUMABLE, [change(1)], RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.c.watch(start_after=token, full_document="updateLookup") as stream:
-            assert stream.try_next() == event(1)
+            assert stream.try_next() == change(1)
             assert stream.try_next() is None
         sent = server.stages()
     assert [{name: stage[name] for name in stage if name != "fullDocument"} for stage in sent] == [
@@ -268,80 +246,80 @@ def test_start_after_stays_until_the_first_change():
 
 
 @pytest.mark.parametrize(("wire_version", "resumes"), [(8, True), (9, False)])
-def test_codes_count_only_where_there_are_no_labels(wire_version, resumes):
+def test_error_code_causes_resume_only_on_servers_without_labels(wire_version, resumes):
     error = {"ok": 0, "code": 234, "errmsg": "again"}
     with (
-        Stream([], error, [event(1)], wire_version=wire_version) as server,
-        watching(server) as client,
+        Stream([], error, [change(1)], wire_version=wire_version) as server,
+        connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
         if resumes:
-            assert stream.try_next() == event(1)
+            assert stream.try_next() == change(1)
         else:
             with pytest.raises(OperationFailure, match="again"):
                 stream.try_next()
 
 
-def test_resumes_once_for_each_error():
-    with Stream([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server, watching(server) as client:
+def test_second_error_during_resume_ends_the_change_stream():
+    with Stream([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server, connect_to(server) as client:
         with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
             next(stream)
         assert not stream.alive
         assert len(server.commands("aggregate")) == 2
 
 
-def test_a_timeout_of_the_application_loses_nothing(virtual_time):
-    with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
+def test_change_stream_resumes_after_gevent_timeout(virtual_time):
+    with Stream([], [change(1)], [change(2)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
         server.fail("getMore", silent)
         limit = gevent.Timeout(0.2)
         with pytest.raises(gevent.Timeout) as caught, limit:
             next(stream)
         assert caught.value is limit
         assert stream.alive
-        assert next(stream) == event(2)
+        assert next(stream) == change(2)
         assert server.stages()[1] == {"resumeAfter": {"_data": "batch 1"}}
         assert server.wait_for("killCursors")["cursors"] == [1]
 
 
-def _given_up_by_the_application(stream):
+def _expire_gevent_timeout(stream):
     with gevent.Timeout(0.1, False):
         stream.try_next()
 
 
-def _out_of_time(stream):
+def _expire_gmongo_timeout(stream):
     with pytest.raises(PyMongoError) as caught, gmongo.timeout(0.1):
         stream.try_next()
     assert caught.value.timeout
 
 
-def _killed(stream):
-    asking = gevent.spawn(stream.try_next)
+def _kill_greenlet(stream):
+    reader = gevent.spawn(stream.try_next)
     gevent.sleep(0.1)
-    asking.kill()
+    reader.kill()
 
 
-@pytest.mark.parametrize("interrupt", [_given_up_by_the_application, _out_of_time, _killed])
-def test_the_iteration_after_an_interruption_asks_for_changes(virtual_time, interrupt):
-    with Stream([], [], [], [event(1)]) as server, watching(server) as client, client.db.c.watch() as stream:
+@pytest.mark.parametrize("interrupt", [_expire_gevent_timeout, _expire_gmongo_timeout, _kill_greenlet])
+def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, interrupt):
+    with Stream([], [], [], [change(1)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
         server.fail("getMore", silent)
         interrupt(stream)
-        assert stream.try_next() == event(1)
+        assert stream.try_next() == change(1)
         assert len(server.commands("aggregate")) == 2
 
 
-def test_an_iteration_that_resumes_at_its_beginning_may_have_to_do_so_again():
-    with Stream([], [], [], RESUMABLE, [event(1)]) as server, watching(server) as client:
+def test_iteration_that_resumes_first_resumes_again_after_an_error():
+    with Stream([], [], [], RESUMABLE, [change(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", silent)
-            _given_up_by_the_application(stream)
-            assert stream.try_next() == event(1)
+            _expire_gevent_timeout(stream)
+            assert stream.try_next() == change(1)
         assert len(server.commands("aggregate")) == 3
 
 
-def test_a_stream_outlives_an_outage(virtual_time):
+def test_change_stream_resumes_after_server_outage(virtual_time):
     with (
-        Stream([], [event(1)]) as server,
-        watching(server, serverSelectionTimeoutMS=200) as client,
+        Stream([], [change(1)]) as server,
+        connect_to(server, serverSelectionTimeoutMS=200) as client,
         client.db.c.watch() as stream,
     ):
         server.stop()
@@ -350,23 +328,20 @@ def test_a_stream_outlives_an_outage(virtual_time):
                 next(stream)
             assert stream.alive
         server.start()
-        assert next(stream) == event(1)
+        assert next(stream) == change(1)
         assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
 @pytest.mark.parametrize("fault", [cut(0), cut(10), forged(length=-1), forged(response_to=77)])
-def test_a_lost_connection_is_resumed(fault):
-    with Stream([], [event(1)], [event(2)]) as server, watching(server) as client, client.db.c.watch() as stream:
+def test_change_stream_resumes_after_network_error(fault):
+    with Stream([], [change(1)], [change(2)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
         server.fail("getMore", fault)
-        assert next(stream) == event(2)
+        assert next(stream) == change(2)
         assert len(server.commands("aggregate")) == 2
 
 
-# Types
-
-
 class Upper(TypeDecoder):
-    """Reads strings as upper case."""
+    """Decoder that converts strings to upper case."""
 
     bson_type = str
 
@@ -387,13 +362,13 @@ class Upper(TypeDecoder):
     ],
     ids=["SON", "raw", "custom type", "plain"],
 )
-def test_changes_are_decoded_by_the_options_of_the_collection(options, expected, text):
+def test_changes_are_decoded_with_codec_options_of_the_collection(options, expected, text):
     changes = [{"_id": {"_data": f"x{number}"}, "text": "abc"} for number in range(2)]
-    with Stream(changes, RESUMABLE, token=False) as server, watching(server) as client:
+    with Stream(changes, RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.get_collection("c", codec_options=options).watch() as stream:
-            found = next(stream)
-            assert type(found) is expected
-            assert found["text"] == text
+            decoded = next(stream)
+            assert type(decoded) is expected
+            assert decoded["text"] == text
             next(stream)
             stream.try_next()
         assert server.stages()[1] == {"resumeAfter": {"_data": "x1"}}

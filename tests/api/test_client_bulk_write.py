@@ -1,4 +1,4 @@
-"""MongoClient.bulk_write: the prose tests of the CRUD specification, and what else it promises."""
+"""``MongoClient.bulk_write``: prose tests of the CRUD specification, and further tests."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ def insert(namespace=NAMESPACE, **document):
     return InsertOne(document, namespace=namespace)
 
 
-# What it does
-
-
-def test_options_of_models_and_command(client, recorder):
+def test_client_bulk_write_sends_options_of_models_and_command(client, recorder):
     client.db.coll.create_index("a")
     client.db.coll.insert_one({"_id": 1, "a": 1, "l": [1, 2]})
     client.bulk_write(
@@ -97,7 +94,7 @@ def test_options_of_models_and_command(client, recorder):
     assert client.db.coll.count_documents({}) == 0
 
 
-def test_generated_ids_come_first_and_into_the_document(client, recorder):
+def test_generated_id_is_first_field_and_is_stored_in_the_document(client, recorder):
     document = {"a": 1}
     raw = RawBSONDocument(bson.encode({"_id": 7, "a": 2}))
     result = client.bulk_write(
@@ -108,11 +105,8 @@ def test_generated_ids_come_first_and_into_the_document(client, recorder):
     assert list(recorder.command("bulkWrite")["ops"][0]["document"]) == ["_id", "a"]
 
 
-# Prose tests 3 to 16
-
-
 def reply(count, errors=(), **fields):
-    """What the server replies to a bulkWrite of so many inserts."""
+    """Return the reply to a bulkWrite command with `count` inserts."""
     return {
         "ok": 1,
         "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": list(errors)},
@@ -122,21 +116,21 @@ def reply(count, errors=(), **fields):
     }
 
 
-def scripted(answer=lambda command: reply(len(command["ops"])), **limits):
-    """A server that has these limits, lower ones than real servers have."""
-    server = ScriptedServer({"bulkWrite": answer})
+def server_with_limits(bulk_reply=lambda command: reply(len(command["ops"])), **limits):
+    """Return a scripted server with these limits."""
+    server = ScriptedServer({"bulkWrite": bulk_reply})
     server.hello_extra = {"maxWireVersion": 25, **limits}
     return server
 
 
 @pytest.mark.parametrize("labels", [[], ["RetryableWriteError"], ["A", "B"]])
-@pytest.mark.parametrize("where", ["batches", "the whole command"])
-def test_the_error_has_the_labels_of_what_went_wrong(labels, where):
+@pytest.mark.parametrize("source", ["write concern error", "command error"])
+def test_bulk_write_exception_has_labels_of_the_reply(labels, source):
     concern = {"code": 91, "errmsg": "down"}
     reply = {"ok": 1, "cursor": {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": []}, "nErrors": 0,
              "nInserted": 1, "nUpserted": 0, "nMatched": 0, "nModified": 0, "nDeleted": 0,
              "writeConcernError": concern, "errorLabels": labels}  # fmt: skip
-    if where == "the whole command":
+    if source == "command error":
         reply = {"ok": 0, "code": 5, "errmsg": "no", "errorLabels": labels}
     with ScriptedServer({"bulkWrite": reply}) as server:
         server.hello_extra = {"maxWireVersion": 25}
@@ -146,10 +140,10 @@ def test_the_error_has_the_labels_of_what_went_wrong(labels, where):
             assert [
                 label for label in ("A", "B", "RetryableWriteError") if caught.value.has_error_label(label)
             ] == sorted(labels)
-            assert len(caught.value.write_concern_errors) == (where == "batches")
+            assert len(caught.value.write_concern_errors) == (source == "write concern error")
 
 
-def test_a_write_that_fits_into_no_message_after_others(client):
+def test_write_above_message_size_raises_after_previous_writes(client):
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write([insert(_id=1), insert(_id=2, a="b" * MAX_MESSAGE)])
     assert isinstance(caught.value.error, DocumentTooLarge)
@@ -166,13 +160,13 @@ def test_a_write_that_fits_into_no_message_after_others(client):
     ],
     ids=["insert", "replace", "delete"],
 )
-def test_unacknowledged_writes_are_checked_for_size(client, recorder, model):
+def test_too_large_unacknowledged_write_raises_document_too_large(client, recorder, model):
     with pytest.raises(DocumentTooLarge, match="index 0"):
         client.bulk_write([model], ordered=False, write_concern=UNACKNOWLEDGED)
     assert recorder.commands == []
 
 
-def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does():
+def test_client_bulk_write_errors_are_sorted_by_index():
     batch = [{"ok": 0, "idx": index, "code": 11000, "errmsg": "duplicate"} for index in (3, 0, 2)]
     cursor = {"id": Int64(0), "ns": "admin.$cmd.bulkWrite", "firstBatch": batch}
     with ScriptedServer({"bulkWrite": {"ok": 1, "nErrors": 3, "nInserted": 1, "cursor": cursor}}) as server:
@@ -180,9 +174,6 @@ def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does():
         with MongoClient(server.name) as client, pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write([insert() for _ in range(4)], ordered=False)
     assert [error["idx"] for error in caught.value.write_errors] == [0, 2, 3]
-
-
-# What is refused
 
 
 @pytest.mark.parametrize(
@@ -217,16 +208,13 @@ def test_errors_are_in_the_order_of_the_writes_whatever_the_server_does():
         ([insert()], {"let": 1}, TypeError, "let"),
     ],
 )
-def test_mistakes_of_the_caller(client, recorder, models, options, kind, message):
+def test_invalid_argument_of_client_bulk_write_raises(client, recorder, models, options, kind, message):
     with pytest.raises(kind, match=message):
         client.bulk_write(models, **options)
     assert recorder.commands == []
 
 
-# Errors
-
-
-def test_a_write_concern_error_is_a_timeout_if_it_says_so(client):
+def test_write_concern_error_with_wtimeout_sets_timeout(client):
     fail(client, "bulkWrite", writeConcernError={"code": 64, "errmsg": "slow", "errInfo": {"wtimeout": True}})
     with pytest.raises(ClientBulkWriteException) as caught:
         client.bulk_write([insert()])
@@ -234,21 +222,18 @@ def test_a_write_concern_error_is_a_timeout_if_it_says_so(client):
     assert not isinstance(caught.value, WriteConcernError)
 
 
-# Retries
-
-
 @pytest.mark.parametrize(
-    ("models", "tries"),
+    ("models", "attempts"),
     [
         ([insert(_id=1), DeleteOne({"_id": 5}, namespace=NAMESPACE)], 2),
         ([insert(_id=1), DeleteMany({"_id": 5}, namespace=NAMESPACE)], 1),
     ],
 )
-def test_a_batch_is_tried_again_unless_it_writes_several_documents(deployment, client, models, tries):
+def test_batch_is_retried_unless_it_has_multi_document_writes(deployment, client, models, attempts):
     recorder = Recorder()
     with MongoClient(deployment.uri, event_listeners=[recorder]) as retrying:
         fail(client, "bulkWrite", closeConnection=True)
-        if tries == 2:
+        if attempts == 2:
             assert retrying.bulk_write(models).inserted_count == 1
             first, second = recorder.sent("bulkWrite")
             assert first["txnNumber"] == second["txnNumber"]
@@ -259,18 +244,18 @@ def test_a_batch_is_tried_again_unless_it_writes_several_documents(deployment, c
             assert "txnNumber" not in recorder.command("bulkWrite")
 
 
-def test_the_limits_of_the_server_hold():
-    with scripted(maxWriteBatchSize=3) as server, MongoClient(*server.address) as client:
+def test_client_bulk_write_respects_batch_and_message_size_limits():
+    with server_with_limits(maxWriteBatchSize=3) as server, MongoClient(*server.address) as client:
         assert client.bulk_write([insert(_id=each) for each in range(7)]).inserted_count == 7
         sent = [[op["document"]["_id"] for op in each["ops"]] for each in server.commands("bulkWrite")]
         assert sent == [[0, 1, 2], [3, 4, 5], [6]]
-    with scripted(maxMessageSizeBytes=1500) as server, MongoClient(*server.address) as client:
+    with server_with_limits(maxMessageSizeBytes=1500) as server, MongoClient(*server.address) as client:
         assert client.bulk_write([insert(_id=each, a="b" * 100) for each in range(7)]).inserted_count == 7
         assert max(len(each["ops"]) for each in server.commands("bulkWrite")) == 2
 
 
-def test_namespaces_are_numbered_anew_in_each_batch():
-    with scripted(maxWriteBatchSize=2) as server, MongoClient(*server.address) as client:
+def test_each_batch_has_its_own_namespace_numbers():
+    with server_with_limits(maxWriteBatchSize=2) as server, MongoClient(*server.address) as client:
         client.bulk_write([insert(namespace) for namespace in ("d.a", "d.b", "d.b", "d.c")])
         sent = [
             ([op["insert"] for op in each["ops"]], [each["ns"] for each in each["nsInfo"]])
@@ -279,8 +264,8 @@ def test_namespaces_are_numbered_anew_in_each_batch():
         assert sent == [([0, 1], ["d.a", "d.b"]), ([0, 1], ["d.b", "d.c"])]
 
 
-def test_a_lost_connection_after_a_batch_keeps_what_is_known():
-    with scripted(maxWriteBatchSize=1) as server, MongoClient(*server.address) as client:
+def test_network_error_after_batch_has_partial_result():
+    with server_with_limits(maxWriteBatchSize=1) as server, MongoClient(*server.address) as client:
         server.fail("bulkWrite", lambda peer, message: peer.send(message), cut(0))
         with pytest.raises(ClientBulkWriteException) as caught:
             client.bulk_write([insert(_id=1), insert(_id=2), insert(_id=3)])

@@ -1,4 +1,4 @@
-"""Codec options: the classes, time zones and types in which documents come out and go in."""
+"""Codec options: document classes, time zones and UUID representations."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def with_codec(collection: Collection[Any], **options: Any) -> Collection[Any]:
 
 
 @pytest.mark.parametrize("kind", [dict, OrderedDict, bson.SON, RawBSONDocument])
-def test_documents_come_out_as_the_chosen_class(collection: Collection[Any], kind: Any) -> None:
+def test_results_have_the_document_class_of_codec_options(collection: Collection[Any], kind: Any) -> None:
     collection.insert_many([{"_id": n, "sub": {"n": n}} for n in range(5)])
     typed = with_codec(collection, document_class=kind)
-    found = [
+    documents = [
         *typed.find(batch_size=2),
         typed.find_one(3),
         *typed.aggregate([{"$match": {"_id": 4}}]),
         typed.find_one_and_update({"_id": 3}, {"$set": {"a": 1}}),
         typed.find_one_and_delete({"_id": 3}),
     ]
-    assert [document["_id"] for document in found] == [0, 1, 2, 3, 4, 3, 4, 3, 3]
-    assert {type(document) for document in found} == {kind}
-    assert type(found[0]["sub"]) is kind
+    assert [document["_id"] for document in documents] == [0, 1, 2, 3, 4, 3, 4, 3, 3]
+    assert {type(document) for document in documents} == {kind}
+    assert type(documents[0]["sub"]) is kind
 
 
-def test_datetimes_are_naive_or_aware_as_chosen(collection: Collection[Any], database: str) -> None:
+def test_codec_options_choose_naive_or_aware_datetimes(collection: Collection[Any], database: str) -> None:
     at = datetime(2024, 5, 6, 7, 8, 9, 123000)
     collection.insert_one({"_id": 1, "at": at})
     aware = at.replace(tzinfo=timezone.utc)
@@ -53,7 +53,7 @@ def test_datetimes_are_naive_or_aware_as_chosen(collection: Collection[Any], dat
 
 
 @pytest.mark.parametrize("representation", [STANDARD, JAVA_LEGACY])
-def test_uuids_in_the_chosen_representation(representation: Any) -> None:
+def test_uuid_is_stored_and_read_in_the_given_representation(representation: Any) -> None:
     number = uuid.uuid4()
     binary = Binary.from_uuid(number, representation)
     replies = {"find": {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": [{"_id": 1, "number": binary}]}}}
@@ -67,7 +67,7 @@ def test_uuids_in_the_chosen_representation(representation: Any) -> None:
         assert client.db.c.find_one() == {"_id": 1, "number": binary}
 
 
-def test_the_representation_of_uuids_may_stand_in_the_uri() -> None:
+def test_uri_option_sets_uuid_representation() -> None:
     number = uuid.uuid4()
     uri = "mongodb://{}/?uuidRepresentation=standard"
     with ScriptedServer() as server, MongoClient[Any](uri.format(server.name)) as client:

@@ -1,8 +1,7 @@
-"""Clients, databases and collections as objects, and what administers them."""
+"""Clients, databases and collections: attributes, administration and commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,32 +9,18 @@ from bson.codec_options import CodecOptions
 
 from gmongo import MongoClient, ReadPreference, WriteConcern
 from gmongo.collection import Collection
-from gmongo.errors import (
-    InvalidOperation,
-    OperationFailure,
-)
+from gmongo.errors import InvalidOperation, OperationFailure
 from gmongo.read_concern import ReadConcern
 
-from .recording import Recorded, recorded_collection
-
-"""The code of IllegalOperation: a standalone has no cluster time."""
+from .recording import Recorded
 
 
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        yield recorded
-
-
-# Objects
-
-
-def test_reprs_tell_what_they_are(client: MongoClient[Any]) -> None:
+def test_repr_names_class_and_arguments(client: MongoClient[Any]) -> None:
     assert repr(client).startswith("MongoClient(host=[")
     assert repr(client.shop.orders) == f"Collection(Database({client!r}, 'shop'), 'orders')"
 
 
-def test_options_go_down_from_client_to_collection_and_can_be_replaced(database: str) -> None:
+def test_collection_inherits_options_and_with_options_replaces_them(database: str) -> None:
     with MongoClient[Any](database, w=1, readConcernLevel="local", tz_aware=True, connect=False) as client:
         collection = client.shop.orders
         assert collection.write_concern == WriteConcern(w=1)
@@ -53,9 +38,6 @@ def test_options_go_down_from_client_to_collection_and_can_be_replaced(database:
         assert other.with_options().write_concern == WriteConcern(w=2)
         assert other.archive.write_concern == WriteConcern(w=2)
         assert client.shop.with_options(write_concern=WriteConcern(w=0)).orders.write_concern == WriteConcern(w=0)
-
-
-# Databases and collections on the server
 
 
 def test_create_collection_sends_its_options(recorded: Recorded) -> None:
@@ -76,18 +58,18 @@ def test_create_collection_sends_its_options(recorded: Recorded) -> None:
     assert "listCollections" not in recorder.commands
 
 
-def test_lists_of_collections_are_filtered_by_the_server(recorded: Recorded) -> None:
+def test_list_collections_sends_filter_and_name_only(recorded: Recorded) -> None:
     collection, recorder = recorded
     database = collection.database
     database.list_collection_names()
     database.list_collection_names(filter={"name": "a"})
     database.list_collection_names(filter={"type": "view"}, comment="why")
     database.list_collections(filter={"name": "a"}, nameOnly=True).close()
-    shown = [
+    sent_options = [
         {key: value for key, value in command.items() if key in ("filter", "nameOnly", "comment")}
         for command in recorder.sent("listCollections")
     ]
-    assert shown == [
+    assert sent_options == [
         {"nameOnly": True},
         {"filter": {"name": "a"}, "nameOnly": True},
         {"filter": {"type": "view"}, "comment": "why"},
@@ -95,7 +77,7 @@ def test_lists_of_collections_are_filtered_by_the_server(recorded: Recorded) -> 
     ]
 
 
-def test_drop_collection_takes_a_name_or_a_collection(recorded: Recorded) -> None:
+def test_drop_collection_accepts_name_and_collection(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_one({})
     assert collection.database.drop_collection(collection)["ok"] == 1
@@ -121,24 +103,21 @@ def test_rename_is_sent_to_the_admin_database(recorded: Recorded) -> None:
     new.drop()
 
 
-# Commands
-
-
-def test_command_by_name_and_as_a_document(recorded: Recorded) -> None:
+def test_command_accepts_name_and_document(recorded: Recorded) -> None:
     collection, recorder = recorded
     database = collection.database
     collection.insert_many([{"a": 1}, {"a": 2}])
     recorder.forget()
     assert database.command("ping")["ok"] == 1
     assert database.command("count", collection.name, query={"a": 1}, comment="why")["n"] == 1
-    given = {"count": collection.name, "query": {}}
-    assert database.command(given)["n"] == 2
-    assert given == {"count": collection.name, "query": {}}
+    document = {"count": collection.name, "query": {}}
+    assert database.command(document)["n"] == 2
+    assert document == {"count": collection.name, "query": {}}
     assert recorder.commands == ["ping", "count", "count"]
     assert recorder.sent("count")[0]["comment"] == "why"
 
 
-def test_a_failing_command_raises_unless_told_otherwise(collection: Collection[Any]) -> None:
+def test_failed_command_raises_unless_check_or_allowable_errors(collection: Collection[Any]) -> None:
     command: dict[str, Any] = {"aggregate": collection.name, "pipeline": [{"$nonsense": 1}], "cursor": {}}
     database = collection.database
     with pytest.raises(OperationFailure, match="nonsense") as caught:
@@ -150,7 +129,7 @@ def test_a_failing_command_raises_unless_told_otherwise(collection: Collection[A
         database.command(command, allowable_errors=["something else", 5])
 
 
-def test_concerns_of_a_command_are_sent_unless_they_are_the_servers_default(recorded: Recorded) -> None:
+def test_command_sends_read_and_write_concern_unless_default(recorded: Recorded) -> None:
     collection, recorder = recorded
     database = collection.database
     for read, write in ((ReadConcern(), WriteConcern()), (ReadConcern("local"), WriteConcern(1))):
@@ -177,29 +156,23 @@ def test_validate_collection_sends_its_options(recorded: Recorded) -> None:
     assert command["comment"] == "why"
 
 
-# What the client knows
-
-
-def test_the_client_knows_its_server(client: MongoClient[Any]) -> None:
+def test_client_attributes_describe_its_server(client: MongoClient[Any]) -> None:
     assert client.address is not None
     host, port = client.address
     assert client.nodes == {(host, port)}
     assert client.is_primary
     assert not client.is_mongos
-    is_of_a_set = "setName" in client.admin.command("hello")
-    assert client.primary == ((host, port) if is_of_a_set else None)
+    is_replica_set = "setName" in client.admin.command("hello")
+    assert client.primary == ((host, port) if is_replica_set else None)
     assert client.secondaries == client.arbiters == set()
     assert client.topology_description.has_known_servers
     assert client.server_info()["ok"] == 1
 
 
-def test_a_closed_client_cannot_be_used(database: str) -> None:
+def test_closed_client_raises_invalid_operation(database: str) -> None:
     client = MongoClient[Any](database)
     client.admin.command("ping")
     client.close()
     client.close()
     with pytest.raises(InvalidOperation, match="after close"):
         client.admin.command("ping")
-
-
-# Sessions

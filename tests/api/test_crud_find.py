@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,22 +9,16 @@ from gmongo import ASCENDING, DESCENDING, CursorType, MongoClient
 from gmongo.collation import Collation
 from tests.support.server import ScriptedServer, cursor_reply
 
-from .recording import Recorded, recorded_collection
+from .recording import Recorded
 
 _EXECUTOR_ADDS = ("lsid", "$db", "$clusterTime")
-
-
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        yield recorded
 
 
 def fields_of(command: Any) -> dict[str, Any]:
     return {name: value for name, value in command.items() if name not in _EXECUTOR_ADDS}
 
 
-def test_a_negative_limit_asks_for_a_single_batch(recorded: Recorded) -> None:
+def test_negative_limit_sends_single_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.insert_many([{"_id": n} for n in range(5)])
     assert len(list(collection.find(limit=-3))) == 3
@@ -37,17 +30,14 @@ def test_a_negative_limit_asks_for_a_single_batch(recorded: Recorded) -> None:
     }
 
 
-def test_a_single_batch_is_the_last_on_a_server_that_leaves_its_cursor_open() -> None:
-    with (
-        ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server,
-        MongoClient[Any](server.name) as client,
-    ):
+def test_open_cursor_after_single_batch_is_killed() -> None:
+    with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server, MongoClient[Any](server.name) as client:
         assert list(client.db.c.find(limit=-3)) == [{"_id": 1}]
         server.wait_for("killCursors")
         assert server.commands("getMore") == []
 
 
-def test_every_parameter_of_find_is_sent(recorded: Recorded) -> None:
+def test_find_sends_every_parameter(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(
         {"a": 1},
@@ -95,7 +85,7 @@ def test_every_parameter_of_find_is_sent(recorded: Recorded) -> None:
     }
 
 
-def test_the_methods_of_a_cursor_send_the_same(recorded: Recorded) -> None:
+def test_cursor_methods_set_fields_of_find(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = (
         collection.find({"a": 1})
@@ -134,7 +124,7 @@ def test_the_methods_of_a_cursor_send_the_same(recorded: Recorded) -> None:
     }
 
 
-def test_hint_and_time_can_be_taken_back(recorded: Recorded) -> None:
+def test_none_removes_hint_and_max_time_ms(recorded: Recorded) -> None:
     collection, recorder = recorded
     list(collection.find(hint="_id_", max_time_ms=5).hint(None).max_time_ms(None))
     assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}}
@@ -148,7 +138,7 @@ def test_hint_and_time_can_be_taken_back(recorded: Recorded) -> None:
         (CursorType.NON_TAILABLE, {}),
     ],
 )
-def test_the_type_of_the_cursor_is_sent_as_flags(recorded: Recorded, cursor_type: int, flags: dict[str, Any]) -> None:
+def test_cursor_type_is_sent_as_fields(recorded: Recorded, cursor_type: int, flags: dict[str, Any]) -> None:
     collection, recorder = recorded
     collection.database.create_collection(collection.name, capped=True, size=4096)
     with collection.find(cursor_type=cursor_type) as cursor:
@@ -156,7 +146,7 @@ def test_the_type_of_the_cursor_is_sent_as_flags(recorded: Recorded, cursor_type
     assert fields_of(recorder.command("find")) == {"find": collection.name, "filter": {}, **flags}
 
 
-def test_find_one_asks_for_one_document_in_one_batch(recorded: Recorded) -> None:
+def test_find_one_sends_limit_one_and_single_batch(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.find_one({"a": 1}, ["b"], comment="why", max_time_ms=900)
     assert fields_of(recorder.command("find")) == {
@@ -170,10 +160,7 @@ def test_find_one_asks_for_one_document_in_one_batch(recorded: Recorded) -> None
     }
 
 
-# Counting and collecting
-
-
-def test_count_documents_is_an_aggregation(recorded: Recorded) -> None:
+def test_count_documents_sends_aggregate(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.create_index("a")
     options: dict[str, Any] = {"hint": [("a", 1)], "collation": {"locale": "fr"}, "maxTimeMS": 900}
@@ -218,11 +205,11 @@ def test_aggregate_sends_its_options(recorded: Recorded) -> None:
     }
 
 
-def test_an_aggregation_that_writes_has_no_first_batch_size_but_a_write_concern(recorded: Recorded) -> None:
+def test_aggregate_with_out_stage_sends_no_batch_size(recorded: Recorded) -> None:
     collection, recorder = recorded
     try:
         collection.aggregate([{"$match": {}}, {"$out": f"{collection.name}_out"}], batchSize=5)
-    except Exception as error:  # this server may not know $out; what was sent is what counts here
+    except Exception as error:  # An older server may reject `$out`. The test checks only the sent command.
         assert recorder.of("CommandFailed"), error
     assert recorder.command("aggregate")["cursor"] == {}
     collection.database.drop_collection(f"{collection.name}_out")

@@ -1,27 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from gmongo.collation import Collation
 
-from .recording import Recorded, recorded_collection, refused_before
-
-
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        yield recorded
-
-
-# Updating
+from .recording import Recorded, ignore_error_before
 
 
 def test_update_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
-    with refused_before(collection, "8.0"):
+    with ignore_error_before(collection, "8.0"):
         collection.update_one(
             {"_id": 1},
             {"$set": {"a.$[x]": 1}},
@@ -50,7 +38,7 @@ def test_update_one_sends_its_options(recorded: Recorded) -> None:
     assert (command["let"], command["comment"]) == ({"y": 1}, "why")
 
 
-def test_update_many_says_so_and_sends_its_options(recorded: Recorded) -> None:
+def test_update_many_sends_multi_and_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     collection.update_many({"a": 1}, {"$set": {"b": 1}}, hint="_id_", collation={"locale": "de"}, let={"y": 1})
     command = recorder.command("update")
@@ -67,12 +55,9 @@ def test_update_many_says_so_and_sends_its_options(recorded: Recorded) -> None:
     assert command["let"] == {"y": 1}
 
 
-# Replacing
-
-
 def test_replace_one_sends_its_options(recorded: Recorded) -> None:
     collection, recorder = recorded
-    with refused_before(collection, "8.0"):
+    with ignore_error_before(collection, "8.0"):
         collection.replace_one({"_id": 1}, {"a": 1}, hint="_id_", sort={"a": 1}, let={"y": 1}, comment=7)
     command = recorder.command("update")
     assert command["updates"] == [
@@ -81,10 +66,7 @@ def test_replace_one_sends_its_options(recorded: Recorded) -> None:
     assert (command["let"], command["comment"]) == ({"y": 1}, 7)
 
 
-# Deleting
-
-
-def test_deletes_send_their_options(recorded: Recorded) -> None:
+def test_delete_one_and_delete_many_send_their_options(recorded: Recorded) -> None:
     collection, recorder = recorded
     options: dict[str, Any] = {"collation": {"locale": "fr"}, "hint": {"_id": 1}, "let": {"y": 1}, "comment": "why"}
     collection.delete_one({"a": 1}, **options)
@@ -93,9 +75,6 @@ def test_deletes_send_their_options(recorded: Recorded) -> None:
         statement = {"q": {"a": 1}, "limit": limit, "collation": {"locale": "fr"}, "hint": {"_id": 1}}
         assert command["deletes"] == [statement]
         assert (command["let"], command["comment"]) == ({"y": 1}, "why")
-
-
-# Changing and returning at once
 
 
 def test_find_one_and_update_sends_its_options(recorded: Recorded) -> None:

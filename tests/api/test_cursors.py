@@ -24,7 +24,7 @@ from .recording import Recorded, recorded_collection
 
 @pytest.fixture
 def recorded(database: str) -> Iterator[Recorded]:
-    """A collection of ten documents, numbered from 0."""
+    """Return a collection of 10 documents with `_id` from 0."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "name": f"n{n}"} for n in range(10)])
         recorded.recorder.forget()
@@ -33,7 +33,7 @@ def recorded(database: str) -> Iterator[Recorded]:
 
 @pytest.fixture
 def large(database: str) -> Iterator[Recorded]:
-    """A collection of 6 MB, more than is decoded at once."""
+    """Return a collection of 6 MB. A cursor decodes such a batch in several parts."""
     with recorded_collection(database) as recorded:
         recorded.collection.insert_many([{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)])
         recorded.recorder.forget()
@@ -44,10 +44,7 @@ def ids(documents: Any) -> list[Any]:
     return [document["_id"] for document in documents]
 
 
-# Batches
-
-
-def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
+def test_cursor_sends_get_more_when_its_batch_is_used(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=4, comment="why")
     assert ids(next(cursor) for _ in range(4)) == [0, 1, 2, 3]
@@ -63,7 +60,7 @@ def test_batches_are_fetched_as_they_are_needed(recorded: Recorded) -> None:
     assert (get_more["collection"], get_more["batchSize"], get_more["comment"]) == (collection.name, 4, "why")
 
 
-def test_next_after_the_end_stops_again_and_asks_no_server(recorded: Recorded) -> None:
+def test_next_after_the_end_raises_stop_iteration_without_command(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find({"_id": 1})
     assert next(cursor) == {"_id": 1, "name": "n1"}
@@ -71,9 +68,6 @@ def test_next_after_the_end_stops_again_and_asks_no_server(recorded: Recorded) -
         with pytest.raises(StopIteration):
             next(cursor)
     assert recorder.commands == ["find"]
-
-
-# Closing
 
 
 def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
@@ -85,13 +79,13 @@ def test_close_kills_the_cursor_once(recorded: Recorded) -> None:
     cursor.close()
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
     assert recorder.of("CommandSucceeded")[-1].reply["cursorsKilled"] == [cursor_id]
-    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # for what was buffered
+    assert (cursor.alive, cursor.cursor_id) == (True, 0)  # The cursor has a buffered document.
     assert [each["_id"] for each in cursor] == [1]
     assert not cursor.alive
     assert list(cursor) == []
 
 
-def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
+def test_with_block_kills_the_cursor_with_and_without_error(recorded: Recorded) -> None:
     collection, recorder = recorded
     with pytest.raises(RuntimeError), collection.find(batch_size=2) as cursor:
         next(cursor)
@@ -102,7 +96,7 @@ def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
 
 
 @pytest.mark.parametrize(
-    "opened",
+    "open_cursor",
     [
         lambda collection: collection.find(batch_size=2),
         lambda collection: collection.aggregate([{"$match": {}}], batchSize=2),
@@ -110,9 +104,9 @@ def test_a_with_closes_whatever_happens(recorded: Recorded) -> None:
     ],
     ids=["find", "aggregate", "raw"],
 )
-def test_a_dropped_cursor_is_killed_in_the_background(recorded: Recorded, opened: Any) -> None:
+def test_dropped_cursor_is_killed_in_the_background(recorded: Recorded, open_cursor: Any) -> None:
     collection, recorder = recorded
-    cursor = opened(collection)
+    cursor = open_cursor(collection)
     next(cursor)
     cursor_id = cursor.cursor_id
     del cursor
@@ -121,7 +115,7 @@ def test_a_dropped_cursor_is_killed_in_the_background(recorded: Recorded, opened
     assert recorder.command("killCursors")["cursors"] == [cursor_id]
 
 
-def test_the_session_of_a_dropped_cursor_is_used_again(recorded: Recorded) -> None:
+def test_session_of_dropped_cursor_is_reused(recorded: Recorded) -> None:
     collection, recorder = recorded
     cursor = collection.find(batch_size=2)
     next(cursor)
@@ -135,7 +129,7 @@ def test_the_session_of_a_dropped_cursor_is_used_again(recorded: Recorded) -> No
     assert recorder.command("find")["lsid"] == session_id
 
 
-def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, database: str) -> None:
+def test_client_close_kills_dropped_cursors_before_end_sessions(recorded: Recorded, database: str) -> None:
     recorder = Recorder()
     client: MongoClient[Any]
     with MongoClient(database, event_listeners=[recorder]) as client:
@@ -146,10 +140,7 @@ def test_closing_the_client_kills_dropped_cursors_first(recorded: Recorded, data
     assert recorder.commands == ["find", "killCursors", "endSessions"]
 
 
-# Copies, indexes, slices
-
-
-def test_deep_copy_of_a_filter_that_refers_to_itself(recorded: Recorded) -> None:
+def test_deep_copy_of_recursive_filter_is_recursive(recorded: Recorded) -> None:
     query: dict[str, Any] = {"a": []}
     query["a"].append(query)
     copied: Any = copy.deepcopy(recorded.collection.find(query))._filter
@@ -157,54 +148,53 @@ def test_deep_copy_of_a_filter_that_refers_to_itself(recorded: Recorded) -> None
     assert copied["a"][0] is copied
 
 
-def test_hint_of_a_cursor_is_not_sent_with_distinct(recorded: Recorded) -> None:
+def test_distinct_of_cursor_omits_hint(recorded: Recorded) -> None:
     assert len(recorded.collection.find({}, hint="_id_").distinct("name")) == 10
     assert "hint" not in recorded.recorder.command("distinct")
 
 
-def test_index_into_a_tailable_cursor_is_an_ordinary_query(recorded: Recorded) -> None:
+def test_index_into_tailable_cursor_sends_plain_find(recorded: Recorded) -> None:
     cursor = recorded.collection.find(cursor_type=CursorType.TAILABLE_AWAIT)
     assert cursor[2]["_id"] == 2
     assert not {"tailable", "awaitData"} & recorded.recorder.command("find").keys()
 
 
 CURSORS = {
-    "find": lambda notes: notes.find(batch_size=4),
-    "aggregate": lambda notes: notes.aggregate([], batchSize=4),
+    "find": lambda collection: collection.find(batch_size=4),
+    "aggregate": lambda collection: collection.aggregate([], batchSize=4),
 }
 
 
 @pytest.fixture(params=CURSORS)
 def cursor(recorded: Recorded, request: pytest.FixtureRequest) -> Any:
-    """A cursor over ten documents, in batches of four."""
+    """Return a cursor for 10 documents in batches of 4."""
     return CURSORS[request.param](recorded.collection)
 
 
-def test_iterating_and_next_take_turns(cursor: Any) -> None:
-    """Whatever takes a document, no other gets it: the iterators hold nothing back."""
+def test_next_and_iterators_of_one_cursor_share_its_documents(cursor: Any) -> None:
     first, second = iter(cursor), iter(cursor)
-    found = [take()["_id"] for _ in range(3) for take in (cursor.next, first.__next__, second.__next__)]
-    assert found == list(range(9))
+    numbers = [read()["_id"] for _ in range(3) for read in (cursor.next, first.__next__, second.__next__)]
+    assert numbers == list(range(9))
     assert (list(islice(cursor, 5)), cursor.alive, list(second)) == ([{"_id": 9, "name": "n9"}], False, [])
 
 
-def test_cursor_is_not_alive_after_its_with_block_without_a_query(collection: Any) -> None:
+def test_unused_cursor_is_not_alive_after_with_block(collection: Any) -> None:
     with collection.find() as cursor:
         assert cursor.alive
     assert not cursor.alive
 
 
-def test_what_has_come_can_be_taken_after_a_close(cursor: Any) -> None:
-    found = []
+def test_closed_cursor_returns_its_buffered_documents(cursor: Any) -> None:
+    numbers = []
     for document in cursor:
-        found.append(document["_id"])
+        numbers.append(document["_id"])
         if document["_id"] == 5:
             cursor.close()
-    assert found == list(range(8))
+    assert numbers == list(range(8))
     assert not cursor.alive
 
 
-def test_a_rewind_holds_for_an_iteration_that_goes_on(recorded: Recorded) -> None:
+def test_rewind_restarts_a_running_iteration(recorded: Recorded) -> None:
     cursor = recorded.collection.find(batch_size=4)
     iterator = iter(cursor)
     assert [next(iterator)["_id"] for _ in range(6)] == list(range(6))
@@ -220,37 +210,34 @@ def test_iteration_raises_after_an_interrupted_get_more(cursor: Any, recorded: R
         recorded.recorder.hooks.clear()
         raise Interruption
 
-    found = [next(cursor)["_id"]]
+    numbers = [next(cursor)["_id"]]
     recorded.recorder.hooks["CommandStarted"] = interrupt
     with pytest.raises(Interruption):
-        found.extend(document["_id"] for document in cursor)
-    assert found == list(range(4))
+        numbers.extend(document["_id"] for document in cursor)
+    assert numbers == list(range(4))
     assert not cursor.alive
-    for _ in range(2):  # the documents of the interrupted batch are lost, and no greenlet may take this for the end
+    for _ in range(2):  # The interrupted batch is lost. Iteration must not end without an error.
         with pytest.raises(AutoReconnect, match="a getMore was interrupted, which has ended the cursor early"):
             list(cursor)
     cursor.close()
     assert list(cursor) == []
 
 
-# Raw and large batches
-
-
-def test_a_batch_of_several_megabytes_comes_out_whole(large: Recorded) -> None:
+def test_cursor_returns_all_documents_of_large_batch(large: Recorded) -> None:
     collection, recorder = large
     documents = list(collection.find(batch_size=1000))
     assert documents == [{"_id": n, "text": f"{n:06}" * 1000} for n in range(1000)]
     assert "find" in recorder.commands
 
 
-def test_a_large_batch_is_decoded_in_small_parts(large: Recorded) -> None:
+def test_large_batch_is_decoded_in_parts(large: Recorded) -> None:
     cursor = large.collection.find(batch_size=1000)
     next(cursor)
     assert cursor._cursor is not None
     assert 0 < length_hint(cursor._cursor.documents) < 100
 
 
-def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:
+def test_limit_applies_to_large_batches(large: Recorded) -> None:
     cursor = large.collection.find(limit=700, batch_size=300)
     assert ids(cursor) == list(range(700))
     assert cursor.retrieved == 700
@@ -259,28 +246,28 @@ def test_a_large_batch_counts_against_the_limit(large: Recorded) -> None:
 @pytest.mark.parametrize(
     "codec_options", [CodecOptions(), CodecOptions(document_class=RawBSONDocument)], ids=["dict", "raw"]
 )
-def test_retrieved_counts_the_documents_of_large_batches(large: Recorded, codec_options: Any) -> None:
+def test_retrieved_counts_documents_of_large_batches(large: Recorded, codec_options: Any) -> None:
     cursor = large.collection.with_options(codec_options=codec_options).find()
     documents = list(cursor)
     assert len(documents) == cursor.retrieved == 1000
 
 
-@pytest.mark.parametrize("wanted", ["large", "typed"])
-def test_events_show_the_documents_of_a_reply(large: Recorded, wanted: str) -> None:
+@pytest.mark.parametrize("case", ["large", "typed"])
+def test_succeeded_event_has_first_documents_of_the_reply(large: Recorded, case: str) -> None:
     collection, recorder = large
-    if wanted == "typed":
+    if case == "typed":
         collection = collection.with_options(codec_options=CodecOptions(document_class=RawBSONDocument))
-    found = collection.find({}, {"_id": 1} if wanted == "typed" else None, limit=200).to_list()
-    shown = list(recorder.of("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
-    assert shown
-    assert shown == found[: len(shown)]
+    documents = collection.find({}, {"_id": 1} if case == "typed" else None, limit=200).to_list()
+    in_event = list(recorder.of("CommandSucceeded")[0].reply["cursor"]["firstBatch"])
+    assert in_event
+    assert in_event == documents[: len(in_event)]
 
 
 FLAGS = {2: "tailable", 8: "oplogReplay", 16: "noCursorTimeout", 32: "awaitData", 128: "allowPartialResults"}
 
 
 @pytest.mark.parametrize("flags", [*FLAGS, 0, 2 | 32, 16 | 128, sum(FLAGS)])
-def test_each_flag_is_a_field_of_the_command(flags: int) -> None:
+def test_find_sends_each_cursor_flag_as_a_field(flags: int) -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         cursor = client.db.c.find()
         cursor.add_option(sum(FLAGS))
@@ -293,7 +280,7 @@ def test_each_flag_is_a_field_of_the_command(flags: int) -> None:
     }
 
 
-def test_a_server_without_snapshots_is_not_asked_for_one() -> None:
+def test_snapshot_read_on_old_server_raises_configuration_error() -> None:
     with ScriptedServer() as server:
         server.hello_extra["maxWireVersion"] = 12
         with MongoClient[Any](server.name) as client, client.start_session(snapshot=True) as session:
@@ -316,7 +303,7 @@ CURSOR = {"id": bson.Int64(0), "ns": "db.c", "firstBatch": []}
         ({"cursor": {**CURSOR, "postBatchResumeToken": 5}}, "postBatchResumeToken of a cursor must be a document"),
     ],
 )  # fmt: skip
-def test_a_reply_that_opens_no_cursor_says_what_it_lacks(reply: dict[str, Any], message: str) -> None:
+def test_malformed_cursor_reply_raises_protocol_error_with_field_name(reply: dict[str, Any], message: str) -> None:
     with (
         ScriptedServer({"find": {"ok": 1, **reply}}) as server,
         MongoClient[Any](server.name) as client,

@@ -1,4 +1,4 @@
-"""A failed check of the server ends no cursor: its next batch waits until the server is found again."""
+"""Cursors and operations after failed heartbeats and network errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.recorder import Recorder
 CHECKS = ("hello", "isMaster", "ismaster")
 
 
-def test_the_next_batch_waits_for_the_server() -> None:
+def test_get_more_after_failed_heartbeat_waits_for_server_selection() -> None:
     recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -31,7 +31,7 @@ def test_the_next_batch_waits_for_the_server() -> None:
         assert [each["_id"] for each in cursor.to_list()] == [1, 2, 3, 4]
 
 
-def test_but_not_for_longer_than_a_server_is_waited_for() -> None:
+def test_get_more_after_failed_heartbeats_raises_after_selection_timeout() -> None:
     recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,
@@ -62,7 +62,7 @@ def test_but_not_for_longer_than_a_server_is_waited_for() -> None:
         ("listIndexes", lambda c: c.list_indexes().to_list()),
     ],
 )
-def test_all_tries_of_an_operation_have_its_number(command: str, call: Any) -> None:
+def test_all_attempts_of_an_operation_have_the_same_operation_id(command: str, call: Any) -> None:
     recorder = Recorder()
     with (
         Deployment.replica_set(members=1) as deployment,

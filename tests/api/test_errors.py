@@ -25,7 +25,7 @@ from gmongo.errors import (
 from tests.support.server import ScriptedServer
 
 
-def test_errors_survive_pickling(collection: Collection[Any]) -> None:
+def test_pickled_bulk_write_error_keeps_its_details(collection: Collection[Any]) -> None:
     collection.insert_one({"_id": 1})
     with pytest.raises(BulkWriteError) as bulk:
         collection.insert_many([{"_id": 1}])
@@ -34,7 +34,7 @@ def test_errors_survive_pickling(collection: Collection[Any]) -> None:
     assert copied.details == bulk.value.details
 
 
-def test_a_failed_operation_gives_its_connection_and_session_back(collection: Collection[Any]) -> None:
+def test_failed_operations_check_in_their_connection(collection: Collection[Any]) -> None:
     for _ in range(5):
         with pytest.raises(OperationFailure):
             collection.aggregate([{"$nonsense": 1}])
@@ -42,7 +42,7 @@ def test_a_failed_operation_gives_its_connection_and_session_back(collection: Co
     assert (stats["in_use"], stats["total"]) == (0, 1)
 
 
-def test_a_document_that_cannot_be_encoded_harms_nothing(collection: Collection[Any]) -> None:
+def test_unencodable_document_raises_and_keeps_the_connection(collection: Collection[Any]) -> None:
     for bad in ({"a": object()}, {1: 2}, {"a": 2**70}, {"a\x00": 1}):
         with pytest.raises((bson.InvalidDocument, OverflowError)):
             collection.insert_one(bad)
@@ -53,22 +53,22 @@ def test_a_document_that_cannot_be_encoded_harms_nothing(collection: Collection[
     assert (stats["in_use"], stats["total"]) == (0, 1)
 
 
-class Own(BaseException):
-    """Such as a timeout of the application."""
+class CustomError(BaseException):
+    pass
 
 
-class Failing(MutableMapping[str, Any]):
-    """A mapping of an application. One of the look-ups in it, or in others, fails."""
+class FailingMapping(MutableMapping[str, Any]):
+    """Mapping with a lookup that raises `CustomError`. All mappings count their lookups together."""
 
-    left = 0  # look-ups before the one that fails
+    left = 0  # Successful lookups before the error.
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
 
     def __getitem__(self, name: str) -> Any:
-        Failing.left -= 1
-        if Failing.left == -1:
-            raise Own
+        FailingMapping.left -= 1
+        if FailingMapping.left == -1:
+            raise CustomError
         return self._fields[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -85,7 +85,7 @@ class Failing(MutableMapping[str, Any]):
 
 
 @pytest.mark.parametrize(
-    "act",
+    "case",
     {
         "insert_one": lambda collection, document: collection.insert_one(document),
         "insert_many": lambda collection, document: collection.insert_many([document]),
@@ -95,28 +95,30 @@ class Failing(MutableMapping[str, Any]):
         ),
         "replace_one": lambda collection, document: collection.replace_one({}, document, upsert=True),
         "update_one": lambda collection, document: collection.update_one(
-            document, Failing(**{"$set": Failing(c=1)}), upsert=True
+            document, FailingMapping(**{"$set": FailingMapping(c=1)}), upsert=True
         ),
         "find": lambda collection, document: collection.find(document).to_list(),
         "find_one": lambda collection, document: collection.find_one(document),
         "delete_one": lambda collection, document: collection.delete_one(document),
-        "aggregate": lambda collection, document: collection.aggregate([Failing(**{"$match": document})]).to_list(),
+        "aggregate": lambda collection, document: collection.aggregate(
+            [FailingMapping(**{"$match": document})]
+        ).to_list(),
         "command": lambda collection, document: collection.database.command(
-            Failing(count=collection.name, query=document)
+            FailingMapping(count=collection.name, query=document)
         ),
     }.items(),
     ids=lambda item: item[0],
 )
-def test_errors_of_a_mapping_of_the_application_come_out(collection: Collection[Any], act: Any) -> None:
+def test_error_in_custom_mapping_is_raised_and_nothing_is_stored(collection: Collection[Any], case: Any) -> None:
     wire_version = collection.database.client.admin.command("hello")["maxWireVersion"]
-    if act[0] == "client bulk_write" and wire_version < CLIENT_BULK_WRITE:
+    if case[0] == "client bulk_write" and wire_version < CLIENT_BULK_WRITE:
         pytest.skip(f"version: the server has no bulkWrite command (wire version {wire_version})")
     failures = 0
     while True:
-        Failing.left = failures
+        FailingMapping.left = failures
         try:
-            act[1](collection, Failing(_id=5, a=Failing(b=1)))
-        except Own:
+            case[1](collection, FailingMapping(_id=5, a=FailingMapping(b=1)))
+        except CustomError:
             failures += 1
             assert collection.find_one({}) is None
         else:
@@ -125,14 +127,14 @@ def test_errors_of_a_mapping_of_the_application_come_out(collection: Collection[
     assert collection.find_one({}, {"_id": 1}) in (None, {"_id": 5})
 
 
-def test_a_document_that_is_too_large_says_how_large_and_harms_nothing(collection: Collection[Any]) -> None:
+def test_too_large_document_raises_error_with_its_size(collection: Collection[Any]) -> None:
     with pytest.raises(DocumentTooLarge, match=r"17825\d+ bytes.*16777216"):
         collection.insert_one({"a": b"x" * (17 << 20)})
     assert issubclass(DocumentTooLarge, bson.InvalidDocument)
     assert collection.count_documents({}) == 0
 
 
-def test_an_unreachable_server_is_named_with_the_topology() -> None:
+def test_selection_error_names_unreachable_server_and_topology() -> None:
     client: MongoClient[Any]
     with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=50) as client:
         with pytest.raises(ServerSelectionTimeoutError, match=r"127\.0\.0\.1:1") as caught:
@@ -141,13 +143,10 @@ def test_an_unreachable_server_is_named_with_the_topology() -> None:
         assert "Topology Description" in str(caught.value)
 
 
-# What only a scripted server replies
-
-
 @pytest.mark.parametrize(
     ("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (11000, DuplicateKeyError), (2, OperationFailure)]
 )
-def test_codes_choose_the_exception(code: int, kind: type[OperationFailure]) -> None:
+def test_error_code_selects_exception_class(code: int, kind: type[OperationFailure]) -> None:
     reply = {"ok": 0, "code": code, "codeName": "Some", "errmsg": "no luck", "errorLabels": ["Label"]}
     with ScriptedServer({"find": reply}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(kind, match="no luck") as caught:
@@ -166,7 +165,7 @@ def test_codes_choose_the_exception(code: int, kind: type[OperationFailure]) -> 
         ({"code": 1, "errmsg": "waiting timed out", "errInfo": {"wtimeout": True}}, WTimeoutError),
     ],
 )
-def test_write_concern_errors_are_raised_by_every_write(concern: dict[str, Any], kind: type[Exception]) -> None:
+def test_every_write_raises_write_concern_error(concern: dict[str, Any], kind: type[Exception]) -> None:
     reply = {"ok": 1, "n": 1, "nModified": 1, "value": None, "writeConcernError": concern}
     names = ("insert", "update", "delete", "findAndModify", "createIndexes", "drop")
     with ScriptedServer(dict.fromkeys(names, reply)) as server, MongoClient[Any](server.name) as client:
@@ -185,7 +184,7 @@ def test_write_concern_errors_are_raised_by_every_write(concern: dict[str, Any],
             assert caught.value.code == concern["code"]  # type: ignore[attr-defined]
 
 
-def test_the_last_write_error_of_a_reply_wins_over_its_write_concern_error() -> None:
+def test_write_error_takes_precedence_over_write_concern_error() -> None:
     reply = {
         "ok": 1,
         "n": 0,
@@ -198,7 +197,7 @@ def test_the_last_write_error_of_a_reply_wins_over_its_write_concern_error() -> 
         assert caught.value.details == {"index": 0, "code": 11000, "errmsg": "duplicate", "errInfo": {"more": 1}}
 
 
-def test_a_cursor_that_the_server_has_forgotten_raises_once() -> None:
+def test_cursor_not_found_raises_once_and_ends_the_cursor() -> None:
     replies = {
         "find": {"ok": 1, "cursor": {"id": 5, "ns": "db.c", "firstBatch": [{"_id": 1}]}},
         "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 5 not found"},
@@ -215,14 +214,14 @@ def test_a_cursor_that_the_server_has_forgotten_raises_once() -> None:
 
 UNACKNOWLEDGED: dict[str, Callable[[Collection[Any]], Any]] = {
     "collation": lambda collection: collection.delete_one({}, collation={"locale": "fr"}),
-    "array filters": lambda collection: collection.update_one({}, {"$set": {"a.$[x]": 1}}, array_filters=[{"x": 1}]),
-    "collation in a bulk": lambda collection: collection.bulk_write([DeleteOne({}, collation={"locale": "fr"})]),
-    "no validation in a bulk": lambda collection: collection.insert_many([{}], bypass_document_validation=True),
+    "array_filters": lambda collection: collection.update_one({}, {"$set": {"a.$[x]": 1}}, array_filters=[{"x": 1}]),
+    "collation in bulk_write": lambda collection: collection.bulk_write([DeleteOne({}, collation={"locale": "fr"})]),
+    "bypass_document_validation": lambda collection: collection.insert_many([{}], bypass_document_validation=True),
 }
 
 
 @pytest.mark.parametrize("write", UNACKNOWLEDGED.values(), ids=UNACKNOWLEDGED.keys())
-def test_options_that_need_a_reply_are_refused_for_unacknowledged_writes(write: Any) -> None:
+def test_unsupported_option_of_unacknowledged_write_raises(write: Any) -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=0))
         with pytest.raises((ConfigurationError, OperationFailure)):

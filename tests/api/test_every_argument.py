@@ -1,7 +1,7 @@
-"""Every argument of every public method makes a difference: to what is sent, to what is returned, or to the error.
+"""Every argument of every public method changes the commands, the result or the error.
 
-The parameters are read off the signatures. Each is given alone, beside what the method cannot do without, and the call
-is compared with the same call without it.
+The tests read the parameters from the signatures. For each parameter, a test compares a call with the required
+arguments and a call with one argument more.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # stand for those of the stage
+SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for objects of the stage.
 SINK = SimpleNamespace(write=lambda data: None)
-VARIES = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
+VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
 SET = {"$set": {"a": 1}}
 CONCERN = WriteConcern(w=1, wtimeout=77)
 TIME = Timestamp(1, 1)
@@ -51,7 +51,7 @@ def _write_and_read(session: ClientSession) -> Any:
     return session.client.db.c.find_one(session=session)
 
 
-# What a parameter is given, by its name.
+# Parameter name -> argument.
 VALUES: dict[str, Any] = {
     "allow_disk_use": True,
     "allow_partial_results": True,
@@ -119,9 +119,8 @@ VALUES: dict[str, Any] = {
     "write_concern": CONCERN,
 }
 
-# What a method is called with besides, or what it takes in the place of VALUES. A parameter that is `LEFT_OUT` does
-# nothing by itself.
-LEFT_OUT = object()
+# Method -> required arguments, and arguments that replace VALUES. A parameter with `NOT_TESTED` has no effect alone.
+NOT_TESTED = object()
 COLLECTION: dict[str, dict[str, Any]] = {
     "aggregate": {"pipeline": []},
     "aggregate_raw_batches": {"pipeline": []},
@@ -140,7 +139,7 @@ COLLECTION: dict[str, dict[str, Any]] = {
     "drop_search_index": {"name": "x"},
     "estimated_document_count": {},
     "find": {},
-    "find_one": {"limit": LEFT_OUT},  # it is 1
+    "find_one": {"limit": NOT_TESTED},  # The limit of `find_one` is 1.
     "find_one_and_delete": {"filter": {"a": 1}},
     "find_one_and_replace": {"filter": {"a": 1}, "replacement": {"a": 2}},
     "find_one_and_update": {"filter": {"a": 1}, "update": SET},
@@ -204,12 +203,12 @@ CURSOR: dict[str, dict[str, Any]] = {
     "hint": {"index": "_id_"},
     "limit": {},
     "max": {"spec": [("_id", 1)]},
-    "max_await_time_ms": {"max_await_time_ms": LEFT_OUT},  # of a cursor that waits only
+    "max_await_time_ms": {"max_await_time_ms": NOT_TESTED},  # This method needs a tailable cursor.
     "max_scan": {},
     "max_time_ms": {},
     "min": {"spec": [("_id", 1)]},
-    "read_ahead": {"batches": LEFT_OUT, "max_bytes": LEFT_OUT},  # no command tells of them
-    "remove_option": {"mask": LEFT_OUT},
+    "read_ahead": {"batches": NOT_TESTED, "max_bytes": NOT_TESTED},  # These parameters change no command.
+    "remove_option": {"mask": NOT_TESTED},
     "skip": {},
     "sort": {"key_or_list": "a"},
     "to_list": {},
@@ -234,15 +233,15 @@ FILES: dict[str, dict[str, Any]] = {
     "delete": {"file_id": 1},
     "exists": {"document_or_id": 1},
     "find": {},
-    "find_one": {"filter": {}, "limit": LEFT_OUT},
+    "find_one": {"filter": {}, "limit": NOT_TESTED},
     "get": {"file_id": 1},
     "get_last_version": {"filename": "f"},
     "get_version": {"filename": "f"},
     "list": {},
 }
-# Classes that applications may make by themselves.
-MADE: dict[str, dict[str, Any]] = {
-    "Collection": {"database": A_DATABASE, "name": "c", "create": LEFT_OUT, "session": LEFT_OUT},
+# Classes with a public constructor.
+CONSTRUCTORS: dict[str, dict[str, Any]] = {
+    "Collection": {"database": A_DATABASE, "name": "c", "create": NOT_TESTED, "session": NOT_TESTED},
     "Database": {"client": A_CLIENT, "name": "db"},
     "GridFS": {"database": A_DATABASE},
     "GridFSBucket": {"db": A_DATABASE},
@@ -250,7 +249,7 @@ MADE: dict[str, dict[str, Any]] = {
 
 
 class Classes:
-    """The classes of :data:`MADE`."""
+    """Classes of :data:`CONSTRUCTORS`."""
 
     Collection, Database, GridFS, GridFSBucket = Collection, Database, GridFS, GridFSBucket
 
@@ -263,10 +262,10 @@ SUBJECTS: dict[str, tuple[type, dict[str, dict[str, Any]]]] = {
     "cursor": (Cursor, CURSOR),
     "bucket": (GridFSBucket, BUCKET),
     "files": (GridFS, FILES),
-    "class": (Classes, MADE),
+    "class": (Classes, CONSTRUCTORS),
 }
-# What has no arguments, or has them in tests of its own.
-WITHOUT = {
+# Methods without arguments, or with tests in other files.
+OTHER_METHODS = {
     "client": {"close", "eq_props", "next", "pool_stats", "retry_stats"},
     "collection": {"next"},
     "cursor": {"clone", "close", "explain", "next", "rewind"},
@@ -278,38 +277,38 @@ CASES = [(subject, method) for subject, (_, methods) in SUBJECTS.items() for met
 
 
 def parameters_of(kind: type, method: str) -> Iterator[str]:
-    """The names of what can be given, but for what is handed on as it is."""
+    """Yield the names of all parameters except ``*args`` and ``**kwargs``."""
     for name, parameter in inspect.signature(getattr(kind, method)).parameters.items():
         if name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield name
 
 
 class Stage:
-    """A deployment, and what calls are made on."""
+    """A recorded client, and the objects with the tested methods."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.recorder = Recorder()
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder])
         self.session = self.client.start_session()
 
-    def trace(self, subject: str, method: str, given: Mapping[str, Any]) -> list[Any]:
-        """What comes of a call: the commands, and the result or the error."""
-        with self.target(subject, method, given) as (target, arguments):
+    def trace(self, subject: str, method: str, required: Mapping[str, Any]) -> list[Any]:
+        """Return the commands and the result or error of a call."""
+        with self.target(subject, method, required) as (target, arguments):
             own = target if subject == "session" else None
             self.recorder.forget()
             outcome: Any
             try:
-                outcome = self._used(getattr(target, method)(**arguments), target)
+                outcome = self._consume(getattr(target, method)(**arguments), target)
             except Exception as error:
                 outcome = type(error), str(error)
             commands = [(event.database_name, event.command) for event in self.recorder.of("CommandStarted")]
             if own is not None:
                 outcome = [outcome, own.cluster_time, own.operation_time, own.has_ended]
-        return [self.shown(commands), self.shown(outcome)]
+        return [self.normalize(commands), self.normalize(outcome)]
 
     @contextmanager
-    def target(self, subject: str, method: str, given: Mapping[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """What a method is called on, in a database that is always the same, and with which arguments."""
+    def target(self, subject: str, method: str, required: Mapping[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Reset the database. Yield the object of a method and the arguments."""
         database = self.client.get_database("db")
         for collection in (database.c, database.other):
             collection.drop()
@@ -320,9 +319,10 @@ class Stage:
         for each in (1, 2):
             bucket.upload_from_stream_with_id(each, "f", b"xyz")
             database.fs.files.update_one({"_id": each}, {"$set": {"uploadDate": datetime(2026, 1, each)}})
-        stands_for = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
+        placeholders = [(SESSION, self.session), (A_DATABASE, database), (A_CLIENT, self.client)]
         arguments = {
-            name: next((thing for sign, thing in stands_for if sign is value), value) for name, value in given.items()
+            name: next((object_ for sign, object_ in placeholders if sign is value), value)
+            for name, value in required.items()
         }
         own = self.client.start_session() if subject == "session" else None
         if own is not None and method in ("abort_transaction", "commit_transaction"):
@@ -344,8 +344,8 @@ class Stage:
             if own is not None:
                 own.end_session()
 
-    def _used(self, result: Any, target: Any) -> Any:
-        """What comes of what a call has returned."""
+    def _consume(self, result: Any, target: Any) -> Any:
+        """Use the result of a call, and return the documents or data."""
         if isinstance(result, Cursor | CommandCursor):
             return [*([result] if isinstance(result, Cursor) else []), *result]
         if isinstance(result, ChangeStream):
@@ -374,13 +374,13 @@ class Stage:
         if isinstance(result, GridIn):
             result.write(b"abc")
             result.close()
-        if hasattr(result, "__enter__") and hasattr(result, "gen"):  # a context manager
+        if hasattr(result, "__enter__") and hasattr(result, "gen"):  # The result is a context manager.
             with result:
                 self.client.db.c.find_one()
         return result
 
-    def shown(self, value: Any) -> str:
-        """A value as a text, without what differs from call to call."""
+    def normalize(self, value: Any) -> str:
+        """Return the text of a value without the parts that differ between calls."""
         text = repr(self._plain(value))
         text = re.sub(r"ObjectId\('\w+'\)|0x\w+|(?<='getMore': )\d+|(?<='cursors': \[)\d+", "an id", text)
         text = re.sub(r"Timestamp\(\d{9,}, \d+\)", "a time", text)
@@ -388,7 +388,9 @@ class Stage:
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, Mapping):
-            return type(value).__name__, {name: self._plain(item) for name, item in value.items() if name not in VARIES}
+            return type(value).__name__, {
+                name: self._plain(item) for name, item in value.items() if name not in VARYING_FIELDS
+            }
         if isinstance(value, bytes):
             return "explicit" if value == self.session.session_id["id"] else "bytes" if len(value) == 16 else value
         if isinstance(value, datetime):
@@ -411,28 +413,26 @@ def stage() -> Iterator[Stage]:
             yield stage
 
 
-def test_every_method_is_here() -> None:
+def test_tables_contain_every_public_method() -> None:
     for subject, (kind, methods) in SUBJECTS.items():
         public = {name for name in dir(kind) if not name.startswith("_") and inspect.isfunction(getattr(kind, name))}
-        assert public - methods.keys() == WITHOUT.get(subject, set()), subject
+        assert public - methods.keys() == OTHER_METHODS.get(subject, set()), subject
 
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_every_argument_makes_a_difference(subject: str, method: str, stage: Stage) -> None:
+def test_every_argument_changes_commands_result_or_error(subject: str, method: str, stage: Stage) -> None:
     kind, methods = SUBJECTS[subject]
-    given = {name: value for name, value in methods[method].items() if value is not LEFT_OUT}
-    without = stage.trace(subject, method, given)
-    assert without == stage.trace(subject, method, given), "or whatever is given makes a difference"
+    required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
+    usual = stage.trace(subject, method, required)
+    assert usual == stage.trace(subject, method, required), "two equal calls have equal traces"
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
-    assert [name for name in others if stage.trace(subject, method, {**given, name: VALUES[name]}) == without] == []
+    assert [name for name in others if stage.trace(subject, method, {**required, name: VALUES[name]}) == usual] == []
 
-
-# Errors about arguments
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
-# What says something of the state of things, or of what a server has, or comes from bson.
+# Errors about state, server data and BSON.
 OTHER_ERRORS = (InvalidOperation, OperationFailure, InvalidDocument, NoFile, FileExists, CollectionInvalid)
-# What an error says instead of the name of an argument, where that says more.
+# Parameter -> words that replace its name in error messages.
 OTHER_WORDS = {
     "bucket_name": "the name of a collection",
     "client": "is not a MongoClient",
@@ -451,19 +451,19 @@ OTHER_WORDS = {
 }
 
 
-def names_it(text: str, parameter: str) -> bool:
+def names_parameter(text: str, parameter: str) -> bool:
     words = OTHER_WORDS.get(parameter)
     return bool(re.search(rf"\b{parameter}\b", text)) or (words is not None and words in text)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_an_error_names_the_argument_that_it_is_about(subject: str, method: str, stage: Stage) -> None:
+def test_argument_error_names_its_parameter(subject: str, method: str, stage: Stage) -> None:
     kind, methods = SUBJECTS[subject]
-    given = {name: value for name, value in methods[method].items() if value is not LEFT_OUT}
-    nameless = []
+    required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
+    errors_without_name = []
     for parameter in parameters_of(kind, method):
-        with stage.target(subject, method, given) as (target, arguments):
+        with stage.target(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
                 used = target.clone() if subject == "cursor" else target
                 if subject == "session" and used.in_transaction:
@@ -475,6 +475,6 @@ def test_an_error_names_the_argument_that_it_is_about(subject: str, method: str,
                 except OTHER_ERRORS:
                     pass
                 except Exception as error:
-                    if not names_it(str(error), parameter):
-                        nameless.append(f"{parameter}={value!r}: {error!r}")
-    assert not nameless
+                    if not names_parameter(str(error), parameter):
+                        errors_without_name.append(f"{parameter}={value!r}: {error!r}")
+    assert not errors_without_name

@@ -19,8 +19,8 @@ from tests.support.programs import ROOT, TIMEOUT, environment, run_python
 
 pytestmark = pytest.mark.long
 
-NOWHERE = "mongodb://127.0.0.1:1/"
-# A job of a shell that works in the background ignores SIGINT, and so do its children.
+UNREACHABLE = "mongodb://127.0.0.1:1/"
+# A background job of a shell and its child processes ignore SIGINT by default.
 INTERRUPTIBLE_MAIN_JOB = """
 import signal, sys
 from examples.main_job import main
@@ -29,12 +29,11 @@ sys.exit(main())
 """
 
 
-# The quickstart
-
-
-@pytest.mark.parametrize("how", [("-m", "examples.quickstart"), ("examples/quickstart.py",)], ids=["module", "file"])
-def test_quickstart_shows_the_everyday_operations_on_an_embedded_database(how):
-    done = run_python(*how)
+@pytest.mark.parametrize(
+    "arguments", [("-m", "examples.quickstart"), ("examples/quickstart.py",)], ids=["module", "file"]
+)
+def test_quickstart_prints_results_of_embedded_database(arguments):
+    done = run_python(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     for line in (
@@ -50,14 +49,11 @@ def test_quickstart_shows_the_everyday_operations_on_an_embedded_database(how):
         assert line in done.stdout.splitlines()
 
 
-def test_quickstart_uses_the_given_database_and_leaves_nothing_there(database, client):
+def test_quickstart_removes_its_collections_from_given_database(database, client):
     done = run_python("-m", "examples.quickstart", uri=database)
     assert done.returncode == 0, done.stderr
     left = client.gmongo_examples.list_collection_names()
     assert not [name for name in left if name.startswith("planets_")]
-
-
-# The main job
 
 
 @pytest.mark.parametrize(
@@ -81,28 +77,28 @@ def test_main_job_stores_every_document(options, server, processes, patched):
     assert done.stdout.splitlines()[-1] == "all is well"
 
 
-def test_main_job_uses_the_given_database_and_leaves_no_note_there(database, client):
+def test_main_job_removes_its_notes_from_given_database(database, client):
     done = run_python("-m", "examples.main_job", "--requests", "20", "--server", "pywsgi", uri=database)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"database: {database}" in done.stdout
     assert client.gmongo_examples.notes.count_documents({"topic": {"$regex": "^main job"}}) == 0
 
 
-def test_main_job_fails_clearly_without_a_database():
-    done = run_python("-m", "examples.main_job", uri=NOWHERE)
+def test_main_job_without_database_prints_selection_error():
+    done = run_python("-m", "examples.main_job", uri=UNREACHABLE)
     assert done.returncode == 1
     assert "ServerSelectionTimeoutError" in done.stdout
     assert "topology_type: Unknown" in " ".join(done.stdout.split())
 
 
-def test_main_job_gives_up_after_its_time_limit():
+def test_main_job_stops_at_its_time_limit():
     done = run_python("-m", "examples.main_job", "--requests", "100000", "--time-limit", "3")
     assert done.returncode == 1
     assert "not finished after 3 seconds" in done.stdout
     assert "Traceback" not in done.stderr
 
 
-def test_main_job_ends_what_it_started_when_it_is_interrupted(tmp_path, monkeypatch):
+def test_interrupted_main_job_stops_its_processes_and_removes_its_files(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     command = [sys.executable, "-c", INTERRUPTIBLE_MAIN_JOB, "--requests", "100000"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as job:
@@ -120,33 +116,33 @@ def test_main_job_ends_what_it_started_when_it_is_interrupted(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("option", ["--requests", "--concurrency", "--workers"])
-def test_main_job_refuses_an_impossible_number(option):
+def test_main_job_rejects_option_below_one(option):
     done = run_python("-m", "examples.main_job", option, "0")
     assert done.returncode == 2
     assert f"argument {option}: must be at least 1, not 0" in done.stderr
 
 
 def cells(line: str) -> tuple[str, str] | None:
-    """The name and the value in a line of the table."""
+    """Return the name and the value in a line of the table."""
     parts = [part.strip() for part in line.strip("│").split("│")]
     return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
-FINE = Visit([0.1, 0.1], True, None)
+SUCCESS = Visit([0.1, 0.1], True, None)
 
 
 @pytest.mark.parametrize(
     ("visits", "documents", "good"),
     [
-        ([FINE, FINE], 2, True),
-        ([FINE, FINE], 1, False),
-        ([FINE, FINE], 3, False),
-        ([FINE, Visit([0.1], False, "POST /notes: status 503")], 1, False),
-        ([FINE, Visit([0.1, 0.1], True, "GET: status 404")], 2, False),
+        ([SUCCESS, SUCCESS], 2, True),
+        ([SUCCESS, SUCCESS], 1, False),
+        ([SUCCESS, SUCCESS], 3, False),
+        ([SUCCESS, Visit([0.1], False, "POST /notes: status 503")], 1, False),
+        ([SUCCESS, Visit([0.1, 0.1], True, "GET: status 404")], 2, False),
     ],
-    ids=["all well", "one lost", "one too many", "not stored", "not found"],
+    ids=["complete", "document lost", "extra document", "not stored", "not found"],
 )
-def test_main_job_is_good_only_if_every_note_was_stored_and_found(visits, documents, good):
+def test_result_is_good_only_if_every_note_is_stored_and_found(visits, documents, good):
     assert Result(visits, 1.0, [], documents).is_good is good
 
 
@@ -154,11 +150,8 @@ def test_main_job_is_good_only_if_every_note_was_stored_and_found(visits, docume
     ("latencies", "percent", "expected"),
     [([], 50, 0.0), ([3.0], 99, 3.0), ([4.0, 1.0, 3.0, 2.0], 50, 2.0), ([4.0, 1.0, 3.0, 2.0], 100, 4.0)],
 )
-def test_percentile_is_the_least_latency_that_so_many_do_not_exceed(latencies, percent, expected):
+def test_percentile_returns_nearest_rank_latency(latencies, percent, expected):
     assert percentile(latencies, percent) == expected
-
-
-# The web application
 
 
 @pytest.fixture(scope="module")
@@ -177,12 +170,12 @@ def browser(wsgi_app: ModuleType) -> Any:
     return wsgi_app.app.test_client()
 
 
-def test_application_stores_a_note_and_shows_it(browser):
+def test_application_stores_and_returns_note(browser):
     posted = browser.post("/notes", json={"text": "hello", "topic": "greetings"})
     assert posted.status_code == 201
-    shown = browser.get(posted.headers["Location"])
-    assert shown.status_code == 200
-    assert {**shown.json, "created": None} == {
+    response = browser.get(posted.headers["Location"])
+    assert response.status_code == 200
+    assert {**response.json, "created": None} == {
         "_id": posted.json["id"],
         "text": "hello",
         "topic": "greetings",
@@ -190,16 +183,16 @@ def test_application_stores_a_note_and_shows_it(browser):
     }
 
 
-def test_application_lists_the_newest_notes_of_a_topic(browser):
+def test_application_lists_newest_notes_of_topic(browser):
     topic = str(ObjectId())
     ids = [browser.post("/notes", json={"text": str(n), "topic": topic}).json["id"] for n in range(4)]
-    browser.post("/notes", json={"text": "another matter"})
+    browser.post("/notes", json={"text": "other topic"})
     listed = browser.get(f"/notes?topic={topic}&limit=3").json["notes"]
     assert [note["_id"] for note in listed] == [ids[3], ids[2], ids[1]]
 
 
 @pytest.mark.parametrize(
-    ("note", "complaint"),
+    ("note", "message"),
     [
         ([], "a note must be a JSON object"),
         ({}, "text must be a string"),
@@ -208,18 +201,18 @@ def test_application_lists_the_newest_notes_of_a_topic(browser):
         ({"text": ""}, "text must have from 1 to 10000 characters, not 0"),
     ],
 )
-def test_application_refuses_what_is_not_a_note(browser, note, complaint):
-    refused = browser.post("/notes", json=note)
-    assert (refused.status_code, refused.json) == (400, {"error": complaint})
+def test_application_rejects_invalid_note_with_400(browser, note, message):
+    response = browser.post("/notes", json=note)
+    assert (response.status_code, response.json) == (400, {"error": message})
 
 
 @pytest.mark.parametrize("note_id", ["nonsense", "0123456789abcdef01234567"])
-def test_application_knows_which_notes_are_not_there(browser, note_id):
+def test_application_returns_404_for_missing_note(browser, note_id):
     missing = browser.get(f"/notes/{note_id}")
     assert (missing.status_code, missing.json) == (404, {"error": f"the note {note_id} does not exist"})
 
 
-def test_health_shows_the_topology_and_the_pools(browser, database, wsgi_app):
+def test_health_page_has_topology_and_pools(browser, database, wsgi_app):
     health = browser.get("/health")
     assert health.status_code == 200
     assert health.json["status"] == "ok"
@@ -234,9 +227,9 @@ def test_health_shows_the_topology_and_the_pools(browser, database, wsgi_app):
         assert pool["waiting"] == 0
 
 
-def test_application_says_503_while_the_database_is_away(browser, wsgi_app, monkeypatch):
-    with MongoClient(NOWHERE, serverSelectionTimeoutMS=50) as away:
-        monkeypatch.setattr(wsgi_app, "client", away)
-        monkeypatch.setattr(wsgi_app, "notes", away.gmongo_examples.notes)
-        for answer in (browser.get("/health"), browser.post("/notes", json={"text": "x"}), browser.get("/notes")):
-            assert (answer.status_code, answer.json) == (503, {"error": "the database is not available"})
+def test_application_returns_503_without_database(browser, wsgi_app, monkeypatch):
+    with MongoClient(UNREACHABLE, serverSelectionTimeoutMS=50) as disconnected:
+        monkeypatch.setattr(wsgi_app, "client", disconnected)
+        monkeypatch.setattr(wsgi_app, "notes", disconnected.gmongo_examples.notes)
+        for response in (browser.get("/health"), browser.post("/notes", json={"text": "x"}), browser.get("/notes")):
+            assert (response.status_code, response.json) == (503, {"error": "the database is not available"})

@@ -1,4 +1,4 @@
-"""Files in a database: the methods of the specification, the older interface, and what happens when things go wrong."""
+"""GridFS: `GridFSBucket`, the older interface `GridFS`, errors and interruptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.single import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 
-# The embedded database treats such collections in a way of its own.
+# These tests need a deployment, since the embedded database has special GridFS collections.
 @pytest.fixture(scope="module")
 def database():
     with Deployment.replica_set(log=False) as deployment:
@@ -54,6 +54,16 @@ def files_database(client):
 
 
 @pytest.fixture
+def recorded(database):
+    """Return a new database and the recorder of its client."""
+    recorder = Recorder()
+    with MongoClient(database, event_listeners=[recorder]) as client:
+        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
+        yield client[name], recorder
+        client.drop_database(name)
+
+
+@pytest.fixture
 def bucket(files_database):
     return GridFSBucket(files_database, chunk_size_bytes=4)
 
@@ -67,15 +77,12 @@ def chunks_of(database, file_id):
     return [bytes(chunk["data"]) for chunk in database.fs.chunks.find({"files_id": file_id}, sort=[("n", 1)])]
 
 
-# Writing
-
-
-def test_a_file_is_stored_in_chunks_with_a_description(bucket, files_database):
+def test_upload_stores_chunks_and_file_document(bucket, files_database):
     file_id = bucket.upload_from_stream("a.txt", b"0123456789", metadata={"owner": "ann"})
     assert chunks_of(files_database, file_id) == [b"0123", b"4567", b"89"]
-    description = files_database.fs.files.find_one(file_id)
-    upload_date = description.pop("uploadDate")
-    assert description == {
+    file_document = files_database.fs.files.find_one(file_id)
+    upload_date = file_document.pop("uploadDate")
+    assert file_document == {
         "_id": file_id,
         "filename": "a.txt",
         "length": 10,
@@ -85,38 +92,32 @@ def test_a_file_is_stored_in_chunks_with_a_description(bucket, files_database):
     assert upload_date is not None
 
 
-def test_indexes_are_created_before_the_first_file(bucket, files_database):
+def test_first_upload_creates_indexes(bucket, files_database):
     bucket.upload_from_stream("a", b"x")
     assert "filename_1_uploadDate_1" in files_database.fs.files.index_information()
     assert files_database.fs.chunks.index_information()["files_id_1_n_1"]["unique"]
 
 
-def test_indexes_are_looked_for_once_per_bucket(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
-        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
-        bucket = GridFSBucket(client[name])
-        bucket.upload_from_stream("a", b"x")
-        assert recorder.commands.count("createIndexes") == 2
-        recorder.forget()
-        bucket.upload_from_stream("b", b"y")
-        assert recorder.commands == ["insert", "insert"]
-        client.drop_database(name)
+def test_only_first_upload_of_bucket_checks_indexes(recorded):
+    recorded_database, recorder = recorded
+    bucket = GridFSBucket(recorded_database)
+    bucket.upload_from_stream("a", b"x")
+    assert recorder.commands.count("createIndexes") == 2
+    recorder.forget()
+    bucket.upload_from_stream("b", b"y")
+    assert recorder.commands == ["insert", "insert"]
 
 
-def test_many_chunks_travel_together(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
-        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
-        bucket = GridFSBucket(client[name])
-        content = os.urandom(1_000_000)
-        file_id = bucket.upload_from_stream("big", content)
-        assert [len(each["documents"]) for each in recorder.sent("insert")] == [4, 1]
-        assert bucket.open_download_stream(file_id).read() == content
-        client.drop_database(name)
+def test_upload_inserts_several_chunks_in_one_command(recorded):
+    recorded_database, recorder = recorded
+    bucket = GridFSBucket(recorded_database)
+    content = os.urandom(1_000_000)
+    file_id = bucket.upload_from_stream("big", content)
+    assert [len(each["documents"]) for each in recorder.sent("insert")] == [4, 1]
+    assert bucket.open_download_stream(file_id).read() == content
 
 
-def test_an_id_is_taken_once(files, bucket):
+def test_upload_with_existing_id_raises_file_exists(files, bucket):
     files.put(b"first", _id=1)
     with pytest.raises(FileExists):
         files.put(b"second", _id=1)
@@ -125,7 +126,7 @@ def test_an_id_is_taken_once(files, bucket):
     assert files.get(1).read() == b"first"
 
 
-def test_an_id_is_no_query(bucket):
+def test_query_as_file_id_raises_no_file(bucket):
     bucket.upload_from_stream_with_id("x", "f", b"x")
     for query in ({"$gt": ""}, {"$ne": 5}):
         with pytest.raises(NoFile):
@@ -136,29 +137,29 @@ def test_an_id_is_no_query(bucket):
 
 
 @pytest.mark.parametrize("size", ["4", 4.0, True, [4]])
-def test_the_size_of_a_chunk_is_an_integer(bucket, size):
+def test_chunk_size_of_other_type_raises_type_error(bucket, size):
     with pytest.raises(TypeError, match=f"^chunk_size_bytes must be an integer, not {re.escape(repr(size))}$"):
         bucket.open_upload_stream("f", chunk_size_bytes=size)
 
 
-def test_a_file_of_the_same_id_that_comes_first_is_told_when_this_one_is_closed(bucket):
+def test_close_raises_file_exists_if_another_upload_used_the_id(bucket):
     for data in (b"", b"12345"):
-        late = bucket.open_upload_stream_with_id("same", "f")
+        upload = bucket.open_upload_stream_with_id("same", "f")
         bucket.upload_from_stream_with_id("same", "f", b"")
         if data:
-            late.write(data)
+            upload.write(data)
         with pytest.raises(FileExists, match="file with _id 'same' already exists") as caught:
-            late.close()
-        assert not late.closed and isinstance(caught.value.__cause__, DuplicateKeyError)
-        late.abort()
+            upload.close()
+        assert not upload.closed and isinstance(caught.value.__cause__, DuplicateKeyError)
+        upload.abort()
         bucket.delete("same")
 
 
-def test_an_error_of_the_write_concern_while_storing_is_one(client):
-    failure = {"code": 64, "errmsg": "waiting for replication timed out"}
+def test_write_concern_error_of_upload_is_raised(client):
+    concern_error = {"code": 64, "errmsg": "waiting for replication timed out"}
     index = cursor_reply([{"key": {"files_id": 1, "n": 1}}, {"key": {"filename": 1, "uploadDate": 1}}])
     replies = {
-        "insert": {"ok": 1, "n": 1, "writeConcernError": failure},
+        "insert": {"ok": 1, "n": 1, "writeConcernError": concern_error},
         "listIndexes": index,
         "find": cursor_reply([{}]),
     }
@@ -172,22 +173,21 @@ def test_an_error_of_the_write_concern_while_storing_is_one(client):
             file.close()
 
 
-@pytest.mark.parametrize("kind", ["bucket", "older"])
-def test_no_transaction_has_files(client, files_database, kind):
-    refused = pytest.raises(InvalidOperation, match=r"^GridFS does not support multi-document transactions$")
-    with client.start_session() as session, session.start_transaction(), refused:
-        if kind == "bucket":
+@pytest.mark.parametrize("interface", ["GridFSBucket", "GridFS"])
+def test_gridfs_in_transaction_raises_invalid_operation(client, files_database, interface):
+    raises_invalid_operation = pytest.raises(
+        InvalidOperation, match=r"^GridFS does not support multi-document transactions$"
+    )
+    with client.start_session() as session, session.start_transaction(), raises_invalid_operation:
+        if interface == "GridFSBucket":
             GridFSBucket(files_database).upload_from_stream("f", b"x", session=session)
         else:
             GridFS(files_database).exists(5, session=session)
     assert files_database.list_collection_names() == []
 
 
-# Aborting
-
-
-class Broken:
-    """A source that fails after one read."""
+class FailingSource:
+    """Source that raises after the first read."""
 
     def __init__(self):
         self.reads = 0
@@ -199,31 +199,31 @@ class Broken:
         return b"x" * 5_000_000
 
 
-def test_an_upload_that_fails_before_its_first_chunk_sends_nothing(database):
+def test_upload_of_text_without_encoding_sends_no_command(database):
     recorder = Recorder()
     with MongoClient(database, event_listeners=[recorder]) as client, pytest.raises(TypeError, match="encoding"):
         GridFS(client.files).put("text")
     assert recorder.commands == []
 
 
-def test_abort_does_not_remove_what_another_file_has_under_the_same_id(files, bucket):
+def test_abort_keeps_chunks_of_another_file_with_the_same_id(files, bucket):
     files.put(b"first", _id=1)
     with pytest.raises(OSError, match="disk"):
-        bucket.upload_from_stream_with_id(1, "f", Broken(), chunk_size_bytes=10_000_000)
+        bucket.upload_from_stream_with_id(1, "f", FailingSource(), chunk_size_bytes=10_000_000)
     bucket.open_upload_stream_with_id(1, "f").abort()
     assert files.get(1).read() == b"first"
 
 
-def test_a_kill_while_a_source_is_read_aborts_the_upload(bucket, files_database):
+def test_kill_while_source_is_read_aborts_the_upload(bucket, files_database):
     file = bucket.open_upload_stream("f", chunk_size_bytes=1_000_000)
 
-    class Endless(Broken):
+    class BlockingSource(FailingSource):
         def read(self, size):
             if self.reads:
                 gevent.sleep(60)
             return super().read(size)
 
-    source = Endless()
+    source = BlockingSource()
     writer = gevent.spawn(file.write, source)
     eventually(lambda: source.reads and files_database.fs.chunks.count_documents({}) == 5)
     writer.kill()
@@ -232,7 +232,7 @@ def test_a_kill_while_a_source_is_read_aborts_the_upload(bucket, files_database)
     eventually(lambda: files_database.fs.chunks.count_documents({}) == 0)
 
 
-def test_a_kill_does_not_wait_until_what_was_stored_is_removed():
+def test_killed_upload_removes_chunks_in_the_background():
     with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
         server.fail("delete", silent)
         server.fail("insert", lambda peer, message: peer.send(message), silent)
@@ -246,14 +246,14 @@ def test_a_kill_does_not_wait_until_what_was_stored_is_removed():
             server.wait_for("delete")
 
 
-@pytest.mark.parametrize("refused", ["chunks", "description"])
-def test_failed_upload_raises_first_error_until_it_is_aborted(deployment, refused):
+@pytest.mark.parametrize("failing", ["chunks", "file document"])
+def test_failed_upload_raises_first_error_until_abort(deployment, failing):
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         file = GridFS(client.files).new_file(_id=5)
-        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # so much is stored at once
+        file.write(b"x" * 17 * DEFAULT_CHUNK_SIZE)  # This data fills one insert command.
         fail(client, "insert", errorCode=8000)
-        first = file.close if refused == "description" else lambda: file.write(b"x" * 5_000_000)
+        first = file.close if failing == "file document" else lambda: file.write(b"x" * 5_000_000)
         for attempt in (first, file.close, lambda: file.write(b"x")):
             with pytest.raises(OperationFailure, match="fail point") as caught:
                 attempt()
@@ -266,7 +266,7 @@ def test_failed_upload_raises_first_error_until_it_is_aborted(deployment, refuse
             file.write(b"x")
 
 
-def test_upload_that_fails_in_a_block_leaves_no_chunks(deployment):
+def test_failed_upload_in_with_block_removes_its_chunks(deployment):
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         bucket = GridFSBucket(client.files)
@@ -282,7 +282,7 @@ def test_upload_that_fails_in_a_block_leaves_no_chunks(deployment):
             eventually(lambda: client.files.fs.chunks.count_documents({}) == 0)
 
 
-def test_abort_that_fails_can_be_repeated(deployment):
+def test_failed_abort_can_be_repeated(deployment):
     with MongoClient(deployment.uri) as client:
         client.drop_database("files")
         file = GridFS(client.files).new_file()
@@ -296,7 +296,7 @@ def test_abort_that_fails_can_be_repeated(deployment):
         assert client.files.fs.chunks.count_documents({}) == 0
 
 
-def test_chunks_that_the_server_stores_after_an_interrupt_are_removed(monkeypatch):
+def test_chunks_stored_after_interruption_are_removed(monkeypatch):
     monkeypatch.setattr(grid_in, "_PAUSES", (0.0, 0.01))
     with ScriptedServer({"listIndexes": cursor_reply([]), "find": cursor_reply([])}) as server:
         server.fail("insert", silent)
@@ -310,7 +310,7 @@ def test_chunks_that_the_server_stores_after_an_interrupt_are_removed(monkeypatc
             assert [each["deletes"][0]["q"] for each in server.commands("delete")] == [query] * 2
 
 
-def test_chunks_that_cannot_be_removed_are_logged(deployment, caplog):
+def test_failed_removal_of_chunks_is_logged(deployment, caplog):
     with MongoClient(deployment.uri) as client:
         fail(client, "delete", errorCode=8000)
         with pytest.raises(ZeroDivisionError), GridFS(client.files).new_file(_id="one") as file:
@@ -319,45 +319,42 @@ def test_chunks_that_cannot_be_removed_are_logged(deployment, caplog):
         assert "chunks of the failed upload with _id 'one' could not be removed from files.fs.chunks" in caplog.text
 
 
-def in_use_by_another(first, *others):
-    """Refuse each of `others` while a greenlet is in `first`; the error names both greenlets."""
+def assert_rejected_during(first, *others):
+    """Assert that each of `others` raises while a greenlet runs `first`. Return this greenlet."""
     user = gevent.spawn(first)
     gevent.sleep(0)
     for other in others:
-        refused = gevent.spawn(other)
-        with pytest.raises(InvalidOperation, match=f"in use by greenlet {user.name} .*, and greenlet {refused.name} "):
-            refused.get()
+        rejected = gevent.spawn(other)
+        with pytest.raises(InvalidOperation, match=f"in use by greenlet {user.name} .*, and greenlet {rejected.name} "):
+            rejected.get()
     return user
 
 
-def test_second_greenlet_is_refused_while_a_file_is_written(bucket):
-    class Slow(io.BytesIO):
+def test_call_raises_while_another_greenlet_writes_the_file(bucket):
+    class SlowSource(io.BytesIO):
         def read(self, size):
             gevent.sleep(0.01)
             return super().read(size)
 
     file = bucket.open_upload_stream("f")
     others = (file.close, file.abort, lambda: file.write(b"x"), lambda: file.set("a", 1))
-    in_use_by_another(lambda: file.write(Slow(b"0123456789")), *others).get()
+    assert_rejected_during(lambda: file.write(SlowSource(b"0123456789")), *others).get()
     file.close()
     assert bucket.open_download_stream(file._id).read() == b"0123456789"
 
 
-def test_second_greenlet_is_refused_while_a_file_is_read(bucket):
+def test_call_raises_while_another_greenlet_reads_the_file(bucket):
     file = bucket.open_download_stream(bucket.upload_from_stream("f", b"0123456789"))
     others = (file.read, file.readchunk, file.readline, file.readlines, file.close, lambda: file.seek(5))
-    assert in_use_by_another(file.read, *others).get() == b"0123456789"
+    assert assert_rejected_during(file.read, *others).get() == b"0123456789"
     assert file.tell() == 10
-
-
-# Reading
 
 
 @pytest.mark.parametrize(
     "fault", [{"errorCode": 43}, {"errorCode": 237}, {"errorCode": 11600}, {"closeConnection": True}], ids=str
 )
 @pytest.mark.parametrize("method", ["read", "readchunk", "readline"])
-def test_reading_continues_when_the_cursor_is_lost(deployment, method, fault):
+def test_read_continues_after_cursor_error(deployment, method, fault):
     content = b"line\n" * 50
     with MongoClient(deployment.uri) as client:
         files = GridFS(client.files)
@@ -369,7 +366,7 @@ def test_reading_continues_when_the_cursor_is_lost(deployment, method, fault):
         assert read == content
 
 
-def test_reading_raises_a_timeout_and_continues(deployment):
+def test_read_raises_timeout_and_then_continues(deployment):
     with MongoClient(deployment.uri) as client:
         files = GridFS(client.files)
         file = files.get(files.put(b"x" * 200, chunk_size=1))
@@ -382,7 +379,7 @@ def test_reading_raises_a_timeout_and_continues(deployment):
 
 @pytest.fixture
 def lines(files):
-    """A file of a few lines, in chunks of four bytes."""
+    """Return the ID of a file with chunks of 4 bytes."""
     return files.put(CONTENT, chunk_size=4, filename="lines")
 
 
@@ -390,34 +387,27 @@ CONTENT = b"one\ntwo and more\n\nthree"
 
 
 @pytest.mark.parametrize("hint", [-1, 0, 1, 3, 4, 5, 17, 18, 100, None])
-def test_lines_up_to_a_hint_are_those_of_a_file_of_python(files, lines, hint):
+def test_readlines_with_hint_equals_python_file(files, lines, hint):
     assert files.get(lines).readlines(hint) == io.BufferedReader(io.BytesIO(CONTENT)).readlines(hint)
 
 
-def test_seek_ahead_fetches_only_what_is_read(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
-        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
-        files = GridFS(client[name])
-        file = files.get(files.put(b"0123456789", chunk_size=2))
-        recorder.forget()
-        file.seek(7)
-        assert file.read() == b"789"
-        assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
-        client.drop_database(name)
+def test_seek_skips_chunks_before_the_new_position(recorded):
+    recorded_database, recorder = recorded
+    files = GridFS(recorded_database)
+    file = files.get(files.put(b"0123456789", chunk_size=2))
+    recorder.forget()
+    file.seek(7)
+    assert file.read() == b"789"
+    assert recorder.command("find")["filter"]["n"] == {"$gte": 3}
 
 
-def test_whether_there_are_files_is_asked_for_without_their_content(database):
-    recorder = Recorder()
-    with MongoClient(database, event_listeners=[recorder]) as client:
-        name = f"gmongo_files_{uuid.uuid4().hex[:12]}"
-        GridFS(client[name]).put(b"x")
-        assert recorder.sent("find")[0]["projection"] == {"_id": 1}
-        client.drop_database(name)
+def test_check_for_existing_files_projects_only_the_id(recorded):
+    recorded_database, recorder = recorded
+    GridFS(recorded_database).put(b"x")
+    assert recorder.sent("find")[0]["projection"] == {"_id": 1}
 
 
-def test_chunks_that_are_not_read_any_more_are_ended_on_the_server_first():
-    """Before those of another position are asked for, and when the file is closed."""
+def test_seek_and_close_kill_the_cursor_of_chunks():
     recorder = Recorder()
     with Deployment.standalone() as deployment, MongoClient(deployment.uri, event_listeners=[recorder]) as client:
         files = GridFS(client.db)
@@ -433,14 +423,8 @@ def test_chunks_that_are_not_read_any_more_are_ended_on_the_server_first():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda chunks: chunks.delete_one({"n": 0}),
-            "missing chunk: expected chunk #0 but found chunk with n=1",
-        ),
-        (
-            lambda chunks: chunks.delete_one({"n": 1}),
-            "missing chunk: expected chunk #1 but found chunk with n=2",
-        ),
+        (lambda chunks: chunks.delete_one({"n": 0}), "missing chunk: expected chunk #0 but found chunk with n=1"),
+        (lambda chunks: chunks.delete_one({"n": 1}), "missing chunk: expected chunk #1 but found chunk with n=2"),
         (lambda chunks: chunks.delete_one({"n": 2}), "no chunk #2"),
         (
             lambda chunks: chunks.update_one({"n": 1}, {"$set": {"data": Binary(b"xxx")}}),
@@ -456,15 +440,14 @@ def test_chunks_that_are_not_read_any_more_are_ended_on_the_server_first():
         ),
     ],
 )
-def test_damage_is_noticed(bucket, files_database, change, message):
+def test_damaged_chunks_raise_corrupt_grid_file(bucket, files_database, change, message):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     change(files_database.fs.chunks)
     with pytest.raises(CorruptGridFile, match=f"^{message}$"):
         bucket.download_to_stream(1, io.BytesIO())
 
 
-def test_chunks_are_read_in_their_order_wherever_they_are_stored(bucket, files_database):
-    """Such as after a restore, or a migration between shards."""
+def test_chunks_in_other_storage_order_are_read_in_sequence(bucket, files_database):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     chunks = files_database.fs.chunks.find().to_list()
     files_database.fs.chunks.delete_many({})
@@ -473,7 +456,7 @@ def test_chunks_are_read_in_their_order_wherever_they_are_stored(bucket, files_d
 
 
 @pytest.mark.parametrize("data", ["text", 5, None, [1]])
-def test_data_that_are_none_are_named(bucket, files_database, data):
+def test_chunk_data_of_other_type_raises_corrupt_grid_file(bucket, files_database, data):
     bucket.upload_from_stream_with_id(1, "f", b"0123")
     files_database.fs.chunks.update_one({}, {"$set": {"data": data}})
     with pytest.raises(CorruptGridFile, match=r"^data of a chunk must be binary, not "):
@@ -487,15 +470,15 @@ def test_data_that_are_none_are_named(bucket, files_database, data):
         *(("chunkSize", value, "an integer from 1") for value in (0, -1, 1.5, "1", None)),
     ],
 )
-def test_numbers_of_files_that_are_none_are_named(files_database, bucket, field, value, rule):
+def test_invalid_length_or_chunk_size_raises_corrupt_grid_file(files_database, bucket, field, value, rule):
     bucket.upload_from_stream_with_id(1, "f", b"0123456789")
     files_database.fs.files.update_one({"_id": 1}, {"$set": {field: value}})
     with pytest.raises(CorruptGridFile, match=f"^{field} of a file must be {rule}, not "):
         bucket.open_download_stream(1).read()
 
 
-class Words(TypeDecoder):
-    """Numbers as an application would rather have them."""
+class IntegerAsText(TypeDecoder):
+    """Decoder that converts integers to strings."""
 
     bson_type = int
 
@@ -508,15 +491,15 @@ class Words(TypeDecoder):
     [
         CodecOptions(document_class=SON),
         CodecOptions(RawBSONDocument),
-        CodecOptions(type_registry=TypeRegistry([Words()])),
+        CodecOptions(type_registry=TypeRegistry([IntegerAsText()])),
     ],
-    ids=["SON", "raw", "types"],
+    ids=["SON", "raw", "type decoder"],
 )
-def test_a_file_is_read_whatever_the_application_decodes_to(bucket, files_database, options):
+def test_file_is_read_with_any_codec_options(bucket, files_database, options):
     file_id = bucket.upload_from_stream("f", b"0123456789", metadata={"a": 1})
-    found = GridFSBucket(files_database.with_options(codec_options=options)).open_download_stream(file_id)
-    assert (found.read(), found.length, found.chunk_size) == (b"0123456789", 10, 4)
-    assert isinstance(found.metadata, options.document_class)
+    file = GridFSBucket(files_database.with_options(codec_options=options)).open_download_stream(file_id)
+    assert (file.read(), file.length, file.chunk_size) == (b"0123456789", 10, 4)
+    assert isinstance(file.metadata, options.document_class)
 
 
 @pytest.mark.parametrize(
@@ -533,10 +516,7 @@ def test_a_file_is_read_whatever_the_application_decodes_to(bucket, files_databa
             lambda bucket, _: bucket.delete_by_name("none"),
             "no file could be deleted because none matched filename 'none'",
         ),
-        (
-            lambda bucket, _: bucket.rename(5, "x"),
-            "no files could be renamed to 'x' because none matched file_id 5",
-        ),
+        (lambda bucket, _: bucket.rename(5, "x"), "no files could be renamed to 'x' because none matched file_id 5"),
         (
             lambda bucket, _: bucket.rename_by_name("none", "x"),
             "no files could be renamed to 'x' because none matched filename 'none'",
@@ -546,21 +526,12 @@ def test_a_file_is_read_whatever_the_application_decodes_to(bucket, files_databa
         (lambda _, files: files.get_version("none", 2), "no version 2 for filename 'none'"),
     ],
 )
-def test_a_missing_file(bucket, files, files_database, attempt, text):
+def test_missing_file_raises_no_file(bucket, files, files_database, attempt, text):
     with pytest.raises(NoFile, match=f"^{re.escape(text.format(files_database.name))}$"):
         attempt(bucket, files)
 
 
-# Names
-
-
-# Finding
-
-
-# Options
-
-
-def test_types_of_arguments(client, bucket):
+def test_argument_of_other_type_raises_type_error(client, bucket):
     for attempt in (
         lambda: GridFS(client),
         lambda: GridFSBucket(client),
@@ -573,8 +544,8 @@ def test_types_of_arguments(client, bucket):
             attempt()
 
 
-def written(file):
-    """An upload that is finished."""
+def complete_upload(file):
+    """Write a byte and close the upload. Return its ID."""
     with file:
         file.write(b"x")
     return file._id
@@ -586,13 +557,13 @@ def deployment():
         yield deployment
 
 
-IN_SESSIONS = {  # of a bucket, of which "f" has a file with two revisions and the _id 1 in the last one
+BUCKET_METHODS = {  # The bucket has two revisions of the file "f". The last revision has the _id 1.
     "upload_from_stream": lambda bucket, session: bucket.upload_from_stream("g", b"x", session=session),
     "upload_from_stream_with_id": lambda bucket, session: bucket.upload_from_stream_with_id(
         7, "g", b"x", session=session
     ),
-    "open_upload_stream": lambda bucket, session: written(bucket.open_upload_stream("g", session=session)),
-    "open_upload_stream_with_id": lambda bucket, session: written(
+    "open_upload_stream": lambda bucket, session: complete_upload(bucket.open_upload_stream("g", session=session)),
+    "open_upload_stream_with_id": lambda bucket, session: complete_upload(
         bucket.open_upload_stream_with_id(7, "g", session=session)
     ),
     "open_download_stream": lambda bucket, session: bucket.open_download_stream(1, session=session).read(),
@@ -609,8 +580,8 @@ IN_SESSIONS = {  # of a bucket, of which "f" has a file with two revisions and t
     "rename": lambda bucket, session: bucket.rename(1, "g", session=session),
     "rename_by_name": lambda bucket, session: bucket.rename_by_name("f", "g", session=session),
 }
-OLD_IN_SESSIONS = {
-    "new_file": lambda files, session: written(files.new_file(session=session)),
+FILES_METHODS = {
+    "new_file": lambda files, session: complete_upload(files.new_file(session=session)),
     "put": lambda files, session: files.put(b"x", session=session),
     "get": lambda files, session: files.get(1, session=session).read(),
     "get_version": lambda files, session: files.get_version("f", 0, session=session).read(),
@@ -624,22 +595,22 @@ OLD_IN_SESSIONS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [*((GridFSBucket, name) for name in IN_SESSIONS), *((GridFS, name) for name in OLD_IN_SESSIONS)]
+    ("kind", "name"), [*((GridFSBucket, name) for name in BUCKET_METHODS), *((GridFS, name) for name in FILES_METHODS)]
 )
-def test_every_command_is_in_the_session(deployment, kind, name):
+def test_every_command_uses_the_explicit_session(deployment, kind, name):
     recorder = Recorder()
     with MongoClient(deployment.uri, event_listeners=[recorder]) as client, client.start_session() as session:
         client.drop_database("files")
         GridFSBucket(client.files).upload_from_stream("f", b"first")
         GridFSBucket(client.files).upload_from_stream_with_id(1, "f", b"second")
         recorder.forget()
-        (IN_SESSIONS if kind is GridFSBucket else OLD_IN_SESSIONS)[name](kind(client.files), session)
+        (BUCKET_METHODS if kind is GridFSBucket else FILES_METHODS)[name](kind(client.files), session)
         lsids = [event.command.get("lsid") for event in recorder.of("CommandStarted")]
         assert lsids and lsids == [session.session_id] * len(lsids)
 
 
-def test_all_that_takes_a_session_is_here():
-    for kind, here in ((GridFSBucket, IN_SESSIONS), (GridFS, OLD_IN_SESSIONS)):
+def test_tables_contain_all_methods_with_parameter_session():
+    for kind, table in ((GridFSBucket, BUCKET_METHODS), (GridFS, FILES_METHODS)):
         public = {name: method for name, method in vars(kind).items() if not name.startswith("_") and callable(method)}
-        takes = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}
-        assert takes | {"new_file", "put"} & public.keys() == here.keys()
+        with_session = {name for name, method in public.items() if "session" in inspect.signature(method).parameters}
+        assert with_session | {"new_file", "put"} & public.keys() == table.keys()

@@ -1,4 +1,4 @@
-"""Files of GridFS beside those of Python: the same calls give the same bytes, whatever the size of chunks."""
+"""Random calls on GridFS files, compared with Python files, for several chunk sizes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def database() -> Iterator[Database[Any]]:
         yield client.db
 
 
-def steps(dice: random.Random) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Calls that both kinds of files know."""
+def random_calls(rng: random.Random) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield 60 random calls."""
     for _ in range(60):
-        name = dice.choice(["read", "read", "readline", "readlines", "seek", "seek", "tell", "next"])
+        name = rng.choice(["read", "read", "readline", "readlines", "seek", "seek", "tell", "next"])
         if name == "seek":
-            whence = dice.choice([os.SEEK_SET, os.SEEK_CUR, os.SEEK_END])
-            yield name, (dice.randrange(-20, 120), whence)
+            whence = rng.choice([os.SEEK_SET, os.SEEK_CUR, os.SEEK_END])
+            yield name, (rng.randrange(-20, 120), whence)
         elif name in ("read", "readline", "readlines"):
-            yield name, dice.choice([(), (dice.choice([-1, 0, 1, 2, 7, 8, 9, 30, 1000]),)])
+            yield name, rng.choice([(), (rng.choice([-1, 0, 1, 2, 7, 8, 9, 30, 1000]),)])
         else:
             yield name, ()
 
@@ -42,36 +42,38 @@ def outcome(file: Any, name: str, arguments: tuple[int, ...]) -> object:
     try:
         result = next(file, b"") if name == "next" else getattr(file, name)(*arguments)
     except (OSError, ValueError):
-        return "refused", file.tell()
+        return "error", file.tell()
     return result, file.tell()
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 99, 100, 101])
-def test_reading(database: Database[Any], size: int) -> None:
+def test_random_reads_equal_python_file(database: Database[Any], size: int) -> None:
     bucket = GridFSBucket(database, f"read{size}", chunk_size_bytes=size)
     file_id = bucket.upload_from_stream("f", DATA)
-    dice = random.Random(size)
+    rng = random.Random(size)
     for _ in range(3 if size == 1 else 6):
-        ours, theirs = bucket.open_download_stream(file_id), io.BytesIO(DATA)
-        for name, arguments in steps(dice):
-            if name == "seek" and theirs.tell() + arguments[0] < 0:
-                continue  # a file of Python goes to its beginning
+        grid_file, python_file = bucket.open_download_stream(file_id), io.BytesIO(DATA)
+        for name, arguments in random_calls(rng):
+            if name == "seek" and python_file.tell() + arguments[0] < 0:
+                continue  # A Python file sets the position to 0.
             if name == "seek" and arguments[1] == os.SEEK_END and arguments[0] < -100:
                 continue
-            assert outcome(ours, name, arguments) == outcome(theirs, name, arguments), (name, arguments)
+            assert outcome(grid_file, name, arguments) == outcome(python_file, name, arguments), (name, arguments)
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 100, 1000])
-def test_writing(database: Database[Any], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_writes_are_stored_in_chunks(
+    database: Database[Any], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gmongo.gridfs.grid_in._BUFFER_SIZE", 20)
     bucket = GridFSBucket(database, f"write{size}", chunk_size_bytes=size)
-    dice = random.Random(size)
-    pieces = [bytes(dice.randrange(256) for _ in range(dice.choice([0, 1, 3, size, 2 * size]))) for _ in range(20)]
+    rng = random.Random(size)
+    parts = [bytes(rng.randrange(256) for _ in range(rng.choice([0, 1, 3, size, 2 * size]))) for _ in range(20)]
     with bucket.open_upload_stream("f") as file:
-        for piece in pieces:
-            kind: Callable[[bytes], Any] = dice.choice([bytes, bytearray, memoryview, io.BytesIO])
-            file.write(kind(piece))
-    whole = b"".join(pieces)
+        for part in parts:
+            kind: Callable[[bytes], Any] = rng.choice([bytes, bytearray, memoryview, io.BytesIO])
+            file.write(kind(part))
+    whole = b"".join(parts)
     assert bucket.open_download_stream(file._id).read() == whole
     assert (file.length, file.chunk_size) == (len(whole), size)
     chunks = list(database[f"write{size}.chunks"].find({"files_id": file._id}).sort("n"))
@@ -80,10 +82,7 @@ def test_writing(database: Database[Any], size: int, monkeypatch: pytest.MonkeyP
     ]
 
 
-# However an upload ends
-
-
-def in_a_block(file: GridIn) -> None:
+def fail_in_block(file: GridIn) -> None:
     with pytest.raises(ZeroDivisionError), file:
         raise ZeroDivisionError
 
@@ -91,13 +90,13 @@ def in_a_block(file: GridIn) -> None:
 ENDS: dict[str, Callable[[GridIn], None]] = {
     "close": GridIn.close,
     "abort": GridIn.abort,
-    "a block that fails": in_a_block,
+    "failed block": fail_in_block,
 }
 
 
-@pytest.mark.parametrize("again", ENDS)
+@pytest.mark.parametrize("second_end", ENDS)
 @pytest.mark.parametrize("end", ENDS)
-def test_an_upload_ends_once(database: Database[Any], end: str, again: str) -> None:
+def test_second_end_of_upload_has_no_effect(database: Database[Any], end: str, second_end: str) -> None:
     bucket = GridFSBucket(database, "ends", chunk_size_bytes=4)
     file = bucket.open_upload_stream("f")
     file.write(b"x" * 10)
@@ -106,22 +105,22 @@ def test_an_upload_ends_once(database: Database[Any], end: str, again: str) -> N
     assert not file.closed
     ENDS[end](file)
     assert file.closed
-    found = {"close": (3, 1)}.get(end, (0, 0))
+    counts = {"close": (3, 1)}.get(end, (0, 0))
     count = {"files_id": file._id}
     assert (
         database.ends.chunks.count_documents(count),
         database.ends.files.count_documents({"_id": file._id}),
-    ) == found
+    ) == counts
     with pytest.raises(ValueError, match="cannot write to a closed file"):
         file.write(b"z")
-    ENDS[again](file)
+    ENDS[second_end](file)
     assert (
         database.ends.chunks.count_documents(count),
         database.ends.files.count_documents({"_id": file._id}),
-    ) == found
+    ) == counts
 
 
-def test_source_that_fails_removes_the_chunks_and_fails_the_upload(database: Database[Any]) -> None:
+def test_error_of_source_removes_chunks_and_fails_the_upload(database: Database[Any]) -> None:
     def read(size: int) -> bytes:
         raise ZeroDivisionError
 
@@ -155,10 +154,9 @@ ATTRIBUTES = {
 }
 
 
-def test_what_a_file_says_of_itself(database: Database[Any]) -> None:
-    """Older programs have written fields that newer ones do not."""
-    database.said.files.insert_many([{"_id": 1, **DESCRIPTION, "own": 5}, {"_id": 2, "chunkSize": 4}])
-    bucket = GridFSBucket(database, "said")
+def test_file_attributes_equal_fields_of_file_document(database: Database[Any]) -> None:
+    database.attributes.files.insert_many([{"_id": 1, **DESCRIPTION, "own": 5}, {"_id": 2, "chunkSize": 4}])
+    bucket = GridFSBucket(database, "attributes")
     file, bare = bucket.open_download_stream(1), bucket.open_download_stream(2)
     assert file._id == 1 and file.own == 5
     for attribute, field in ATTRIBUTES.items():
@@ -170,15 +168,15 @@ def test_what_a_file_says_of_itself(database: Database[Any]) -> None:
         _ = bare.own
 
 
-def test_versions_are_counted_from_either_end(database: Database[Any]) -> None:
+def test_get_version_counts_from_first_or_last_version(database: Database[Any]) -> None:
     files = GridFS(database, "versions")
-    for day, text in ((3, b"newest"), (1, b"oldest"), (2, b"between")):
+    for day, text in ((3, b"newest"), (1, b"oldest"), (2, b"middle")):
         files.put(text, filename="f", _id=day)
         database.versions.files.update_one({"_id": day}, {"$set": {"uploadDate": datetime.datetime(2020, 1, day)}})
-    found = {version: files.get_version("f", version).read() for version in (None, -1, -2, -3, 0, 1, 2)}
-    assert found == {
-        **{None: b"newest", -1: b"newest", -2: b"between", -3: b"oldest"},
-        **{0: b"oldest", 1: b"between", 2: b"newest"},
+    contents = {version: files.get_version("f", version).read() for version in (None, -1, -2, -3, 0, 1, 2)}
+    assert contents == {
+        **{None: b"newest", -1: b"newest", -2: b"middle", -3: b"oldest"},
+        **{0: b"oldest", 1: b"middle", 2: b"newest"},
     }
     assert files.get_version("f").read() == files.get_last_version("f").read() == b"newest"
     for version in (3, -4):

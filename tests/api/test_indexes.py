@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,22 +10,16 @@ from gmongo.collection import Collection
 from gmongo.errors import OperationFailure
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, recorded_collection
-
-
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        yield recorded
+from .recording import Recorded
 
 
 def keys(collection: Collection[Any]) -> list[Any]:
-    """The keys of all indexes; this server has its own mind about their names."""
+    """Return the keys of all indexes."""
     return sorted(index["key"] for index in collection.index_information().values())
 
 
 @pytest.mark.parametrize(
-    ("given", "key", "name"),
+    ("argument", "key", "name"),
     [
         ("a", {"a": 1}, "a_1"),
         (["a", "b"], {"a": 1, "b": 1}, "a_1_b_1"),
@@ -37,10 +30,10 @@ def keys(collection: Collection[Any]) -> list[Any]:
         ([("a", HASHED)], {"a": "hashed"}, "a_hashed"),
     ],
 )
-def test_the_forms_of_keys(recorded: Recorded, given: Any, key: Any, name: str) -> None:
+def test_create_index_accepts_every_form_of_keys(recorded: Recorded, argument: Any, key: Any, name: str) -> None:
     collection, recorder = recorded
     try:
-        assert collection.create_index(given) == name
+        assert collection.create_index(argument) == name
     except OperationFailure as error:
         if "not supported" not in str(error):
             raise
@@ -82,7 +75,7 @@ def test_create_index_sends_its_options(recorded: Recorded) -> None:
 @pytest.mark.parametrize(
     ("code", "text"), [(26, "ns not found"), (0, "ns not found"), (27, "index not found"), (13, "no")]
 )
-def test_only_a_missing_collection_has_no_index_to_drop(code: int, text: str) -> None:
+def test_drop_index_ignores_only_missing_collection(code: int, text: str) -> None:
     replies = {"dropIndexes": {"ok": 0, "code": code, "errmsg": text}}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         for drop in (client.db.c.drop_indexes, lambda: client.db.c.drop_index("a_1")):

@@ -1,4 +1,4 @@
-"""What clients, databases and collections hand down: codec options, read preference, both concerns, limit of time."""
+"""Options that databases and collections inherit: codec options, read preference, concerns, timeout."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ OTHER: dict[str, Any] = {
 }
 
 
-def options_of(thing: Any) -> dict[str, Any]:
-    found = {name: getattr(thing, name) for name in OWN if name != "timeout_ms"}
-    return {**found, "timeout_ms": thing._executor._timeout and thing._executor._timeout * 1000}
+def options_of(owner: Any) -> dict[str, Any]:
+    options = {name: getattr(owner, name) for name in OWN if name != "timeout_ms"}
+    return {**options, "timeout_ms": owner._executor._timeout and owner._executor._timeout * 1000}
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,20 @@ def client() -> Iterator[MongoClient[Any]]:
         yield client
 
 
-FROM_A_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
+FROM_DATABASE: dict[str, Callable[[Database[Any]], Any]] = {
     "attribute": lambda database: database.c,
     "item": lambda database: database["c"],
     "get_collection": lambda database: database.get_collection("c"),
     "with_options": lambda database: database.with_options(),
-    "database of a collection": lambda database: database.c.database,
+    "database attribute": lambda database: database.c.database,
     "collection": lambda database: Collection(database, "c"),
-    "what is watched": lambda database: database._watched()[0],
+    "watched namespace": lambda database: database._watched()[0],
 }
-FROM_A_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
+FROM_COLLECTION: dict[str, Callable[[Collection[Any]], Any]] = {
     "attribute": lambda collection: collection.sub,
     "item": lambda collection: collection["sub"],
     "with_options": lambda collection: collection.with_options(),
-    "what is watched": lambda collection: collection._watched()[0],
+    "watched namespace": lambda collection: collection._watched()[0],
 }
 WITH_OPTIONS: dict[str, Callable[..., Any]] = {
     "get_database": lambda client, **options: client.get_database("d", **options),
@@ -69,17 +69,15 @@ WITH_OPTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("derive", FROM_A_DATABASE.values(), ids=FROM_A_DATABASE)
-def test_a_database_hands_down_its_options(client: MongoClient[Any], derive: Callable[[Database[Any]], Any]) -> None:
+@pytest.mark.parametrize("derive", FROM_DATABASE.values(), ids=FROM_DATABASE)
+def test_collection_inherits_database_options(client: MongoClient[Any], derive: Callable[[Database[Any]], Any]) -> None:
     derived = derive(client.get_database("d", **OWN))
     assert options_of(derived) == OWN
     assert options_of(derived.with_options()) == OWN
 
 
-@pytest.mark.parametrize("derive", FROM_A_COLLECTION.values(), ids=FROM_A_COLLECTION)
-def test_a_collection_hands_down_its_options(
-    client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]
-) -> None:
+@pytest.mark.parametrize("derive", FROM_COLLECTION.values(), ids=FROM_COLLECTION)
+def test_collection_options_are_inherited(client: MongoClient[Any], derive: Callable[[Collection[Any]], Any]) -> None:
     collection = client.get_database("d", **OTHER).get_collection("c", **OWN)
     derived = derive(collection)
     assert options_of(derived) == OWN
@@ -88,14 +86,14 @@ def test_a_collection_hands_down_its_options(
 
 @pytest.mark.parametrize("make", WITH_OPTIONS.values(), ids=WITH_OPTIONS)
 @pytest.mark.parametrize("name", OWN)
-def test_each_option_is_for_itself(client: MongoClient[Any], make: Callable[..., Any], name: str) -> None:
+def test_each_option_is_replaced_alone(client: MongoClient[Any], make: Callable[..., Any], name: str) -> None:
     plain, changed = make(client), make(client, **{name: OWN[name]})
     assert options_of(changed) == {**options_of(plain), name: OWN[name]}
     assert options_of(plain) == {**options_of(client.d), "timeout_ms": None}
-    assert changed == plain  # names are what counts
+    assert changed == plain  # Only names matter for equality.
 
 
-def test_a_client_hands_down_its_options() -> None:
+def test_databases_and_collections_inherit_options_of_client() -> None:
     uri = "mongodb://h/given?readPreference=nearest&w=2&journal=true&readConcernLevel=local&timeoutMS=50&tz_aware=true"
     with MongoClient[Any](uri, connect=False, document_class=SON) as client:
         expected = {
@@ -105,14 +103,12 @@ def test_a_client_hands_down_its_options() -> None:
             "read_concern": ReadConcern("local"),
             "timeout_ms": 50,
         }
-        things = [client, client.d, client["d"], client.get_database(), client.get_default_database(), client.d.c]
-        assert [options_of(thing) for thing in things] == [expected] * 6
-        assert [thing.name for thing in things[3:5]] == ["given"] * 2
+        owners = [client, client.d, client["d"], client.get_database(), client.get_default_database(), client.d.c]
+        assert [options_of(owner) for owner in owners] == [expected] * 6
+        assert [owner.name for owner in owners[3:5]] == ["given"] * 2
 
 
-def test_what_a_database_is_asked_for_as_a_whole_is_asked_of_a_collection_with_its_options(
-    client: MongoClient[Any],
-) -> None:
+def test_database_of_collection_has_options_of_the_collection(client: MongoClient[Any]) -> None:
     database = client.get_database("d", **OWN)
     collection = database.get_collection("c", write_concern=WriteConcern(w=4), timeout_ms=800)
     assert options_of(collection._database_with_options) == {

@@ -1,8 +1,7 @@
-"""Writes that are too large for one message, and documents that are too large at all."""
+"""Writes above the message size limit, and documents above the document size limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import bson
@@ -12,23 +11,17 @@ from gmongo import DeleteOne, InsertOne, MongoClient, UpdateOne
 from gmongo.errors import BulkWriteError, DocumentTooLarge
 from tests.support.server import ScriptedServer
 
-from .recording import Recorded, recorded_collection
+from .recording import Recorded
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def recorded(database: str) -> Iterator[Recorded]:
-    with recorded_collection(database) as recorded:
-        yield recorded
-
-
-def counting(field: str) -> Any:
-    """A reply that says that all was done."""
+def reply_with_count(field: str) -> Any:
+    """Return a reply function that reports success of all writes."""
     return lambda command: {"ok": 1, "n": len(command[field]), "nModified": len(command[field])}
 
 
-def test_sixty_megabytes_go_out_in_two_messages(recorded: Recorded) -> None:
+def test_insert_many_of_sixty_megabytes_sends_two_messages(recorded: Recorded) -> None:
     collection, recorder = recorded
     text = "x" * 20_000
     result = collection.insert_many([{"_id": n, "text": text} for n in range(3000)])
@@ -43,19 +36,19 @@ def test_sixty_megabytes_go_out_in_two_messages(recorded: Recorded) -> None:
     assert collection.find_one(2999) == {"_id": 2999, "text": text}
 
 
-def refusing_six(command: Any) -> dict[str, Any]:
-    """A reply that refuses the document 6, and in an ordered insert those after it."""
+def reject_document_6(command: Any) -> dict[str, Any]:
+    """Return a write error for document 6. An ordered insert stops at this document."""
     numbers = [document["_id"] for document in command["documents"]]
     if 6 not in numbers:
         return {"ok": 1, "n": len(numbers)}
-    place = numbers.index(6)
-    errors = [{"index": place, "code": 11000, "errmsg": "duplicate"}]
-    return {"ok": 1, "n": place if command["ordered"] else len(numbers) - 1, "writeErrors": errors}
+    index = numbers.index(6)
+    errors = [{"index": index, "code": 11000, "errmsg": "duplicate"}]
+    return {"ok": 1, "n": index if command["ordered"] else len(numbers) - 1, "writeErrors": errors}
 
 
 @pytest.mark.parametrize(("ordered", "inserted", "messages"), [(True, 6, 2), (False, 9, 3)])
-def test_the_index_of_an_error_counts_from_the_first_message(ordered: bool, inserted: int, messages: int) -> None:
-    with ScriptedServer({"insert": refusing_six}) as server:
+def test_write_error_index_counts_from_the_first_message(ordered: bool, inserted: int, messages: int) -> None:
+    with ScriptedServer({"insert": reject_document_6}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client, pytest.raises(BulkWriteError) as caught:
             client.db.c.insert_many([{"_id": n, "data": b"x" * 20_000} for n in range(10)], ordered=ordered)
@@ -65,8 +58,8 @@ def test_the_index_of_an_error_counts_from_the_first_message(ordered: bool, inse
         assert [len(command["documents"]) for command in server.commands("insert")] == [4, 4, 2][:messages]
 
 
-def test_updates_and_deletes_are_split_too() -> None:
-    with ScriptedServer({"update": counting("updates"), "delete": counting("deletes")}) as server:
+def test_large_updates_and_deletes_are_split_into_messages() -> None:
+    with ScriptedServer({"update": reply_with_count("updates"), "delete": reply_with_count("deletes")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             large = {"data": b"x" * 20_000}
@@ -76,8 +69,8 @@ def test_updates_and_deletes_are_split_too() -> None:
         assert [len(command["deletes"]) for command in server.commands("delete")] == [4, 2]
 
 
-def test_every_message_stays_below_the_limit_of_the_server() -> None:
-    with ScriptedServer({"insert": counting("documents")}) as server:
+def test_every_message_is_below_max_message_size() -> None:
+    with ScriptedServer({"insert": reply_with_count("documents")}) as server:
         server.hello_extra = {"maxMessageSizeBytes": 100_000}
         with MongoClient[Any](server.name) as client:
             documents = [{"_id": n, "data": b"x" * (n * 531 % 30_000)} for n in range(100)]
@@ -88,18 +81,17 @@ def test_every_message_stays_below_the_limit_of_the_server() -> None:
         assert len(commands) > 10
 
 
-def test_a_document_of_the_largest_size_is_taken(recorded: Recorded) -> None:
+def test_largest_document_is_inserted_and_a_larger_document_raises(recorded: Recorded) -> None:
     collection, _ = recorded
     overhead = len(bson.encode({"_id": 1, "data": b""}))
     collection.insert_one({"_id": 1, "data": b"x" * (16 * MIB - overhead)})
-    found = collection.find_one(1, {"_id": 1})
-    assert found == {"_id": 1}
+    assert collection.find_one(1, {"_id": 1}) == {"_id": 1}
     with pytest.raises(DocumentTooLarge, match="16793601 bytes"):
         collection.insert_one({"_id": 2, "data": b"x" * (16 * MIB + 16 * 1024 - overhead + 1)})
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_document_that_fits_no_message_is_refused_after_those_before_it(recorded: Recorded, ordered: bool) -> None:
+def test_document_above_message_size_raises_after_previous_writes(recorded: Recorded, ordered: bool) -> None:
     collection, recorder = recorded
     writes = [InsertOne({"_id": 1}), InsertOne({"_id": 2, "data": b"x" * (49 * MIB)}), InsertOne({"_id": 3})]
     with pytest.raises(DocumentTooLarge, match="51380"):
@@ -110,13 +102,13 @@ def test_a_document_that_fits_no_message_is_refused_after_those_before_it(record
     assert stats["in_use"] == 0
 
 
-def test_a_filter_that_is_too_large_is_refused_before_it_is_sent(recorded: Recorded) -> None:
+def test_too_large_filter_raises_before_any_command(recorded: Recorded) -> None:
     collection, recorder = recorded
-    for use in (
+    for call in (
         lambda: collection.find_one({"data": b"x" * (17 * MIB)}),
         lambda: collection.delete_one({"data": b"x" * (17 * MIB)}),
         lambda: collection.update_one({}, {"$set": {"data": b"x" * (17 * MIB)}}),
     ):
         with pytest.raises(DocumentTooLarge, match="178"):
-            use()
+            call()
     assert recorder.commands == []

@@ -1,4 +1,4 @@
-"""Replies and states that servers seldom show, one by one."""
+"""Rare replies and states of servers."""
 
 from __future__ import annotations
 
@@ -47,18 +47,15 @@ from gmongo.write_concern import WriteConcern
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 
 STEPPING_DOWN = {"code": 91, "errmsg": "shutting down"}
-REFUSED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
-# A scripted server does not tell by itself that it is primary again.
-OFTEN: dict[str, Any] = {"heartbeatFrequencyMS": 500}
-
-
-# Writes whose server goes away
+UNAUTHORIZED = {"ok": 0, "code": 13, "errmsg": "not authorized"}
+# A scripted server does not report by itself that it is the primary again.
+SHORT_HEARTBEAT: dict[str, Any] = {"heartbeatFrequencyMS": 500}
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_a_bulk_whose_server_steps_down_twice_sends_no_further_batch(ordered: bool) -> None:
+def test_bulk_write_stops_after_second_stepdown_error(ordered: bool) -> None:
     reply = {"ok": 1, "n": 1, "writeConcernError": STEPPING_DOWN, "errorLabels": ["RetryableWriteError"]}
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, **OFTEN) as client:
+    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, **SHORT_HEARTBEAT) as client:
         (member,) = members.members
         member.replies["insert"] = reply
         with pytest.raises(BulkWriteError) as caught:
@@ -69,13 +66,16 @@ def test_a_bulk_whose_server_steps_down_twice_sends_no_further_batch(ordered: bo
         assert caught.value.has_error_label("RetryableWriteError")
 
 
-def test_a_client_s_bulk_whose_server_steps_down_twice_has_what_was_done() -> None:
+def test_client_bulk_write_has_partial_result_after_second_stepdown_error() -> None:
     reply = {
         **cursor_reply([]),
         **{"nInserted": 1, "nErrors": 0, "nMatched": 0, "nModified": 0, "nUpserted": 0, "nDeleted": 0},
         **{"writeConcernError": STEPPING_DOWN, "errorLabels": ["RetryableWriteError"]},
     }
-    with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name, connect=False, **OFTEN) as client:
+    with (
+        ScriptedReplicaSet(1) as members,
+        MongoClient[Any](members.members[0].name, connect=False, **SHORT_HEARTBEAT) as client,
+    ):
         (member,) = members.members
         member.hello_extra, member.replies["bulkWrite"] = {"maxWireVersion": 25}, reply
         with pytest.raises(ClientBulkWriteException) as caught:
@@ -85,14 +85,14 @@ def test_a_client_s_bulk_whose_server_steps_down_twice_has_what_was_done() -> No
         assert [error["code"] for error in caught.value.write_concern_errors] == [91]
 
 
-def test_a_refused_write_whose_server_steps_down_is_that_error() -> None:
+def test_stepdown_error_without_writes_is_no_bulk_write_error() -> None:
     with ScriptedServer({"insert": {"ok": 0, **STEPPING_DOWN}}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(Exception, match="shutting down") as caught:
             client.db.c.insert_many([{}, {}])
         assert not isinstance(caught.value, BulkWriteError | WriteConcernError)
 
 
-def test_a_result_of_a_client_s_bulk_is_that_of_one_of_its_operations() -> None:
+def test_result_index_out_of_range_raises_protocol_error() -> None:
     reply = {**cursor_reply([{"ok": 1.0, "idx": 1, "n": 1}]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
@@ -100,7 +100,7 @@ def test_a_result_of_a_client_s_bulk_is_that_of_one_of_its_operations() -> None:
             client.bulk_write([InsertOne({}, namespace="db.c")], verbose_results=True)
 
 
-def test_a_document_that_has_its_id_keeps_its_order_in_a_client_s_bulk() -> None:
+def test_client_bulk_write_moves_only_generated_id_to_front() -> None:
     reply = {**cursor_reply([]), "nInserted": 2}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
@@ -110,7 +110,7 @@ def test_a_document_that_has_its_id_keeps_its_order_in_a_client_s_bulk() -> None
 
 
 @pytest.mark.parametrize("explicit", [True, False])
-def test_times_of_replies_are_looked_at_where_a_session_learns_from_them(explicit: bool) -> None:
+def test_invalid_operation_time_raises_only_in_explicit_session(explicit: bool) -> None:
     replies = {"ping": {"ok": 1, "operationTime": 5}}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client, client.start_session() as session:
         if explicit:
@@ -120,11 +120,8 @@ def test_times_of_replies_are_looked_at_where_a_session_learns_from_them(explici
             assert client.db.command("ping")["operationTime"] == 5
 
 
-# Cursors
-
-
 @pytest.mark.parametrize("awaits", [True, False])
-def test_a_command_for_a_cursor_that_waits(awaits: bool) -> None:
+def test_cursor_command_sends_max_await_time_only_for_await_data(awaits: bool) -> None:
     replies = {"find": cursor_reply([], 7), "getMore": cursor_reply([], 0, "nextBatch")}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         options = {"tailable": True, "awaitData": True, "max_await_time_ms": 70} if awaits else {}
@@ -132,16 +129,16 @@ def test_a_command_for_a_cursor_that_waits(awaits: bool) -> None:
         assert server.commands("getMore")[0].get("maxTimeMS", "absent") == (70 if awaits else "absent")
 
 
-def test_a_cursor_goes_on_in_the_namespace_that_its_server_names_last() -> None:
-    moved = {"ok": 1, "cursor": {"id": 7, "ns": "db.moved", "nextBatch": [{"_id": 2}]}}
-    batches = [moved, cursor_reply([], 0, "nextBatch")]
+def test_get_more_uses_namespace_of_the_previous_reply() -> None:
+    renamed = {"ok": 1, "cursor": {"id": 7, "ns": "db.renamed", "nextBatch": [{"_id": 2}]}}
+    batches = [renamed, cursor_reply([], 0, "nextBatch")]
     replies = {"find": cursor_reply([{"_id": 1}], 7), "getMore": lambda command: batches.pop(0)}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         assert [each["_id"] for each in client.db.c.find()] == [1, 2]
-        assert [command["collection"] for command in server.commands("getMore")] == ["c", "moved"]
+        assert [command["collection"] for command in server.commands("getMore")] == ["c", "renamed"]
 
 
-def test_the_frames_of_all_errors_behind_an_error_are_let_go() -> None:
+def test_error_and_its_cause_lose_their_tracebacks() -> None:
     def fail() -> None:
         try:
             raise KeyError
@@ -155,14 +152,14 @@ def test_the_frames_of_all_errors_behind_an_error_are_let_go() -> None:
     assert error.__cause__ is not None and error.__cause__.__traceback__ is None
 
 
-def test_indexes_that_cannot_be_listed() -> None:
-    with ScriptedServer({"listIndexes": REFUSED}) as server, MongoClient[Any](server.name) as client:
+def test_list_indexes_raises_unless_collection_is_missing() -> None:
+    with ScriptedServer({"listIndexes": UNAUTHORIZED}) as server, MongoClient[Any](server.name) as client:
         with pytest.raises(OperationFailure, match="not authorized"):
             client.db.c.list_indexes()
         for code, text in ((26, "no such collection"), (5, "ns not found")):
             server.replies["listIndexes"] = {"ok": 0, "code": code, "errmsg": text}
             assert client.db.c.list_indexes().to_list() == []
-        server.replies.update({"listIndexes": REFUSED, "find": cursor_reply([])})
+        server.replies.update({"listIndexes": UNAUTHORIZED, "find": cursor_reply([])})
         with pytest.raises(OperationFailure, match="not authorized"):
             GridFSBucket(client.db).upload_from_stream("f", b"")
 
@@ -177,7 +174,7 @@ def test_indexes_that_cannot_be_listed() -> None:
         ("upserted", 5, "a document"),
     ],
 )
-def test_a_result_of_a_client_s_bulk_that_is_not_what_it_has_to_be(field: str, value: Any, rule: str) -> None:
+def test_malformed_field_of_bulk_result_raises_with_field_name(field: str, value: Any, rule: str) -> None:
     result = {"ok": 1.0, "idx": 0, "n": 1, field: value}
     reply = {**cursor_reply([result]), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
@@ -187,7 +184,7 @@ def test_a_result_of_a_client_s_bulk_that_is_not_what_it_has_to_be(field: str, v
 
 
 @pytest.mark.parametrize("batch", [[5], ["x"], [None]])
-def test_results_of_a_client_s_bulk_are_documents(batch: list[Any]) -> None:
+def test_bulk_result_of_other_type_raises(batch: list[Any]) -> None:
     reply = {**cursor_reply(batch), "nErrors": 0}
     with ScriptedServer({"bulkWrite": reply}) as server, MongoClient[Any](server.name, connect=False) as client:
         server.hello_extra = {"maxWireVersion": 25}
@@ -196,7 +193,7 @@ def test_results_of_a_client_s_bulk_are_documents(batch: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "orphan"),
+    ("reply", "cursor_id"),
     [
         (cursor_reply([], 7), 7),
         (cursor_reply([], 0), None),
@@ -205,13 +202,13 @@ def test_results_of_a_client_s_bulk_are_documents(batch: list[Any]) -> None:
         ({"ok": 1, "cursor": {"id": "x", "ns": "db.c", "firstBatch": []}}, None),
     ],
 )
-def test_a_cursor_that_nothing_waits_for_any_more(reply: dict[str, Any], orphan: int | None) -> None:
+def test_orphaned_cursor_is_found_only_in_reply_with_open_cursor(reply: dict[str, Any], cursor_id: int | None) -> None:
     operation = Find(OperationContext("db", "c"), {}, {})
-    found = operation.orphaned_cursor(reply, ("h", 1))
-    assert (found and found.cursor_id) == orphan
+    cursor = operation.orphaned_cursor(reply, ("h", 1))
+    assert (cursor and cursor.cursor_id) == cursor_id
 
 
-def test_an_abort_that_takes_too_long_is_told_from_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_of_foreign_abort_is_raised_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = TransactionEnd(Mock(), Mock(is_used_elsewhere=False))
     foreign = _TooLongError()
 
@@ -224,12 +221,12 @@ def test_an_abort_that_takes_too_long_is_told_from_another(monkeypatch: pytest.M
     assert caught.value is foreign
 
 
-@pytest.mark.parametrize(("known", "shown"), [(None, {}), (5, {"serverConnectionId": 5})])
-def test_the_connection_of_a_check_is_logged_as_far_as_it_is_known(known: int | None, shown: dict[str, int]) -> None:
-    hello = SimpleNamespace(connection_id=known)
+@pytest.mark.parametrize(("connection_id", "fields"), [(None, {}), (5, {"serverConnectionId": 5})])
+def test_heartbeat_log_has_only_known_connection_ids(connection_id: int | None, fields: dict[str, int]) -> None:
+    hello = SimpleNamespace(connection_id=connection_id)
     assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=True, hello=hello)) == {
         "driverConnectionId": 1,
-        **shown,
+        **fields,
     }
     assert events_of_checks._connection_ids(SimpleNamespace(id=1, handshake_done=False, hello=hello)) == {
         "driverConnectionId": 1
@@ -237,24 +234,18 @@ def test_the_connection_of_a_check_is_logged_as_far_as_it_is_known(known: int | 
     assert events_of_checks._connection_ids(None) == {}
 
 
-# Change streams
-
-
-def test_a_stream_that_has_seen_nothing_begins_again_as_it_was_told() -> None:
+def test_change_stream_without_changes_resumes_with_its_options() -> None:
     token, time = {"_data": "00"}, Timestamp(5, 1)
-    for given, fields in (
+    for arguments, fields in (
         ((token, None, None), {"resumeAfter": token}),
         ((None, token, None), {"startAfter": token}),
         ((None, None, time), {"startAtOperationTime": time}),
         ((None, None, None), {}),
     ):
-        position = Position(*given)
+        position = Position(*arguments)
         assert position.fields() == fields
         position.resuming = True
         assert position.fields() == fields
-
-
-# Databases and clients
 
 
 @pytest.mark.parametrize(
@@ -265,11 +256,11 @@ def test_a_stream_that_has_seen_nothing_begins_again_as_it_was_told() -> None:
         ({"valid": False}, "c invalid: {'valid': False, 'ok': 1}"),
         ({"raw": {"a": {"valid": True}, "b": {"valid": False}}}, "c invalid: {'valid': False}"),
         ({"valid": True}, None),
-        ({"result": "all is well"}, None),
+        ({"result": "no problem"}, None),
         ({"raw": {"a": {"valid": True}}}, None),
     ],
 )
-def test_what_a_validation_has_found(result: dict[str, Any], message: str | None) -> None:
+def test_validate_collection_raises_if_result_is_invalid(result: dict[str, Any], message: str | None) -> None:
     with ScriptedServer({"validate": {**result, "ok": 1}}) as server, MongoClient[Any](server.name) as client:
         if message is None:
             assert client.db.validate_collection(client.db.c)["ok"] == 1
@@ -279,40 +270,44 @@ def test_what_a_validation_has_found(result: dict[str, Any], message: str | None
         assert str(caught.value) == message
 
 
-def test_an_aggregation_that_writes_looks_for_a_server_before_it_knows_any() -> None:
+def test_first_aggregate_with_out_stage_selects_a_secondary() -> None:
     with Deployment.replica_set(2) as deployment:
         client: MongoClient[Any] = MongoClient(deployment.uri, connect=False, readPreference="secondary")
         with client:
             assert client.db.c.aggregate([{"$out": "d"}]).address in client.secondaries
 
 
-def test_one_mongos_has_an_address() -> None:
+def test_client_of_one_mongos_has_its_address() -> None:
     with Deployment.sharded(1) as deployment, MongoClient[Any](deployment.uri) as client:
         assert address_text(client.address) == deployment.members[0].address
 
 
-def test_several_mongos_have_no_address() -> None:
+def test_address_of_client_with_two_mongos_raises_invalid_operation() -> None:
     with Deployment.sharded(2) as deployment, MongoClient[Any](deployment.uri) as client:
         client.admin.command("ping")
         with pytest.raises(InvalidOperation, match='"address" property when load balancing among mongoses'):
             _ = client.address
 
 
-CLOSED: Any = MongoClient("a", connect=False)
+UNCONNECTED: Any = MongoClient("a", connect=False)
 
 
-def test_copy_of_client_is_the_client() -> None:
-    assert copy.copy(CLOSED) is CLOSED
+def test_copy_returns_the_same_client() -> None:
+    assert copy.copy(UNCONNECTED) is UNCONNECTED
 
 
 @pytest.mark.parametrize(
-    ("refused", "kind", "message"),
+    ("call", "kind", "message"),
     [
         (lambda: MongoClient([5]), TypeError, "host must be a string or a list of strings, not int"),
         (lambda: MongoClient("a").db.command({}), ValueError, "command must name the command in its first field"),
         (lambda: MongoClient(""), ConfigurationError, "host must not be empty"),
         *(
-            (lambda name=name: getattr(CLOSED.d.x, name)(), TypeError, f"'Collection' object is not callable: {rest}")
+            (
+                lambda name=name: getattr(UNCONNECTED.d.x, name)(),
+                TypeError,
+                f"'Collection' object is not callable: {rest}",
+            )
             for name, rest in {
                 "insert": "Collection has no method 'insert'; use insert_one() or insert_many()",
                 "ensure_index": "Collection has no method 'ensure_index'; use create_index()",
@@ -320,23 +315,19 @@ def test_copy_of_client_is_the_client() -> None:
                 "nonsense": "Collection has no method 'nonsense'",
             }.items()
         ),
-        (lambda: CLOSED.d.create_colection(), TypeError, "'Collection' object is not callable: Database has no method"),
         (
-            lambda: gmongo.AsyncMongoClient,
-            AttributeError,
-            "module 'gmongo' has no attribute 'AsyncMongoClient': ",
+            lambda: UNCONNECTED.d.create_colection(),
+            TypeError,
+            "'Collection' object is not callable: Database has no method",
         ),
+        (lambda: gmongo.AsyncMongoClient, AttributeError, "module 'gmongo' has no attribute 'AsyncMongoClient': "),
         (lambda: MongoClient([]), ConfigurationError, "host must name at least one host, was an empty list"),
         (
             lambda: MongoClient(["mongodb://a", "mongodb://b"]),
             ConfigurationError,
             "host must not contain several URIs: one URI may name several hosts",
         ),
-        (
-            lambda: MongoClient("a").db.c.create_indexes([5]),
-            TypeError,
-            "indexes must be a list of IndexModel, not [5]",
-        ),
+        (lambda: MongoClient("a").db.c.create_indexes([5]), TypeError, "indexes must be a list of IndexModel, not [5]"),
         (
             lambda: MongoClient("a").db.c.create_search_indexes([5]),
             TypeError,
@@ -350,23 +341,20 @@ def test_copy_of_client_is_the_client() -> None:
         (lambda: split_options("proxyHost=a&proxyHost=b"), InvalidURI, "proxyHost must not be given twice"),
     ],
 )
-def test_what_is_refused(refused: Callable[[], object], kind: type[Exception], message: str) -> None:
+def test_invalid_call_raises_with_message(call: Callable[[], object], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
-        refused()
+        call()
     assert str(caught.value).startswith(message)
 
 
-def test_bases_do_nothing_by_themselves() -> None:
+def test_abstract_methods_raise_not_implemented_error() -> None:
     with pytest.raises(NotImplementedError):
         _Watched()._watched()
     with pytest.raises(NotImplementedError):
         _Write(None, "insert", (), {}, True, True).encode(None)  # type: ignore[arg-type]
 
 
-# Sessions
-
-
-OPTIONS_OF_TRANSACTIONS = {
+TRANSACTION_OPTIONS = {
     "read_concern": ReadConcern("local"),
     "write_concern": WriteConcern(w=2),
     "read_preference": ReadPreference.NEAREST,
@@ -374,25 +362,25 @@ OPTIONS_OF_TRANSACTIONS = {
 }
 
 
-def test_options_of_transactions_and_sessions_are_kept() -> None:
-    options = TransactionOptions(**OPTIONS_OF_TRANSACTIONS)
-    assert {name: getattr(options, name) for name in OPTIONS_OF_TRANSACTIONS} == OPTIONS_OF_TRANSACTIONS
-    assert [getattr(TransactionOptions(), name) for name in OPTIONS_OF_TRANSACTIONS] == [None] * 4
-    of_session = SessionOptions(True, options, False, 700)
-    assert of_session.causal_consistency is True and of_session.snapshot is False
-    assert of_session.default_transaction_options is options and of_session.default_timeout_ms == 700
-    usual = SessionOptions()
-    assert (usual.causal_consistency, usual.snapshot) == (True, False)
-    assert (usual.default_transaction_options, usual.default_timeout_ms) == (None, None)
+def test_transaction_and_session_options_have_given_or_default_values() -> None:
+    options = TransactionOptions(**TRANSACTION_OPTIONS)
+    assert {name: getattr(options, name) for name in TRANSACTION_OPTIONS} == TRANSACTION_OPTIONS
+    assert [getattr(TransactionOptions(), name) for name in TRANSACTION_OPTIONS] == [None] * 4
+    session_options = SessionOptions(True, options, False, 700)
+    assert session_options.causal_consistency is True and session_options.snapshot is False
+    assert session_options.default_transaction_options is options and session_options.default_timeout_ms == 700
+    default = SessionOptions()
+    assert (default.causal_consistency, default.snapshot) == (True, False)
+    assert (default.default_transaction_options, default.default_timeout_ms) == (None, None)
     assert SessionOptions(snapshot=True).causal_consistency is False
     assert SessionOptions(snapshot=None).snapshot is False
 
 
-@pytest.mark.parametrize("name", OPTIONS_OF_TRANSACTIONS)
-def test_options_of_transactions_are_checked(name: str) -> None:
-    kind = type(OPTIONS_OF_TRANSACTIONS[name])
-    named = "_ReadPreference" if name == "read_preference" else kind.__name__
-    with pytest.raises(TypeError, match=rf"^{name} must be an instance of {named}, not 'x'$"):
+@pytest.mark.parametrize("name", TRANSACTION_OPTIONS)
+def test_transaction_option_of_other_type_raises_type_error(name: str) -> None:
+    kind = type(TRANSACTION_OPTIONS[name])
+    class_name = "_ReadPreference" if name == "read_preference" else kind.__name__
+    with pytest.raises(TypeError, match=rf"^{name} must be an instance of {class_name}, not 'x'$"):
         TransactionOptions(**{name: "x"})
 
 
@@ -404,18 +392,18 @@ def test_options_of_transactions_are_checked(name: str) -> None:
         ({"default_timeout_ms": -1}, ValueError, "default_timeout_ms must be "),
     ],
 )
-def test_options_of_sessions_are_checked(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+def test_invalid_session_option_raises(options: dict[str, Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         SessionOptions(**options)
     assert str(caught.value).startswith(message)
 
 
-def test_transactions_are_acknowledged() -> None:
+def test_unacknowledged_write_concern_of_transaction_raises() -> None:
     with pytest.raises(ConfigurationError, match=r"^transactions do not support unacknowledged write concerns: Write"):
         TransactionOptions(write_concern=WriteConcern(w=0))
 
 
-def test_a_session_is_explicit() -> None:
+def test_implicit_session_of_application_raises_value_error() -> None:
     with (
         ScriptedServer() as server,
         MongoClient[Any](server.name) as client,
@@ -425,37 +413,30 @@ def test_a_session_is_explicit() -> None:
         ClientSession(client, session._state.server_session, session.options, True)
 
 
-# Logs
-
-
 @pytest.mark.parametrize("service", [None, "a service"])
-def test_a_command_is_logged_with_its_service(service: str | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_command_log_has_service_id_if_known(service: str | None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gmongo.command")
-    publisher = CommandEvents((), silent=False)
+    events = CommandEvents((), silent=False)
     connection = SimpleNamespace(id=1, service_id=service, address=("h", 1), hello=SimpleNamespace(connection_id=None))
     sent = SimpleNamespace(name="ping", database="admin", request_id=2, operation_id=3, connection=connection)
-    publisher._log("Command succeeded", sent, {}, 0.5)
+    events._log("Command succeeded", sent, {}, 0.5)
     fields = vars(caplog.records[-1])["structured"]
     assert fields.get("serviceId") == service
     assert "serverConnectionId" not in fields
     assert (fields["durationMS"], fields["driverConnectionId"], fields["serverHost"]) == (500, 1, "h")
 
 
-# The environment
-
-
 @pytest.mark.parametrize(("text", "length"), [("", 0), (" 12 ", 12), ("x", 0), ("-1", 0), ("1.5", 0), ("٣", 0)])
-def test_how_much_of_commands_spans_show(text: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any) -> None:
+def test_environment_sets_query_text_length(
+    text: str, length: int, monkeypatch: pytest.MonkeyPatch, recwarn: Any
+) -> None:
     monkeypatch.setenv("OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH", text)
     assert telemetry_settings(None, None, None).query_text_max_length == length
     assert bool(recwarn) is (text.strip() not in ("", "12"))
     assert telemetry_settings({"query_text_max_length": 7}, None, None).query_text_max_length == 7
 
 
-# The end of a client
-
-
-def test_a_client_that_knows_no_server_says_no_good_bye(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_without_known_server_sends_no_end_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     client: MongoClient[Any] = MongoClient("127.0.0.1:1", connect=False)
     client.start_session().end_session()
     assert len(client._executor.sessions._idle) == 1
@@ -466,7 +447,7 @@ def test_a_client_that_knows_no_server_says_no_good_bye(monkeypatch: pytest.Monk
     assert client._topology.closed
 
 
-def test_a_client_that_knows_its_server_ends_its_sessions() -> None:
+def test_close_with_known_server_sends_end_sessions_once() -> None:
     with ScriptedServer() as server:
         with MongoClient[Any](server.name) as client:
             client.db.c.find_one()
@@ -477,10 +458,10 @@ def test_a_client_that_knows_its_server_ends_its_sessions() -> None:
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])
-def test_a_refused_command_of_a_bulk_is_an_error_if_it_is_acknowledged(acknowledged: bool) -> None:
-    """Without, all but the last command are asked for a reply, so that an ordered bulk ends at the first error."""
+def test_failed_command_of_bulk_raises_only_if_acknowledged(acknowledged: bool) -> None:
+    """An unacknowledged ordered bulk requests replies to all commands except the last command."""
     requests: list[Any] = [InsertOne({}), DeleteOne({}), InsertOne({})]
-    with ScriptedServer({"delete": REFUSED}) as server, MongoClient[Any](server.name) as client:
+    with ScriptedServer({"delete": UNAUTHORIZED}) as server, MongoClient[Any](server.name) as client:
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=1 if acknowledged else 0))
         if acknowledged:
             with pytest.raises(OperationFailure, match="not authorized"):

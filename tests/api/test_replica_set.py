@@ -1,4 +1,4 @@
-"""Replica sets: which members are found, where operations go, and how the client follows when the set changes."""
+"""Replica sets: discovery, server selection, elections and reconfigurations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NOT_PRIMARY = {"ok": 0, "code": 10107, "errmsg": "not primary", "errorLabels": [
 
 
 @pytest.fixture(autouse=True)
-def quick_checks(monkeypatch):
-    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+def short_heartbeat_interval(monkeypatch):
+    """Reduce the minimum heartbeat interval from 0.5 seconds to 0.01 seconds."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
-@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+@pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def replica_set(request):
     with gevent.Timeout(15), ScriptedReplicaSet(streams=request.param) as replica_set:
         yield replica_set
@@ -33,8 +33,8 @@ def streaming_set():
         yield replica_set
 
 
-def connected(replica_set, **options):
-    """A client that knows all members."""
+def connect_to(replica_set, **options):
+    """Return a client that has discovered all members."""
     options = {"replicaSet": "scripted", "serverSelectionTimeoutMS": 5000, **options}
     client = MongoClient(replica_set.members[-1].name, **options)
     eventually(lambda: client.nodes == addresses(replica_set.hosts))
@@ -46,35 +46,26 @@ def addresses(members):
 
 
 def step_down(replica_set, new_primary, code=10107):
-    """Another member becomes primary; the client hears of it first by the error that the old one replies to a write.
-
-    Returns the old one.
-    """
+    """Make another member the primary. The next insert on the old primary fails. Return the old primary."""
     old = replica_set.primary
 
-    def refuse(_command):
+    def reject(_command):
         version = old.topology_version
-        # A hello that awaits a change is answered afterwards; a plain one at once.
+        # The error reply must arrive before the reply to a streaming hello.
         gevent.spawn_later(0.02 if old.streams else 0, replica_set.elect, new_primary)
         return {**NOT_PRIMARY, "code": code, "topologyVersion": {**version, "counter": version["counter"] + 1}}
 
-    old.replies["insert"] = refuse
+    old.replies["insert"] = reject
     return old
 
 
-# Discovery
-
-
-def test_all_members_are_found_from_one_seed(replica_set):
-    with connected(replica_set) as client:
+def test_client_discovers_all_members_from_one_seed(replica_set):
+    with connect_to(replica_set) as client:
         assert client.primary == replica_set.primary.address
         assert client.secondaries == addresses(replica_set.secondaries)
         assert client.address == replica_set.primary.address
         assert client.topology_description.topology_type_name == "ReplicaSetWithPrimary"
         assert client.topology_description.replica_set_name == "scripted"
-
-
-# Where operations go
 
 
 @pytest.mark.parametrize(
@@ -87,22 +78,22 @@ def test_all_members_are_found_from_one_seed(replica_set):
     ],
     ids=str,
 )
-def test_reads_go_where_their_preference_says(streaming_set, preference, to_secondary):
-    with connected(streaming_set, localThresholdMS=1000) as client:
+def test_read_preference_selects_primary_or_secondary(streaming_set, preference, to_secondary):
+    with connect_to(streaming_set, localThresholdMS=1000) as client:
         collection = client.db.get_collection("c", read_preference=preference)
         for number in range(12):
             assert collection.find_one({"_id": number}) == {"_id": number}
-        asked = [member for member in streaming_set.members if member.commands("find")]
-        assert asked == (streaming_set.secondaries if to_secondary else [streaming_set.primary])
-        sent = asked[0].commands("find")[0]
+        receivers = [member for member in streaming_set.members if member.commands("find")]
+        assert receivers == (streaming_set.secondaries if to_secondary else [streaming_set.primary])
+        sent = receivers[0].commands("find")[0]
         assert sent.get("$readPreference") == (None if preference.mode == 0 else preference.document)
 
 
-def test_further_batches_go_where_the_cursor_is(streaming_set):
+def test_get_more_is_sent_to_the_member_of_its_cursor(streaming_set):
     for member in streaming_set.members:
         member.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
         member.replies["getMore"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "nextBatch": [{"_id": 1}]}}
-    with connected(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
+    with connect_to(streaming_set, readPreference="secondary", localThresholdMS=1000) as client:
         for _ in range(6):
             assert [document["_id"] for document in client.db.c.find()] == [0, 1]
     for member in streaming_set.members:
@@ -118,11 +109,8 @@ def test_direct_connection_reads_from_a_secondary(streaming_set):
     assert streaming_set.members[0].connection_count == 0
 
 
-# Changes
-
-
-def test_step_down_is_followed_by_a_second_try_on_the_new_primary(replica_set):
-    with connected(replica_set) as client:
+def test_write_is_retried_on_new_primary_after_step_down(replica_set):
+    with connect_to(replica_set) as client:
         new = replica_set.members[1]
         old = step_down(replica_set, new)
         client.db.c.insert_one({"_id": 1})
@@ -130,13 +118,12 @@ def test_step_down_is_followed_by_a_second_try_on_the_new_primary(replica_set):
         assert (first["txnNumber"], first["lsid"]) == (second["txnNumber"], second["lsid"])
         assert first["documents"] == second["documents"] == [{"_id": 1}]
         assert client.primary == new.address
-        check_whole(client)
+        assert_all_connections_idle(client)
 
 
 @pytest.mark.requirement("SM-53", "SM-63")
-def test_streamed_hello_tells_of_an_election_at_once(streaming_set):
-    """Without a heartbeat coming due, and without an operation that asks."""
-    with connected(streaming_set, heartbeatFrequencyMS=60_000) as client:
+def test_streaming_hello_reports_election_without_heartbeat(streaming_set):
+    with connect_to(streaming_set, heartbeatFrequencyMS=60_000) as client:
         for member in streaming_set.members:
             eventually(lambda member=member: any("topologyVersion" in hello for hello in member.commands("hello")))
         new = streaming_set.members[2]
@@ -146,8 +133,8 @@ def test_streamed_hello_tells_of_an_election_at_once(streaming_set):
         assert len(new.commands("insert")) == 1
 
 
-def test_operation_waits_through_an_election(streaming_set):
-    with connected(streaming_set) as client:
+def test_write_waits_for_election_of_a_primary(streaming_set):
+    with connect_to(streaming_set) as client:
         streaming_set.elect(None)
         eventually(lambda: client.primary is None)
         writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
@@ -160,8 +147,8 @@ def test_operation_waits_through_an_election(streaming_set):
 
 
 @pytest.mark.requirement("SM-28", "SM-103")
-def test_killed_primary(replica_set):
-    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+def test_writes_succeed_on_new_primary_after_primary_stops(replica_set):
+    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
         old = replica_set.primary
         client.db.c.insert_one({})
         old.stop()
@@ -169,16 +156,15 @@ def test_killed_primary(replica_set):
         gevent.sleep(0.02)
         replica_set.elect(replica_set.members[1])
         gevent.joinall(writers, timeout=5, raise_error=True)
-        arrived = [each["documents"][0]["_id"] for each in replica_set.members[1].commands("insert")]
-        assert sorted(arrived) == [0, 1, 2, 3, 4]
+        inserted = [each["documents"][0]["_id"] for each in replica_set.members[1].commands("insert")]
+        assert sorted(inserted) == [0, 1, 2, 3, 4]
         old.start()
         eventually(lambda: old.address in client.secondaries)
-        check_whole(client)
+        assert_all_connections_idle(client)
 
 
-def test_an_old_primary_that_comes_back_is_not_taken_for_the_primary(replica_set):
-    """A primary of an earlier election is stale, whatever it says of itself."""
-    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+def test_stale_primary_of_earlier_election_is_ignored(replica_set):
+    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
         old, new = replica_set.primary, replica_set.members[1]
         fields = dict(old._hello())
         replica_set.elect(new)
@@ -193,23 +179,23 @@ def test_an_old_primary_that_comes_back_is_not_taken_for_the_primary(replica_set
 
 
 @pytest.mark.requirement("SM-14")
-def test_added_and_removed_members(replica_set):
-    with connected(replica_set, heartbeatFrequencyMS=500) as client:
+def test_client_follows_added_and_removed_members(replica_set):
+    with connect_to(replica_set, heartbeatFrequencyMS=500) as client:
         new = replica_set.add()
         eventually(lambda: new.address in client.secondaries)
-        gone = replica_set.members[1]
-        replica_set.reconfigure([member for member in replica_set.hosts if member is not gone])
-        eventually(lambda: gone.address not in client.nodes)
-        eventually(lambda: not gone.peers)  # its connections are closed
+        removed = replica_set.members[1]
+        replica_set.reconfigure([member for member in replica_set.hosts if member is not removed])
+        eventually(lambda: removed.address not in client.nodes)
+        eventually(lambda: not removed.peers)  # The client has closed all connections.
         assert client.nodes == addresses(replica_set.hosts)
         assert {pool["address"] for pool in client.pool_stats()} == set(client.nodes)
 
 
-def test_cursor_on_a_removed_member_says_so(streaming_set):
+def test_cursor_on_removed_member_raises_auto_reconnect(streaming_set):
     member = streaming_set.members[1]
     for each in streaming_set.members:
         each.replies["find"] = {"ok": 1, "cursor": {"id": 9, "ns": "db.c", "firstBatch": [{"_id": 0}]}}
-    with connected(streaming_set) as client:
+    with connect_to(streaming_set) as client:
         streaming_set.reconfigure([streaming_set.members[0], member])
         eventually(lambda: len(client.nodes) == 2)
         collection = client.db.get_collection("c", read_preference=ReadPreference.SECONDARY)
@@ -222,11 +208,8 @@ def test_cursor_on_a_removed_member_says_so(streaming_set):
         assert not cursor.alive
 
 
-# Second tries
-
-
-def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):
-    with connected(streaming_set) as client:
+def test_unacknowledged_write_has_no_session_and_no_number(streaming_set):
+    with connect_to(streaming_set) as client:
         client.db.get_collection("c", write_concern=WriteConcern(w=0)).insert_one({"_id": 1})
         sent = streaming_set.primary.wait_for("insert")
         assert "lsid" not in sent
@@ -236,9 +219,9 @@ def test_unacknowledged_write_has_neither_session_nor_number(streaming_set):
 
 
 @pytest.mark.parametrize("stage", [{"$out": "d"}, {"$merge": "d"}])
-def test_unacknowledged_pipeline_that_writes_has_no_session(streaming_set, stage):
+def test_unacknowledged_pipeline_with_writes_has_no_session(streaming_set, stage):
     streaming_set.primary.replies["aggregate"] = {"ok": 1, "cursor": {"id": 0, "ns": "db.c", "firstBatch": []}}
-    with connected(streaming_set) as client:
+    with connect_to(streaming_set) as client:
         client.db.get_collection("c", write_concern=WriteConcern(w=0)).aggregate([stage])
         client.db.c.aggregate([stage])
         unacknowledged, acknowledged = streaming_set.primary.commands("aggregate")
@@ -246,6 +229,6 @@ def test_unacknowledged_pipeline_that_writes_has_no_session(streaming_set, stage
         assert "lsid" in acknowledged
 
 
-def check_whole(client):
+def assert_all_connections_idle(client):
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Sessions: when they are taken, what they add to commands, and what they never do."""
+"""Sessions of operations and cursors on a scripted server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lsids(server: ScriptedServer, name: str) -> set[bytes]:
     return {bytes(command["lsid"]["id"]) for command in server.commands(name)}
 
 
-def test_operations_that_wait_for_a_connection_hold_no_session() -> None:
+def test_operation_in_wait_queue_uses_no_session() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name, maxPoolSize=1) as client:
         gevent.joinall([gevent.spawn(client.db.c.find_one) for _ in range(20)], timeout=5, raise_error=True)
         assert len(server.commands("find")) == 20
@@ -26,7 +26,7 @@ def test_operations_that_wait_for_a_connection_hold_no_session() -> None:
 
 
 @pytest.mark.parametrize("name", ["ping", "listCollections", "getMore"])
-def test_only_reads_with_a_read_concern_are_causal(name: str) -> None:
+def test_only_reads_with_read_concern_send_after_cluster_time(name: str) -> None:
     replies = {
         "find": {**cursor_reply([{"_id": 1}], 7), "operationTime": Timestamp(5, 1)},
         "getMore": cursor_reply([], 0, "nextBatch"),
@@ -42,7 +42,7 @@ def test_only_reads_with_a_read_concern_are_causal(name: str) -> None:
         assert server.commands(name)
 
 
-def test_the_greater_cluster_time_is_sent() -> None:
+def test_advanced_cluster_time_is_sent_in_its_session_only() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client, client.start_session() as session:
         session.advance_cluster_time({"clusterTime": Timestamp(9, 1)})
         client.db.command("ping", session=session)
@@ -52,12 +52,12 @@ def test_the_greater_cluster_time_is_sent() -> None:
 
 
 @pytest.mark.requirement("BP-51")
-def test_a_write_is_not_sent_again_without_its_number() -> None:
+def test_write_is_not_retried_without_session_support() -> None:
     with ScriptedReplicaSet(1) as members, MongoClient[Any](members.members[0].name) as client:
         (member,) = members.members
         client.db.c.find_one()
         member.fail("insert", cut(0))
-        # The member that comes back after the connection was lost knows no sessions any more.
+        # After the reconnection, the member does not support sessions.
         member.hello_extra["logicalSessionTimeoutMinutes"] = None
         with pytest.raises(OperationFailure, match="Selected server does not support retryable writes") as raised:
             client.db.c.insert_one({"_id": 1})
@@ -65,14 +65,14 @@ def test_a_write_is_not_sent_again_without_its_number() -> None:
         assert ["txnNumber" in command for command in member.commands("insert")] == [True]
 
 
-def test_an_empty_batch_is_not_the_end() -> None:
+def test_cursor_continues_after_empty_batch() -> None:
     batches = iter([cursor_reply([], 7, "nextBatch"), cursor_reply([{"_id": 2}], 0, "nextBatch")])
     replies = {"find": cursor_reply([{"_id": 1}], 7), "getMore": lambda _command: next(batches)}
     with ScriptedServer(replies) as server, MongoClient[Any](server.name) as client:
         assert [document["_id"] for document in client.db.c.find()] == [1, 2]
 
 
-def test_a_tailable_cursor_ends_quietly_when_it_has_fallen_behind() -> None:
+def test_tailable_cursor_ends_without_error_after_cursor_not_found() -> None:
     replies = {
         "find": cursor_reply([{"_id": 1}], 7),
         "getMore": {"ok": 0, "code": 43, "errmsg": "cursor id 7 not found"},
@@ -83,7 +83,7 @@ def test_a_tailable_cursor_ends_quietly_when_it_has_fallen_behind() -> None:
         assert not cursor.alive
 
 
-def test_a_cursor_closed_before_its_query_is_never_sent() -> None:
+def test_cursor_closed_before_its_first_use_sends_no_find() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name) as client:
         cursor = client.db.c.find()
         cursor.close()
@@ -94,7 +94,7 @@ def test_a_cursor_closed_before_its_query_is_never_sent() -> None:
         assert len(server.commands("find")) == 1
 
 
-def test_close_is_bounded_on_a_server_that_has_frozen() -> None:
+def test_close_ends_within_four_seconds_without_replies() -> None:
     with ScriptedServer({"find": cursor_reply([{"_id": 1}], 7)}) as server:
         client = MongoClient[Any](server.name)
         cursors = [client.db.c.find() for _ in range(4)]
@@ -107,7 +107,7 @@ def test_close_is_bounded_on_a_server_that_has_frozen() -> None:
         server.answering.set()
 
 
-def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client() -> None:
+def test_client_is_usable_after_interruption_in_topology_opened_listener() -> None:
     recorder = Recorder()
     recorder.hooks["TopologyOpened"] = lambda _event: gevent.sleep(0.2)
     with ScriptedServer() as server:
@@ -120,7 +120,7 @@ def test_a_listener_that_is_interrupted_at_the_opening_does_not_cost_the_client(
         client.close()
 
 
-def test_reads_run_in_a_session_also_when_writes_are_not_acknowledged() -> None:
+def test_explicit_session_of_w_0_client_allows_only_reads() -> None:
     with ScriptedServer() as server, MongoClient[Any](server.name, w=0) as client, client.start_session() as session:
         client.db.c.find_one(session=session)
         list(client.db.c.find(session=session))

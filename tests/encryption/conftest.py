@@ -1,4 +1,4 @@
-"""A deployment for both drivers, and a master key that both know."""
+"""Fixtures: a deployment, a client, and explicit encryption with gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.testing import DeploymentProcess
 
 pytest.importorskip("pymongocrypt", reason="pymongocrypt is not installed")
 
-# The one of the official tests.
+# The master key of the official tests.
 LOCAL_KEY = base64.b64decode(
     "Mng0NCt4ZHVUYUJCa1kxNkVyNUR1QURhZ2h2UzR2d2RrZzh0cFBwM3R6NmdWMDFBMUN3YkQ5aXRRMkhGRGdQV09wOGVNYUMxT2k3NjZKelhaQmRC"
     "ZGJkTXVyZG9uSjFk"
@@ -33,29 +33,29 @@ def deployment():
 
 @pytest.fixture
 def client(deployment):
-    with MongoClient(deployment.uri) as made:
-        made.keyvault.datakeys.drop()
-        yield made
+    with MongoClient(deployment.uri) as client:
+        client.keyvault.datakeys.drop()
+        yield client
 
 
 @pytest.fixture
 def encryption(client):
     from gmongo.encryption import ClientEncryption
 
-    with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as made:
-        yield made
+    with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
+        yield encryption
 
 
 @pytest.fixture
-def theirs(deployment):
-    """PyMongo on the same deployment, with the same key."""
+def peer(deployment):
+    """Return PyMongo's client and encryption for the same deployment and master key."""
     from pymongo.encryption import ClientEncryption
 
     def connect():
         client: Any = pymongo.MongoClient(deployment.uri)
         return client, ClientEncryption(LOCAL, VAULT, client, OPTIONS)
 
-    found, encryption = connect()
-    yield SimpleNamespace(client=found, encryption=encryption)
+    pymongo_client, encryption = connect()
+    yield SimpleNamespace(client=pymongo_client, encryption=encryption)
     encryption.close()
-    found.close()
+    pymongo_client.close()

@@ -1,4 +1,4 @@
-"""An HTTP proxy that leads every ``CONNECT`` to one port."""
+"""HTTP proxy that connects every ``CONNECT`` request to one port."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gevent.server import StreamServer
 
 
 class Proxy:
-    """The proxy.
+    """HTTP proxy.
 
-    :param target: the port.
-    :param context: of TLS; None is without.
-    :ivar heads: of the requests.
-    :ivar status: of the answers.
+    :param target: target port on the loopback interface.
+    :param context: TLS context, or None without TLS.
+    :ivar heads: received request headers.
+    :ivar status: status line of the replies.
     """
 
     def __init__(self, target: int, context: Any = None) -> None:
@@ -44,11 +44,11 @@ class Proxy:
         if not self.status.startswith("200"):
             return
         other = socket.create_connection(("127.0.0.1", self._target))
-        there = spawn(self._pass_on, sock, other)
-        self._pass_on(other, sock)
-        there.join()
+        forwarding = spawn(self._forward, sock, other)
+        self._forward(other, sock)
+        forwarding.join()
 
-    def _pass_on(self, source: Any, target: Any) -> None:
+    def _forward(self, source: Any, target: Any) -> None:
         try:
             while data := source.recv(4096):
                 target.sendall(data)

@@ -1,4 +1,4 @@
-"""Clients that encrypt and decrypt by themselves. A stand-in for mongocryptd marks what the schema says."""
+"""Automatic encryption. A simulated mongocryptd marks the fields of the schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
-AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
+RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 PEOPLE = "shop.people"
 
 
@@ -73,7 +73,7 @@ def schema(key):
         "bsonType": "object",
         "properties": {
             "ssn": rule(DETERMINISTIC),
-            "secret": rule(AT_RANDOM),
+            "secret": rule(RANDOMIZED),
             "address": {"bsonType": "object", "properties": {"street": rule(DETERMINISTIC)}},
         },
     }
@@ -81,17 +81,17 @@ def schema(key):
 
 @pytest.fixture
 def connect(deployment):
-    made = []
+    clients = []
 
     def make(uri=None, options=None, **auto):
         client = MongoClient(
             uri or deployment.uri, auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, **auto), **(options or {})
         )
-        made.append(client)
+        clients.append(client)
         return client
 
     yield make
-    for each in made:
+    for each in clients:
         each.close()
 
 
@@ -116,18 +116,17 @@ def is_encrypted(value):
     return isinstance(value, bson.Binary) and value.subtype == 6
 
 
-def test_every_operation(automatic, client, theirs):
-    """What is written is encrypted, what is searched for is, and what is read is decrypted."""
+def test_every_operation_encrypts_arguments_and_decrypts_results(automatic, client, peer):
     people, stored = automatic.shop.people, client.shop.people
     people.insert_one(dict(ANN))
     raw = stored.find_one({"_id": 1})
     assert is_encrypted(raw["ssn"]) and is_encrypted(raw["secret"]) and is_encrypted(raw["address"]["street"])
     assert raw["name"] == "ann"
-    assert theirs.encryption.decrypt(raw["ssn"]) == "457-55-5462"
+    assert peer.encryption.decrypt(raw["ssn"]) == "457-55-5462"
 
     assert people.find_one({"ssn": "457-55-5462"}) == ANN
     assert people.find_one({"ssn": {"$in": ["457-55-5462", "other"]}}) == ANN
-    assert people.find_one({"$or": [{"address.street": "Main"}, {"name": "nobody"}]}) == ANN
+    assert people.find_one({"$or": [{"address.street": "Main"}, {"name": "unknown"}]}) == ANN
     assert people.find_one({"ssn": "other"}) is None
     assert list(people.aggregate([{"$match": {"ssn": "457-55-5462"}}])) == [ANN]
     assert people.count_documents({"ssn": "457-55-5462"}) == 1
@@ -156,7 +155,7 @@ def test_every_operation(automatic, client, theirs):
     assert people.update_many({"ssn": "9"}, {"$set": {"secret": "x"}}).modified_count == 1
 
 
-def test_cursors_and_raw_batches(automatic, client):
+def test_cursor_and_raw_batches_are_decrypted(automatic, client):
     people = automatic.shop.people
     people.insert_many([{"_id": number, "ssn": str(number)} for number in range(10)])
     assert [each["ssn"] for each in people.find(batch_size=3).sort("_id", 1)] == [str(n) for n in range(10)]
@@ -166,21 +165,21 @@ def test_cursors_and_raw_batches(automatic, client):
     assert raw.find_one({"_id": 1})["ssn"] == "1"
 
 
-def test_what_is_monitored_is_encrypted(automatic):
+def test_command_events_have_encrypted_values(automatic):
     automatic.shop.people.insert_one(dict(ANN))
     assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
-    seen = repr(automatic.recorder.commands) + repr(automatic.recorder.replies)
-    assert "457-55-5462" not in seen and "gold" not in seen
+    text = repr(automatic.recorder.commands) + repr(automatic.recorder.replies)
+    assert "457-55-5462" not in text and "gold" not in text
     [insert] = automatic.recorder.named("insert")
     assert is_encrypted(insert["documents"][0]["ssn"])
-    [found] = [reply for name, reply in automatic.recorder.replies if name == "find" and "people" in str(reply)]
-    assert is_encrypted(found["cursor"]["firstBatch"][0]["ssn"])
+    [find_reply] = [reply for name, reply in automatic.recorder.replies if name == "find" and "people" in str(reply)]
+    assert is_encrypted(find_reply["cursor"]["firstBatch"][0]["ssn"])
 
 
-def test_a_command_that_cannot_be_encrypted_is_not_sent(automatic):
+def test_unencryptable_command_raises_and_is_not_sent(automatic):
     people = automatic.shop.people
     automatic.recorder.commands.clear()
-    for refused, message in (
+    for call, message in (
         (lambda: people.find_one({"secret": "gold"}), "randomized"),
         (lambda: people.find_one({"ssn": {"$gt": "1"}}), "Invalid match expression operator"),
         (lambda: people.update_one({}, {"$push": {"ssn": "x"}}), "not allowed on encrypted values"),
@@ -188,69 +187,68 @@ def test_a_command_that_cannot_be_encrypted_is_not_sent(automatic):
         (lambda: automatic.shop.aggregate([{"$documents": []}]), "non-collection command not supported"),
     ):
         with pytest.raises(EncryptionError, match=message):
-            refused()
+            call()
     assert automatic.recorder.commands == []
 
 
-def test_mongocryptd_cannot_be_reached(connect, schema, client, monkeypatch):
+def test_unreachable_mongocryptd_raises_encryption_error(connect, schema, client, monkeypatch):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
-    away = connect(schema_map={PEOPLE: schema}, mongocryptd_uri="mongodb://127.0.0.1:1/", mongocryptd_bypass_spawn=True)
+    disconnected = connect(
+        schema_map={PEOPLE: schema}, mongocryptd_uri="mongodb://127.0.0.1:1/", mongocryptd_bypass_spawn=True
+    )
     with pytest.raises(EncryptionError) as caught:
-        away.shop.people.insert_one(dict(ANN))
+        disconnected.shop.people.insert_one(dict(ANN))
     assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
     assert client.shop.people.find_one() is None
 
 
-def test_mongocryptd_is_started_before_it_is_asked_and_when_it_is_gone(
-    connect, schema, client, monkeypatch, tmp_path, caplog
-):
+def test_mongocryptd_is_spawned_first_and_after_each_failure(connect, schema, client, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
-    program, told = tmp_path / "program", tmp_path / "told"
-    program.write_text(f'#!/bin/sh\necho "$@" >> {told}\n')
+    program, log = tmp_path / "program", tmp_path / "log"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
     program.chmod(0o755)
-    away = connect(
+    disconnected = connect(
         schema_map={PEOPLE: schema},
         mongocryptd_uri="mongodb://127.0.0.1:1/",
         mongocryptd_spawn_path=str(program),
         mongocryptd_spawn_args=["--port=1"],
     )
-    assert not told.exists()
-    for times in (2, 3):  # once before the first question, and again after each that is not answered
+    assert not log.exists()
+    for times in (2, 3):  # The client spawns mongocryptd first, and again after each failed command.
         with pytest.raises(EncryptionError):
-            away.shop.people.insert_one(dict(ANN))
-        eventually(lambda times=times: told.exists() and len(told.read_text().splitlines()) == times)
-    assert set(told.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
+            disconnected.shop.people.insert_one(dict(ANN))
+        eventually(lambda times=times: log.exists() and len(log.read_text().splitlines()) == times)
+    assert set(log.read_text().splitlines()) == {"--port=1 --idleShutdownTimeoutSecs=60"}
     assert "cannot be started" not in caplog.text
 
 
-def test_a_program_that_is_not_there_is_named(connect, schema, monkeypatch, caplog):
+def test_missing_mongocryptd_program_is_logged(connect, schema, monkeypatch, caplog):
     monkeypatch.setattr("gmongo._encryption.query_analysis._SELECTION_TIMEOUT_MS", 50)
     options = {"mongocryptd_uri": "mongodb://127.0.0.1:1/", "mongocryptd_spawn_path": "no-such-program"}
-    away = connect(schema_map={PEOPLE: schema}, **options)
+    disconnected = connect(schema_map={PEOPLE: schema}, **options)
     with pytest.raises(EncryptionError) as caught:
-        away.shop.people.insert_one(dict(ANN))
+        disconnected.shop.people.insert_one(dict(ANN))
     assert isinstance(caught.value.cause, ServerSelectionTimeoutError)
     assert "PATH contains no 'no-such-program' (mongocryptd_spawn_path)" in caplog.text
 
 
-def test_the_servers_schema(client, connect, schema, mongocryptd):
+def test_schema_of_the_server_is_used_and_cached(client, connect, schema, mongocryptd):
     client.shop.create_collection("people", validator={"$jsonSchema": schema})
     recorder = Recorder()
     automatic = connect(
-        None,
-        {"event_listeners": [recorder]},
-        mongocryptd_uri=mongocryptd.uri,
-        mongocryptd_bypass_spawn=True,
+        None, {"event_listeners": [recorder]}, mongocryptd_uri=mongocryptd.uri, mongocryptd_bypass_spawn=True
     )
     automatic.shop.people.insert_one({"_id": 1, "ssn": "1"})
     automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
     assert is_encrypted(client.shop.people.find_one({"_id": 1})["ssn"])
-    assert len(recorder.named("listCollections")) == 1  # the schema is kept
-    assert len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1  # and so is the key
+    assert len(recorder.named("listCollections")) == 1  # The client caches the schema.
+    assert (
+        len([each for each in recorder.named("find") if each["find"] == "datakeys"]) == 1
+    )  # The client caches the key.
 
 
-def test_a_key_by_its_alternative_name(connect, client, mongocryptd, key):
-    encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": AT_RANDOM.value}
+def test_schema_with_key_alt_name_encrypts(connect, client, mongocryptd, key):
+    encrypt = {"keyId": "/altname", "bsonType": "string", "algorithm": RANDOMIZED.value}
     automatic = connect(
         schema_map={PEOPLE: {"bsonType": "object", "properties": {"ssn": {"encrypt": encrypt}}}},
         mongocryptd_uri=mongocryptd.uri,
@@ -263,8 +261,7 @@ def test_a_key_by_its_alternative_name(connect, client, mongocryptd, key):
         automatic.shop.people.insert_one({"ssn": "1", "altname": "no such name"})
 
 
-def test_transactions(automatic, client):
-    """Keys are read outside of the transaction."""
+def test_transaction_encrypts_and_key_queries_run_outside(automatic, client):
     with automatic.start_session() as session, session.start_transaction():
         automatic.shop.people.insert_one(dict(ANN), session=session)
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}, session=session) == ANN
@@ -275,33 +272,30 @@ def test_transactions(automatic, client):
         assert automatic.shop.people.find_one({"ssn": "457-55-5462"}) == ANN
 
 
-def test_a_retry_sends_the_same(automatic, client):
+def test_retry_sends_the_same_encrypted_documents(automatic, client):
     client.admin.command(
         {"configureFailPoint": "failCommand", "mode": {"times": 1}},
         data={"failCommands": ["insert"], "errorCode": 91, "errorLabels": ["RetryableWriteError"]},
     )
     automatic.shop.people.insert_one(dict(ANN))
-    one, other = automatic.recorder.named("insert")
-    assert one["documents"] == other["documents"]
-    assert one["txnNumber"] == other["txnNumber"]
+    first, second = automatic.recorder.named("insert")
+    assert first["documents"] == second["documents"]
+    assert first["txnNumber"] == second["txnNumber"]
 
 
-def test_unacknowledged_writes(automatic, client):
+def test_unacknowledged_write_is_encrypted(automatic, client):
     people = automatic.shop.people.with_options(write_concern=gmongo.WriteConcern(w=0))
     people.insert_one(dict(ANN))
     with gevent.Timeout(5):
-        while (found := client.shop.people.find_one()) is None:
+        while (stored := client.shop.people.find_one()) is None:
             gevent.sleep(0.01)
-    assert is_encrypted(found["ssn"])
-
-
-# Without analysis, and without encryption
+    assert is_encrypted(stored["ssn"])
 
 
 @pytest.mark.parametrize("option", ["bypass_auto_encryption", "bypass_query_analysis"])
-def test_bypassed(connect, client, encryption, key, option):
+def test_bypass_option_disables_encryption_but_not_decryption(connect, client, encryption, key, option):
     automatic = connect(**{option: True}, mongocryptd_uri="mongodb://127.0.0.1:1/")
-    secret = encryption.encrypt("secret", AT_RANDOM, key)
+    secret = encryption.encrypt("secret", RANDOMIZED, key)
     automatic.shop.people.insert_one({"_id": 1, "ssn": secret})
     assert client.shop.people.find_one() == {"_id": 1, "ssn": secret}
     assert automatic.shop.people.find_one() == {"_id": 1, "ssn": "secret"}
@@ -312,23 +306,23 @@ def test_bypassed(connect, client, encryption, key, option):
         automatic.shop.aggregate([{"$documents": []}]).close()
 
 
-def test_a_reply_that_cannot_be_decrypted(connect, client, encryption, key):
+def test_undecryptable_reply_raises_and_kills_the_cursor(connect, client, encryption, key):
     recorder = Recorder()
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_auto_encryption=True)
-    secret = encryption.encrypt("secret", AT_RANDOM, key)
+    secret = encryption.encrypt("secret", RANDOMIZED, key)
     client.shop.people.insert_many({"ssn": secret} for _ in range(10))
     encryption.delete_key(key)
     with pytest.raises(EncryptionError, match="not all keys requested were satisfied"):
         automatic.shop.people.find_one()
     with pytest.raises(EncryptionError):
         next(automatic.shop.people.find(batch_size=2))
-    # The cursor that was opened is ended.
+    # The client kills the open cursor.
     with gevent.Timeout(5):
         while not recorder.named("killCursors"):
             gevent.sleep(0.01)
 
 
-def test_old_servers():
+def test_server_before_4_2_raises():
     with ScriptedServer() as server:
         server.hello_extra = {"maxWireVersion": 7}
         options = AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
@@ -339,31 +333,31 @@ def test_old_servers():
 
 
 FIELDS = {"fields": [], "escCollection": "of.esc"}
-BESIDE = {"of.esc", "enxcol_.people.ecoc"}
+STATE_COLLECTIONS = {"of.esc", "enxcol_.people.ecoc"}
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["by the options", "by the server"])
-def test_collections_beside_one_come_and_go_with_it(connect, client, known, recorder):
-    fields_map = {PEOPLE: FIELDS} if known else None
+@pytest.mark.parametrize("in_options", [True, False], ids=["options", "server"])
+def test_state_collections_are_created_and_dropped_with_their_collection(connect, client, in_options, recorder):
+    fields_map = {PEOPLE: FIELDS} if in_options else None
     automatic = connect(
         None, {"event_listeners": [recorder]}, encrypted_fields_map=fields_map, bypass_query_analysis=True
     )
-    for name in ("people", *BESIDE):
+    for name in ("people", *STATE_COLLECTIONS):
         client.shop[name].drop()
-    automatic.shop.create_collection("people", **({} if known else {"encryptedFields": FIELDS}))
-    assert BESIDE | {"people"} <= set(client.shop.list_collection_names())
+    automatic.shop.create_collection("people", **({} if in_options else {"encryptedFields": FIELDS}))
+    assert STATE_COLLECTIONS | {"people"} <= set(client.shop.list_collection_names())
     assert recorder.sent("create")[-1]["encryptedFields"] == FIELDS
     assert [dict(each["clusteredIndex"]) for each in recorder.sent("create")[:-1]] == [
         {"key": {"_id": 1}, "unique": True}
     ] * 2
     automatic.shop.drop_collection("people")
-    assert not (BESIDE | {"people"}) & set(client.shop.list_collection_names())
+    assert not (STATE_COLLECTIONS | {"people"}) & set(client.shop.list_collection_names())
     recorder.forget()
     automatic.shop.drop_collection("plain")
     assert recorder.commands == ["listCollections", "drop"]
 
 
-def test_a_collection_of_a_client_that_does_not_encrypt_is_dropped_alone(client):
+def test_client_without_encryption_drops_no_state_collections(client):
     client.shop.create_collection("people2", encryptedFields=FIELDS)
     client.shop.drop_collection("people2")
     names = set(client.shop.list_collection_names())
@@ -371,10 +365,7 @@ def test_a_collection_of_a_client_that_does_not_encrypt_is_dropped_alone(client)
     client.drop_database("shop")
 
 
-# Sizes
-
-
-def test_batches_are_split_at_two_mebibytes(connect, client, key):
+def test_encrypted_batches_are_split_at_two_mebibytes(connect, client, key):
     recorder = Recorder()
     automatic = connect(None, {"event_listeners": [recorder]}, bypass_query_analysis=True)
     document = {"text": "x" * (1024 * 1024)}
@@ -389,27 +380,24 @@ def test_batches_are_split_at_two_mebibytes(connect, client, key):
 
 
 @pytest.mark.parametrize("bypass", ["bypass_auto_encryption", "bypass_query_analysis", None])
-def test_bulk_writes_of_a_client_are_refused_at_once_as_by_pymongo(deployment, connect, client, bypass):
-    def refused(made, errors):
+def test_client_bulk_write_with_encryption_raises_error_of_pymongo(deployment, connect, client, bypass):
+    def message_of_error(client, errors):
         with pytest.raises(errors.InvalidOperation) as raised:
-            made.bulk_write([])  # before anything else is looked at, and anything is sent
+            client.bulk_write([])
         return str(raised.value)
 
     options = (
         {bypass: True} if bypass else {"mongocryptd_uri": "mongodb://127.0.0.1:1", "mongocryptd_bypass_spawn": True}
     )
     recorder = Recorder()
-    ours = refused(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
+    ours = message_of_error(connect(None, {"event_listeners": [recorder]}, **options), gmongo.errors)
     auto = pymongo.encryption_options.AutoEncryptionOpts(LOCAL, VAULT, **options)
-    with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as theirs:
-        assert ours == refused(theirs, pymongo.errors)
+    with pymongo.MongoClient(deployment.uri, auto_encryption_opts=auto) as peer:
+        assert ours == message_of_error(peer, pymongo.errors)
     assert recorder.commands == []
 
 
-# Clients
-
-
-def test_one_connection_is_enough(deployment, connect, schema, mongocryptd):
+def test_automatic_encryption_works_with_one_connection(deployment, connect, schema, mongocryptd):
     automatic = connect(
         None,
         {"maxPoolSize": 1},
@@ -422,37 +410,40 @@ def test_one_connection_is_enough(deployment, connect, schema, mongocryptd):
         assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
-def test_the_values_of_a_document_may_have_keys_of_their_own(connect, client, encryption):
+def test_document_with_several_keys_is_decrypted(connect, client, encryption):
     keys = [encryption.create_data_key("local") for _ in range(3)]
-    values = {f"f{number}": encryption.encrypt(number, AT_RANDOM, key) for number, key in enumerate(keys)}
+    values = {f"f{number}": encryption.encrypt(number, RANDOMIZED, key) for number, key in enumerate(keys)}
     client.shop.people.insert_one({"_id": 7, **values})
     automatic = connect(bypass_query_analysis=True)
     assert automatic.shop.people.find_one({"_id": 7}) == {"_id": 7, "f0": 0, "f1": 1, "f2": 2}
 
 
-def test_nothing_stays_connected_to_mongocryptd(automatic, mongocryptd):
+def test_close_disconnects_from_mongocryptd(automatic, mongocryptd):
     automatic.shop.people.insert_one(dict(ANN))
     assert mongocryptd.peers
     automatic.close()
     eventually(lambda: not mongocryptd.peers)
 
 
-def test_the_key_vault_is_read_and_written_with_a_majority(connect, client, encryption, key, recorder):
-    client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
-    for options in ({"maxPoolSize": 0}, {}):  # through the client itself, and through one beside it
+def test_key_vault_is_read_with_read_concern_majority(connect, client, encryption, key, recorder):
+    client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
+    for options in (
+        {"maxPoolSize": 0},
+        {},
+    ):  # The first client reads keys itself. The second client has an internal client.
         automatic = connect(None, {"event_listeners": [recorder], **options}, bypass_query_analysis=True)
         automatic.shop.people.find_one()
-    asked = [command for command in recorder.sent("find") if command["$db"] == VAULT.partition(".")[0]]
-    assert [command["readConcern"] for command in asked] == [{"level": "majority"}] * 2
+    finds = [command for command in recorder.sent("find") if command["$db"] == VAULT.partition(".")[0]]
+    assert [command["readConcern"] for command in finds] == [{"level": "majority"}] * 2
 
 
-@pytest.mark.parametrize(("size", "others"), [(0, 0), (1, 1), (100, 1)])
-def test_which_clients_there_are(connect, client, encryption, key, size, others):
-    client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
+@pytest.mark.parametrize(("size", "internal_clients"), [(0, 0), (1, 1), (100, 1)])
+def test_client_with_limited_pool_has_an_internal_client(connect, client, encryption, key, size, internal_clients):
+    client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     automatic = connect(None, {"maxPoolSize": size, "minPoolSize": 1}, bypass_query_analysis=True)
     assert automatic.shop.people.find_one()["ssn"] == "1"
     internal = automatic._encrypter._internal
-    assert (internal is not None) == bool(others)
+    assert (internal is not None) == bool(internal_clients)
     if internal is not None:
         assert internal._encrypter is None
         assert internal.options.pool_options.min_pool_size == 0
@@ -462,8 +453,8 @@ def test_which_clients_there_are(connect, client, encryption, key, size, others)
             internal.admin.command("ping")
 
 
-def test_a_key_vault_elsewhere(connect, client, encryption, key):
-    client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
+def test_key_vault_client_reads_keys_and_stays_open(connect, client, encryption, key):
+    client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     automatic = connect(bypass_auto_encryption=True, key_vault_client=client)
     assert automatic.shop.people.find_one()["ssn"] == "1"
     assert automatic._encrypter._internal is None
@@ -471,57 +462,55 @@ def test_a_key_vault_elsewhere(connect, client, encryption, key):
     assert client.admin.command("ping")["ok"] == 1
 
 
-def test_beside_a_plain_client(automatic, client):
-    """Both at once, in many greenlets."""
-
-    def work(number):
+def test_concurrent_greenlets_read_their_own_encrypted_values(automatic, client):
+    def write_and_read(number):
         automatic.shop.people.insert_one({"_id": number, "ssn": str(number)})
         assert automatic.shop.people.find_one({"ssn": str(number)})["_id"] == number
         assert is_encrypted(client.shop.people.find_one({"_id": number})["ssn"])
 
-    greenlets = [gevent.spawn(work, number) for number in range(50)]
+    greenlets = [gevent.spawn(write_and_read, number) for number in range(50)]
     gevent.joinall(greenlets, raise_error=True)
 
 
-def test_a_dropped_client_goes_away(deployment, client, encryption, key):
-    client.shop.people.insert_one({"ssn": encryption.encrypt("1", AT_RANDOM, key)})
+def test_dropped_client_is_freed(deployment, client, encryption, key):
+    client.shop.people.insert_one({"ssn": encryption.encrypt("1", RANDOMIZED, key)})
     automatic = MongoClient(
         deployment.uri, auto_encryption_opts=AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)
     )
     assert automatic.shop.people.find_one()["ssn"] == "1"
-    gone = weakref.ref(automatic)
+    reference = weakref.ref(automatic)
     gc.collect()
     gc.disable()
     try:
         del automatic
         gevent.sleep(0.01)
-        assert gone() is None
+        assert reference() is None
     finally:
         gc.enable()
 
 
-def test_a_closed_client(automatic):
+def test_closed_client_raises_invalid_operation(automatic):
     automatic.close()
     with pytest.raises(InvalidOperation):
         automatic.shop.people.find_one()
     automatic.close()
 
 
-def test_in_a_forked_child(automatic, client):
+def test_forked_child_encrypts_and_decrypts(automatic, client):
     automatic.shop.people.insert_one(dict(ANN))
-    read, write = os.pipe()  # not its status: gevent's loop waits for all children, if it has ever waited for one
+    read, write = os.pipe()  # The pipe replaces the exit status, which gevent's event loop may read first.
     child = os.fork()
     if not child:
         try:
             with gevent.Timeout(10):
-                found = automatic.shop.people.find_one({"ssn": ANN["ssn"]})
+                decrypted = automatic.shop.people.find_one({"ssn": ANN["ssn"]})
             automatic.shop.people.insert_one({"_id": 2, "ssn": "2"})
-            os.write(write, b"found" if found == ANN else b"lost")
+            os.write(write, b"equal" if decrypted == ANN else b"different")
         finally:
             os._exit(0)
     os.close(write)
     gevent.socket.wait_read(read, timeout=15)
-    assert os.read(read, 9) == b"found"
+    assert os.read(read, 9) == b"equal"
     os.close(read)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
@@ -529,31 +518,27 @@ def test_in_a_forked_child(automatic, client):
     assert automatic.shop.people.find_one({"ssn": ANN["ssn"]}) == ANN
 
 
-# Security
-
-
-def test_no_secret_is_shown(automatic, connect, caplog):
+def test_repr_and_logs_contain_no_secret(automatic, connect, caplog):
     master = LOCAL["local"]["key"]
     options = AutoEncryptionOpts({"aws": {"accessKeyId": "id", "secretAccessKey": "very secret"}, **LOCAL}, VAULT)
-    shown = [
+    texts = [
         repr(options),
         repr(automatic),
         repr(options._settings),
         repr(automatic._encrypter),
         repr(automatic.options),
     ]
-    assert "very secret" not in "".join(shown)
-    assert repr(master)[2:20] not in "".join(shown)
+    assert "very secret" not in "".join(texts)
+    assert repr(master)[2:20] not in "".join(texts)
     assert "very secret" not in caplog.text
 
 
-def test_nothing_goes_around_the_encryption():
-    """Whatever an operation has, the one with encryption answers itself, or it is harmless."""
-    asked = set(vars(EncryptedOperation))
-    # These are made of the others, or say nothing.
+def test_encrypted_operation_overrides_every_method_of_operation():
+    overridden = set(vars(EncryptedOperation))
+    # These methods use overridden methods, or contain no values.
     harmless = {"sequences", "message"}
-    has = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
-    assert {name for name in has if not name.startswith("__")} - asked <= harmless
+    methods = {name for name, value in vars(Operation).items() if callable(value) or isinstance(value, property)}
+    assert {name for name in methods if not name.startswith("__")} - overridden <= harmless
     copied = EncryptedOperation(RunCommand(OperationContext("db"), {"ping": 1}), None, None)
     assert set(Operation.__annotations__) - {"codec_options"} <= set(vars(copied))
 
@@ -571,14 +556,14 @@ def test_nothing_goes_around_the_encryption():
         ({"kms_connect_callback": 5}, TypeError),
     ],
 )
-def test_options_are_checked_at_construction(options, error):
+def test_auto_encryption_option_of_wrong_type_raises(options, error):
     (name,) = options
     with pytest.raises(error, match=name):
         AutoEncryptionOpts(**{"kms_providers": LOCAL, "key_vault_namespace": VAULT, **options})
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "why"),
+    ("options", "error", "message"),
     [
         ({"kms_providers": {}}, ValueError, "at least one KMS provider must be configured"),
         ({"kms_providers": {"local": {}}}, ValueError, "local"),
@@ -603,8 +588,8 @@ def test_options_are_checked_at_construction(options, error):
         ({"key_expiration_ms": -1}, ValueError, "key_expiration_ms"),
     ],
 )
-def test_a_client_with_wrong_options_is_not_made(options, error, why):
-    with pytest.raises(error, match=why):
+def test_client_with_invalid_encryption_options_raises(options, error, message):
+    with pytest.raises(error, match=message):
         MongoClient(
             connect=False,
             auto_encryption_opts=AutoEncryptionOpts(

@@ -1,4 +1,4 @@
-"""Automatic encryption without a server: refusals, results that cannot be decrypted, and a missing library."""
+"""Automatic encryption without a server: errors of mongocryptd, undecryptable results, a missing library."""
 
 from __future__ import annotations
 
@@ -24,44 +24,38 @@ from gmongo.execution.executor import Executor
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.retry import ExecutionSettings
 
-# mongocryptd
-
-
 COMMAND = bson.encode({"find": "c", "filter": {"ssn": "s3cret"}, "$db": "db"})
 
 
-def test_a_refusal_of_mongocryptd_shows_nothing_of_the_command() -> None:
+def test_error_of_mongocryptd_contains_no_value_of_the_command() -> None:
     raw = RawBSONDocument(COMMAND)
     operation = query_analysis._Analyse(OperationContext("db"), raw)
     reply = bson.encode({"ok": 0, "errmsg": "it was s3cret", "code": 5})
-    found = operation.decode(reply)
-    assert "s3cret" not in str(found) and found["code"] == 5
-    assert operation.result(found, ("h", 1)) == reply
-
-
-# Beside it
+    error = operation.decode(reply)
+    assert "s3cret" not in str(error) and error["code"] == 5
+    assert operation.result(error, ("h", 1)) == reply
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), GreenletExit()])
-def test_a_result_that_cannot_be_decrypted_is_ended(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_undecryptable_result_is_reaped(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     encrypter: Any = Mock()
     executor = EncryptingExecutor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False), encrypter)
-    ran: list[Any] = []
-    monkeypatch.setattr(Executor, "run", lambda self, *arguments: ran.append(arguments) or "result")
-    reaped = Mock()
-    monkeypatch.setattr(EncryptingExecutor, "reap", reaped)
+    runs: list[Any] = []
+    monkeypatch.setattr(Executor, "run", lambda self, *arguments: runs.append(arguments) or "result")
+    reap = Mock()
+    monkeypatch.setattr(EncryptingExecutor, "reap", reap)
     operation: Any = Mock(context=OperationContext("db"))
     assert executor.run(operation, None, 7.0) == "result"
-    assert ran[0][1:] == (None, 7.0) and not reaped.called
-    encrypted = ran[0][0]
+    assert runs[0][1:] == (None, 7.0) and not reap.called
+    encrypted = runs[0][0]
     monkeypatch.setattr(type(encrypted), "decrypted", Mock(side_effect=error))
     with pytest.raises(type(error)):
         executor.run(operation)
-    reaped.assert_called_once_with(operation, "result")
-    assert ran[1][1:] == (None, None)
+    reap.assert_called_once_with(operation, "result")
+    assert runs[1][1:] == (None, None)
 
 
-def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_raises_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     require_library()
     for error in (AttributeError("x"), OSError("x"), RuntimeError("x")):
         monkeypatch.setattr(library, "lib", SimpleNamespace(mongocrypt_version=Mock(side_effect=error)))
@@ -77,19 +71,19 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_what_a_refusal_may_quote() -> None:
+def test_error_of_mongocryptd_keeps_names_and_schema_only() -> None:
     command = {"find": "coll-7", "filter": {"a": "filter-7"}, "$db": "db-7"}
-    of_schema = {
+    schema_fields = {
         name: {"x": f"{name}-7"}
         for name in ("jsonSchema", "isRemoteSchema", "encryptionInformation", "csfleEncryptionSchemas")
     }
-    raw = RawBSONDocument(bson.encode({**command, **of_schema}))
+    raw = RawBSONDocument(bson.encode({**command, **schema_fields}))
     operation = query_analysis._Analyse(OperationContext("db"), raw)
-    said = "coll-7 db-7 jsonSchema-7 isRemoteSchema-7 encryptionInformation-7 csfleEncryptionSchemas-7"
-    assert operation.decode(bson.encode({"ok": 0, "errmsg": said, "code": 5}))["errmsg"] == said
-    assert said not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{said} filter-7", "code": 5}))["errmsg"]
+    message = "coll-7 db-7 jsonSchema-7 isRemoteSchema-7 encryptionInformation-7 csfleEncryptionSchemas-7"
+    assert operation.decode(bson.encode({"ok": 0, "errmsg": message, "code": 5}))["errmsg"] == message
+    assert message not in operation.decode(bson.encode({"ok": 0, "errmsg": f"{message} filter-7", "code": 5}))["errmsg"]
 
 
-def test_a_date_that_is_none_of_pythons_stays_in_the_command() -> None:
+def test_date_out_of_python_range_is_kept_in_the_command() -> None:
     date = DatetimeMS(2**62)
     assert encrypted_operation._fields_of(bson.encode({"find": "c", "comment": date}))["comment"] == date

@@ -1,8 +1,4 @@
-"""The official corpus: values of all types, encrypted by another driver. Of its data keys, those of the local provider
-can be decrypted here; for the others one has to be at the services themselves.
-
-Client Side Encryption, prose test 3.
-"""
+"""Client Side Encryption, prose test 3: the official corpus of encrypted values, for the local KMS provider."""
 
 from __future__ import annotations
 
@@ -13,14 +9,11 @@ from bson.json_util import CANONICAL_JSON_OPTIONS, loads
 from gmongo.errors import EncryptionError
 from tests.spec.specifications import path_of
 
-ALGORITHMS = {
-    "rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random",
-    "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic",
-}
+ALGORITHMS = {"rand": "AEAD_AES_256_CBC_HMAC_SHA_512-Random", "det": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
 
 
-# `bson` reads these old types as others, and writes them as those.
-TURNED = ("dbPointer", "symbol")
+# `bson` converts these deprecated types to other types.
+CONVERTED_TYPES = ("dbPointer", "symbol")
 
 
 @pytest.fixture
@@ -37,34 +30,34 @@ def corpus(client):
     }
 
 
-def same(one, other):
-    return bson.encode({"v": one}) == bson.encode({"v": other})
+def equal_bson(first, second):
+    return bson.encode({"v": first}) == bson.encode({"v": second})
 
 
-def test_what_another_driver_encrypted(encryption, corpus):
-    allowed = [(name, *found) for name, found in corpus.items() if found[0]["allowed"]]
+def test_values_encrypted_by_another_driver_are_decrypted(encryption, corpus):
+    allowed = [(name, *entry) for name, entry in corpus.items() if entry[0]["allowed"]]
     assert len(allowed) > 50
     for name, field, ciphertext in allowed:
-        assert same(encryption.decrypt(ciphertext), field["value"]), name
+        assert equal_bson(encryption.decrypt(ciphertext), field["value"]), name
 
 
-def test_what_is_encrypted_deterministically_is_the_same(encryption, corpus):
+def test_deterministic_ciphertext_equals_the_corpus(encryption, corpus):
     fields = [
-        (name, *found)
-        for name, found in corpus.items()
-        if found[0]["allowed"] and found[0]["algo"] == "det" and found[0]["type"] not in TURNED
+        (name, *entry)
+        for name, entry in corpus.items()
+        if entry[0]["allowed"] and entry[0]["algo"] == "det" and entry[0]["type"] not in CONVERTED_TYPES
     ]
     assert len(fields) > 20
     for name, field, ciphertext in fields:
         assert encryption.encrypt(field["value"], ALGORITHMS["det"], key_alt_name="local") == ciphertext, name
 
 
-def test_what_is_not_allowed_is_refused(encryption, corpus):
-    fields = [(name, found[0]) for name, found in corpus.items() if not found[0]["allowed"]]
+def test_disallowed_value_raises_encryption_error(encryption, corpus):
+    fields = [(name, entry[0]) for name, entry in corpus.items() if not entry[0]["allowed"]]
     assert len(fields) > 10
     for name, field in fields:
         if field["method"] == "explicit":
             with pytest.raises(EncryptionError):
                 encryption.encrypt(field["value"], ALGORITHMS[field["algo"]], key_alt_name="local")
         else:
-            assert same(corpus[name][1], field["value"]), name  # the other driver has left it as it is
+            assert equal_bson(corpus[name][1], field["value"]), name  # The corpus contains the plain value.

@@ -1,4 +1,4 @@
-"""Whatever is thrown into a greenlet that encrypts or decrypts, at whichever of its switches: nothing is lost."""
+"""Interruptions at each switch of a greenlet that encrypts or decrypts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.encryption.conftest import LOCAL, VAULT
 from tests.gevent.switching.harness import Scenario, Stage, explore
 from tests.gevent.switching.thrown import KILL, KINDS, LATE_TIMEOUT, know_timeouts
 
-AT_RANDOM = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
+RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 
 
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch, virtual_time):
+def short_intervals(monkeypatch, virtual_time):
     know_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))
-    get_hub().threadpool.apply(int)  # its threads stay
+    get_hub().threadpool.apply(int)  # The hub starts its threads.
 
 
 class Encrypted(Scenario):
-    """There are an encrypted value and its key, which the client does not know yet."""
+    """Scenario with an encrypted value. The client has not read the key."""
 
     options = {"auto_encryption_opts": AutoEncryptionOpts(LOCAL, VAULT, bypass_query_analysis=True)}
     value: Any = "secret"
@@ -42,31 +42,31 @@ class Encrypted(Scenario):
             plain.keyvault.datakeys.delete_many({})
             key = encryption.create_data_key("local", key_alt_names=["name"])
             plain.test.secrets.delete_many({})
-            secret = encryption.encrypt(self.value, AT_RANDOM, key)
+            secret = encryption.encrypt(self.value, RANDOMIZED, key)
             plain.test.secrets.insert_many({"_id": number, "secret": secret} for number in range(4))
 
 
 class Read(Encrypted):
-    name = "a read that fetches a key"
+    name = "read with key query"
 
     def act(self, stage: Stage) -> Any:
         assert stage.db.secrets.find_one({"_id": 1})["secret"] == self.value
 
 
 class LongRead(Read):
-    name = "a read that is decrypted in a thread"
+    name = "read with decryption in a thread"
     value = "x" * 200_000
 
 
 class Iterated(Encrypted):
-    name = "a cursor that is decrypted"
+    name = "cursor with decryption"
 
     def act(self, stage: Stage) -> Any:
         assert [each["secret"] for each in stage.db.secrets.find(batch_size=2)] == [self.value] * 4
 
 
 class Write(Encrypted):
-    name = "a write of a client that encrypts"
+    name = "write with encryption"
 
     def act(self, stage: Stage) -> Any:
         stage.db.secrets.insert_one({"text": "x" * 20_000})
@@ -78,7 +78,7 @@ class Explicit(Encrypted):
 
     def act(self, stage: Stage) -> Any:
         with ClientEncryption(LOCAL, VAULT, stage.client, CodecOptions()) as encryption:
-            secret = encryption.encrypt("x" * 100_000, AT_RANDOM, key_alt_name="name")
+            secret = encryption.encrypt("x" * 100_000, RANDOMIZED, key_alt_name="name")
             assert len(encryption.decrypt(secret)) == 100_000
 
 
@@ -88,12 +88,12 @@ SCENARIOS = [Read(), LongRead(), Iterated(), Write(), Explicit()]
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
-def test_nothing_is_lost(scenario, kind):
+def test_interruption_at_each_switch_leaks_no_resource(scenario, kind):
     switches, thrown = explore(scenario, kind)
     assert thrown == switches or not kind.foreign
 
 
 @pytest.mark.parametrize("kind", [KILL, LATE_TIMEOUT], ids=lambda kind: kind.name)
-def test_nothing_is_lost_while_listeners_yield(kind):
+def test_interruption_leaks_no_resource_while_listeners_yield(kind):
     _switches, thrown = explore(SCENARIOS[0], kind, yields=True)
     assert thrown

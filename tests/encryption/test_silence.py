@@ -1,4 +1,4 @@
-"""Clients that the driver makes for itself, and what may be seen of each."""
+"""Events, logs, spans, metrics and states of internal clients."""
 
 from __future__ import annotations
 
@@ -30,42 +30,45 @@ ENVIRONMENT = {
     "OTEL_PYTHON_INSTRUMENTATION_MONGODB_QUERY_TEXT_MAX_LENGTH": "10000",
 }
 
-# What makes clients in the driver, what they are for, and what may be seen of them.
-MADE = {
+# Place of the creation of an internal client -> purpose, True if the client is observable, reason.
+INTERNAL_CLIENTS = {
     ("_encryption/automatic.py", "_new_client"): (
-        "asks for data keys and schemas",
+        "reads data keys and schemas",
         True,
-        "it is like the application's client: filters of keys and names of collections go out, and what comes back is "
-        "encrypted by the master key",
+        "the commands contain only filters of keys and names of collections, and the master key encrypts the keys",
     ),
-    ("_encryption/query_analysis.py", "new_client"): ("asks mongocryptd", False, "commands go there in plaintext"),
+    ("_encryption/query_analysis.py", "new_client"): (
+        "sends commands to mongocryptd",
+        False,
+        "the commands contain plaintext",
+    ),
 }
 
 
-class Everything(HearsAll):
-    """Hears of all clients, as ``gmongo.monitoring.register`` has it."""
+class GlobalListener(HearsAll):
+    """Global listener that records all events."""
 
     def __init__(self) -> None:
-        self.heard: list[Any] = []
+        self.events: list[Any] = []
 
     def hear(self, event: Any) -> None:
-        self.heard.append(event)
+        self.events.append(event)
 
 
-class Seen:
-    """All that leaves the driver."""
+class Outputs:
+    """All outputs of the driver: logs, events, spans, metrics and states."""
 
-    def __init__(self, records: list[logging.LogRecord], listener: Everything, spans: Any, metrics: Any) -> None:
+    def __init__(self, records: list[logging.LogRecord], listener: GlobalListener, spans: Any, metrics: Any) -> None:
         self._records, self._listener, self._spans, self._metrics = records, listener, spans, metrics
         self._states: list[Any] = []
 
-    def look(self) -> None:
-        """At what the page shows now."""
+    def record_state(self) -> None:
+        """Record the current state of the status page."""
         self._states.append(process_state(query_text=True))
 
     def channels(self) -> dict[str, str]:
-        """By where it is seen, as text."""
-        events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.heard]
+        """Return the text of each output."""
+        events = [(event, [getattr(event, each, "") for each in _PAYLOADS]) for event in self._listener.events]
         return {
             "log": repr([(each.getMessage(), getattr(each, "structured", "")) for each in self._records]),
             "events": repr(events),
@@ -79,8 +82,8 @@ _PAYLOADS = ("command", "reply", "failure", "address", "connection_id", "new_des
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Seen]:
-    """Everything is switched on for all clients that are made from now on."""
+def outputs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[Outputs]:
+    """Enable and record all outputs of all new clients."""
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -95,10 +98,10 @@ def seen(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> I
     monkeypatch.setattr("opentelemetry.trace._TRACER_PROVIDER", tracers)
     meters = MeterProvider([reader], shutdown_on_exit=False)
     monkeypatch.setattr("gmongo._telemetry.metrics.get_meter_provider", lambda: meters)
-    listener = Everything()
+    listener = GlobalListener()
     monkeypatch.setattr("gmongo.monitoring.listeners._registered", [listener])
     caplog.set_level(logging.DEBUG, "gmongo")
-    yield Seen(caplog.records, listener, spans, reader)
+    yield Outputs(caplog.records, listener, spans, reader)
     assert monitoring.global_listeners() == (listener,)
 
 
@@ -110,13 +113,13 @@ def mongocryptd() -> Iterator[Mongocryptd]:
 
 @pytest.fixture
 def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[Callable[[], MongoClient[Any]]]:
-    """Makes clients that encrypt ``shop.people.ssn``."""
+    """Return a function that creates clients with encryption of ``shop.people.ssn``."""
     client.shop.people.drop()
     with ClientEncryption(LOCAL, VAULT, client, OPTIONS) as encryption:
         key = encryption.create_data_key("local")
     rule = {"keyId": [key], "bsonType": "string", "algorithm": "AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic"}
     schema = {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}
-    made: list[MongoClient[Any]] = []
+    clients: list[MongoClient[Any]] = []
 
     def make(**options: Any) -> MongoClient[Any]:
         auto = AutoEncryptionOpts(
@@ -129,11 +132,11 @@ def connect(deployment: Any, client: Any, mongocryptd: Mongocryptd) -> Iterator[
                 **options,
             },
         )
-        made.append(MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0.001))
-        return made[-1]
+        clients.append(MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0.001))
+        return clients[-1]
 
     yield make
-    for each in made:
+    for each in clients:
         each.close()
 
 
@@ -141,56 +144,57 @@ def executors() -> set[Executor]:
     return {each for each in forkables() if isinstance(each, Executor)}
 
 
-def test_of_the_clients_that_the_driver_makes_only_the_one_for_mongocryptd_is_silent(seen: Seen, connect: Any) -> None:
+def test_only_the_internal_client_for_mongocryptd_is_silent(outputs: Outputs, connect: Any) -> None:
     before = executors()
     client = connect()
     client.shop.people.insert_one({"ssn": PLAINTEXT})
-    found = executors() - before - {client._executor}
-    assert len(found) == len(MADE)
-    assert sum(each.topology.settings.silent for each in found) == [seen for _, seen, _ in MADE.values()].count(False)
+    internal = executors() - before - {client._executor}
+    assert len(internal) == len(INTERNAL_CLIENTS)
+    assert sum(each.topology.settings.silent for each in internal) == [
+        observable for _, observable, _ in INTERNAL_CLIENTS.values()
+    ].count(False)
 
 
-def test_nothing_is_seen_of_what_mongocryptd_is_asked(seen: Seen, connect: Any, mongocryptd: Mongocryptd) -> None:
+def test_outputs_contain_no_command_for_mongocryptd(outputs: Outputs, connect: Any, mongocryptd: Mongocryptd) -> None:
     client = connect()
     client.shop.people.insert_one({"ssn": PLAINTEXT})
     assert client.shop.people.find_one({"ssn": PLAINTEXT})["ssn"] == PLAINTEXT
     with pytest.raises(EncryptionError):
         client.shop.people.find_one({"ssn": {"$gt": PLAINTEXT}})
-    seen.look()
+    outputs.record_state()
     client.close()
     assert mongocryptd.analysed
-    for channel, text in seen.channels().items():
+    for channel, text in outputs.channels().items():
         assert mongocryptd.name not in text and f"{mongocryptd.address[1]}" not in text, channel
-        assert "shop" in text or channel == "metrics", channel  # the application's client is seen there
+        assert "shop" in text or channel == "metrics", channel  # The outputs contain commands of the application.
         at = text.find(PLAINTEXT)
         assert at < 0, (channel, text[max(0, at - 300) : at + 20])
 
 
-def test_nothing_is_seen_of_a_mongocryptd_that_is_not_there(seen: Seen, connect: Any) -> None:
+def test_outputs_contain_no_unreachable_mongocryptd(outputs: Outputs, connect: Any) -> None:
     client = connect(mongocryptd_uri="mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100&heartbeatFrequencyMS=500")
     with pytest.raises(EncryptionError) as raised, gmongo.timeout(0.3):
         client.shop.people.insert_one({"ssn": PLAINTEXT})
-    assert "127.0.0.1:1" in str(raised.value)  # the application itself is told
-    seen.look()
+    assert "127.0.0.1:1" in str(raised.value)
+    outputs.record_state()
     client.close()
-    channels = seen.channels()
-    del channels["spans"]  # of the operation, with its error
+    channels = outputs.channels()
+    del channels["spans"]  # The span of the operation contains its error.
     for channel, text in channels.items():
         assert not re.search(r"127\.0\.0\.1(:|', )1\b", text), channel
         assert PLAINTEXT not in text, channel
 
 
-def test_the_driver_makes_no_other_clients() -> None:
-    """For each place where the driver makes another client: what may be seen of it."""
+def test_table_lists_every_creation_of_internal_clients() -> None:
     root = Path(gmongo.__file__).parent
-    found = set()
+    places = set()
     for path in root.rglob("*.py"):
-        inside = path.relative_to(root)
-        if inside.parts[0] == "testing":
+        module = path.relative_to(root)
+        if module.parts[0] == "testing":
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            called = node.func if isinstance(node, ast.Call) else None
-            name = getattr(called, "id", getattr(called, "attr", ""))
+            function = node.func if isinstance(node, ast.Call) else None
+            name = getattr(function, "id", getattr(function, "attr", ""))
             if name in ("MongoClient", "_SilentClient") or name.endswith("new_client"):
-                found.add((str(inside), name))
-    assert found == set(MADE)
+                places.add((str(module), name))
+    assert places == set(INTERNAL_CLIENTS)

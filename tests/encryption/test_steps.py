@@ -1,6 +1,4 @@
-"""The parts of encryption one by one, without servers: contexts in greenlets and threads, the state machine, the
-cryptography, requests to key management services.
-"""
+"""Parts of encryption without servers: contexts in threads, state machine, cryptography, KMS requests, proxies."""
 
 from __future__ import annotations
 
@@ -45,63 +43,60 @@ from tests.support.wait import eventually
 LONG = AT_ONCE_BELOW
 
 
-class Scene:
-    """A context of a library that is not there."""
+class SimulatedContext:
+    """Context with a simulated library."""
 
     def __init__(self, size: int = 0) -> None:
         self.handle: Any = Mock()
         self.native: Any = Mock()
-        self.made_of: list[Any] = []
+        self.natives: list[Any] = []
 
-        def make(new: Any) -> Any:
-            self.made_of.append(new())
+        def create(new: Any) -> Any:
+            self.natives.append(new())
             return self.native
 
-        self.context = Context(self.handle, make, size)
+        self.context = Context(self.handle, create, size)
 
     @property
     def closed(self) -> int:
         return int(self.native._close.call_count)
 
 
-# Contexts
-
-
-def test_short_steps_stay_in_the_thread_and_long_ones_leave_it() -> None:
+def test_only_long_steps_run_in_a_worker_thread() -> None:
     here = threading.get_ident()
-    for size, same in ((LONG - 1, True), (LONG, False)):
-        with Scene(size).context as context:
-            assert (context.step(hooks._identity) == here) is same
-            assert context.step(lambda: hooks._identity() in hooks._turns) is not same
+    for size, in_main_thread in ((LONG - 1, True), (LONG, False)):
+        with SimulatedContext(size).context as context:
+            assert (context.step(hooks._identity) == here) is in_main_thread
+            assert context.step(lambda: hooks._identity() in hooks._turns) is not in_main_thread
     assert not hooks._turns
 
 
 @pytest.mark.real_time
-def test_a_context_is_left_to_the_thread_that_works_on_it() -> None:
-    scene, begun, go = Scene(LONG), threading.Event(), threading.Event()
+def test_thread_closes_context_of_killed_greenlet() -> None:
+    simulated, started, resume = SimulatedContext(LONG), threading.Event(), threading.Event()
 
     def work() -> None:
-        begun.set()
-        go.wait(5)
+        started.set()
+        resume.wait(5)
 
     def run() -> None:
-        with scene.context as context:
+        with simulated.context as context:
             context.step(work)
 
     running = gevent.spawn(run)
-    eventually(begun.is_set)
+    eventually(started.is_set)
     running.kill()
-    assert not scene.closed and scene.handle.log.call_count == 1
-    go.set()
-    eventually(lambda: scene.closed)
+    assert not simulated.closed and simulated.handle.log.call_count == 1
+    resume.set()
+    eventually(lambda: simulated.closed)
     gevent.sleep(0)
-    assert scene.closed == 1
+    assert simulated.closed == 1
 
 
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_an_interruption_beside_the_end_of_a_step(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
-    """Whichever of greenlet and thread is done last closes the context; what was not begun is not done."""
-    scene, done, left = Scene(LONG), Mock(), []
+def test_interrupted_context_is_closed_once_without_new_steps(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    """The greenlet and the thread may end in any order. The later end closes the context."""
+    simulated, step, pending = SimulatedContext(LONG), Mock(), []
 
     class Pool:
         def spawn(self, function: Any) -> Any:
@@ -109,27 +104,25 @@ def test_an_interruption_beside_the_end_of_a_step(monkeypatch: pytest.MonkeyPatc
                 if order == "before":
                     function()
                 else:
-                    left.append(function)
+                    pending.append(function)
                 raise GreenletExit
 
             return SimpleNamespace(get=get)
 
-    with pytest.raises(GreenletExit), scene.context as context:
+    with pytest.raises(GreenletExit), simulated.context as context:
         monkeypatch.setattr(contexts, "get_hub", lambda: SimpleNamespace(threadpool=Pool()))
-        context.step(done)
-    assert (done.called, scene.closed) == ((True, 1) if order == "before" else (False, 0))
-    for function in left:
+        context.step(step)
+    assert (step.called, simulated.closed) == ((True, 1) if order == "before" else (False, 0))
+    for function in pending:
         function()
-    assert (done.called, scene.closed) == (order == "before", 1)
+    assert (step.called, simulated.closed) == (order == "before", 1)
 
-
-# The state machine
 
 STATES = {
     "keys": lib.MONGOCRYPT_CTX_NEED_MONGO_KEYS,
     "collections": lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO,
-    "collections of a database": lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB,
-    "analysed": lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS,
+    "collections of database": lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB,
+    "query analysis": lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS,
 }
 
 
@@ -142,9 +135,9 @@ def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
     native, database, services = Mock(), Mock(), Mock()
     type(native).state = PropertyMock(side_effect=states)
     native.database = "db"
-    chosen = Settings(kms_providers={"local": {}}, **settings)
-    opened: Any = Mock(settings=chosen)
-    return Machine(opened, database, services), native, database, services
+    options = Settings(kms_providers={"local": {}}, **settings)
+    handle_: Any = Mock(settings=options)
+    return Machine(handle_, database, services), native, database, services
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -152,13 +145,13 @@ def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
     "raised", [AutoReconnect("gone"), EncryptionError(ValueError("x")), ValueError("x"), GreenletExit()]
 )
 @pytest.mark.usefixtures("other_database")
-def test_errors_on_the_way(state: str, raised: BaseException) -> None:
-    """The driver's own are errors of encryption; others go through."""
-    made, native, database, _ = machine_of(STATES[state])
+def test_driver_error_in_state_machine_raises_encryption_error(state: str, raised: BaseException) -> None:
+    """The state machine raises other errors unchanged."""
+    machine, native, database, _ = machine_of(STATES[state])
     for each in (database.keys, database.collections, database.analysed):
         each.side_effect = raised
     with pytest.raises(BaseException) as caught:
-        made.run(lambda new: native, 0, None)
+        machine.run(lambda new: native, 0, None)
     if isinstance(raised, AutoReconnect):
         assert type(caught.value) is EncryptionError
         assert caught.value.cause is raised is caught.value.__cause__
@@ -167,61 +160,57 @@ def test_errors_on_the_way(state: str, raised: BaseException) -> None:
     assert native._close.call_count == 1
 
 
-def test_the_end_of_a_context() -> None:
-    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_DONE)
-    assert made.run(lambda new: native, 0, None) is None
-    made, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_ERROR)
+def test_final_state_returns_none_or_raises() -> None:
+    machine, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_DONE)
+    assert machine.run(lambda new: native, 0, None) is None
+    machine, native, _, _ = machine_of(lib.MONGOCRYPT_CTX_ERROR)
     native._raise_from_status.side_effect = MongoCryptError("refused")
     with pytest.raises(EncryptionError, match="refused"):
-        made.run(lambda new: native, 0, None)
-    made, native, _, _ = machine_of(4711)
+        machine.run(lambda new: native, 0, None)
+    machine, native, _, _ = machine_of(4711)
     with pytest.raises(EncryptionError) as caught:
-        made.run(lambda new: native, 0, None)
+        machine.run(lambda new: native, 0, None)
     assert str(caught.value) == "libmongocrypt is in state 4711, which gmongo does not support"
     assert type(caught.value.cause) is ValueError
 
 
 @pytest.mark.parametrize("algorithm", Algorithm)
-def test_encryption_for_searches_is_heavy(algorithm: Algorithm) -> None:
-    """Of ranges and parts of texts: however short a value is, it becomes many."""
+def test_only_range_and_text_encryption_is_heavy(algorithm: Algorithm) -> None:
     explicit = Mock()
     Explicit.encrypt(explicit, b"12345", algorithm, None, None)
     make, size = explicit._run.call_args.args
     assert callable(make) and size == 5
-    searched = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
-    assert explicit._run.call_args.kwargs == {"heavy": algorithm in searched}
+    heavy_algorithms = (Algorithm.RANGE, Algorithm.STRING, Algorithm.TEXTPREVIEW)
+    assert explicit._run.call_args.kwargs == {"heavy": algorithm in heavy_algorithms}
 
 
-# The cryptography
-
-
-def test_a_thread_rests_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, rests = SimpleNamespace(now=10.0), []
+def test_worker_thread_pauses_after_its_time_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, pauses = SimpleNamespace(now=10.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
-    monkeypatch.setattr(hooks, "_pause", rests.append)
-    hooks._rest()  # not in a worker
+    monkeypatch.setattr(hooks, "_pause", pauses.append)
+    hooks._rest()  # The main thread does not pause.
 
-    def work() -> str:
+    def run_steps() -> str:
         for step in (0.0004, 0.0004, 0.0004, 0.0, 0.0009, 0.0004):
             clock.now += step
             hooks._rest()
-            found.append(len(rests))
+            counts.append(len(pauses))
         return "done"
 
-    found: list[int] = []
+    counts: list[int] = []
     clock.now = 100.0
-    assert hooks.in_worker(work) == "done"
-    assert found == [0, 0, 1, 1, 1, 2] and rests == [0.00005] * 2 and not hooks._turns
+    assert hooks.in_worker(run_steps) == "done"
+    assert counts == [0, 0, 1, 1, 1, 2] and pauses == [0.00005] * 2 and not hooks._turns
     with pytest.raises(ValueError):
         hooks.in_worker(Mock(side_effect=ValueError))
     assert not hooks._turns
 
 
 def binary(data: bytes) -> Any:
-    """What libmongocrypt shows of bytes, and what keeps them."""
+    """Return a libmongocrypt binary of these bytes and its memory."""
     memory = ffi.new("uint8_t[]", data or b"\0")
-    found = lib.mongocrypt_binary_new_from_data(memory, len(data))
-    return ffi.gc(found, lib.mongocrypt_binary_destroy), memory
+    binary_ = lib.mongocrypt_binary_new_from_data(memory, len(data))
+    return ffi.gc(binary_, lib.mongocrypt_binary_destroy), memory
 
 
 def new_status() -> Any:
@@ -230,19 +219,19 @@ def new_status() -> Any:
 
 @pytest.mark.parametrize("size", [16, 65536 - 16, 65536, 65536 * 3 + 32])
 @pytest.mark.parametrize("mode", ["CBC", "CTR"])
-def test_ciphers_work_in_pieces(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
-    rests: list[int] = []
-    monkeypatch.setattr(hooks, "_rest", lambda: rests.append(1))
+def test_cipher_pauses_after_each_piece(monkeypatch: pytest.MonkeyPatch, size: int, mode: str) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr(hooks, "_rest", lambda: pauses.append(1))
     key, iv, data = os.urandom(32), os.urandom(16), os.urandom(size)
     encrypt, decrypt = getattr(hooks, f"_{mode}_ENCRYPT"), getattr(hooks, f"_{mode}_DECRYPT")
     outcome = data
     for function in (encrypt, decrypt):
         (k, _1), (i, _2), (source, _3), (target, memory) = map(binary, (key, iv, outcome, bytes(size)))
         written = ffi.new("uint32_t*")
-        rests.clear()
+        pauses.clear()
         assert function(ffi.NULL, k, i, source, target, written, new_status())
         assert written[0] == size == lib.mongocrypt_binary_len(target)
-        assert len(rests) == 1 + -(-size // 65536)
+        assert len(pauses) == 1 + -(-size // 65536)
         outcome = bytes(ffi.buffer(memory, size))
         assert (outcome != data) is (function is encrypt)
     assert outcome == data
@@ -250,18 +239,18 @@ def test_ciphers_work_in_pieces(monkeypatch: pytest.MonkeyPatch, size: int, mode
 
 @pytest.mark.parametrize("size", [0, 1, 65536, 65536 * 3 + 1])
 @pytest.mark.parametrize(("function", "digest"), [(hooks._HMAC_512, hashlib.sha512), (hooks._HMAC_256, hashlib.sha256)])
-def test_codes_are_computed_in_pieces(monkeypatch: pytest.MonkeyPatch, size: int, function: Any, digest: Any) -> None:
-    rests: list[int] = []
-    monkeypatch.setattr(hooks, "_rest", lambda: rests.append(1))
+def test_hmac_in_pieces_equals_hashlib(monkeypatch: pytest.MonkeyPatch, size: int, function: Any, digest: Any) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr(hooks, "_rest", lambda: pauses.append(1))
     key, data = os.urandom(32), os.urandom(size)
     (k, _1), (source, _2), (target, memory) = map(binary, (key, data, bytes(64)))
     assert function(ffi.NULL, k, source, target, new_status())
     expected = hmac.digest(key, data, digest)
     assert bytes(ffi.buffer(memory, lib.mongocrypt_binary_len(target))) == expected
-    assert len(rests) == 1 + -(-size // 65536)
+    assert len(pauses) == 1 + -(-size // 65536)
 
 
-def test_what_goes_wrong_in_the_cryptography_is_named_without_the_data() -> None:
+def test_error_in_cryptography_has_class_name_without_data() -> None:
     (key, _1), (iv, _2), (source, _3), (target, _4) = map(binary, (b"short", b"iv", b"s3cret", bytes(64)))
     status, length = new_status(), ffi.new("uint32_t*")
     assert not hooks._CBC_ENCRYPT(ffi.NULL, key, iv, source, target, ffi.new("uint32_t*"), status)
@@ -271,33 +260,30 @@ def test_what_goes_wrong_in_the_cryptography_is_named_without_the_data() -> None
     assert ffi.string(lib.mongocrypt_status_message(status, length)) == b"ValueError in the cryptography"
 
 
-# An open library
-
-
-def test_a_forked_child_opens_the_library_again() -> None:
+def test_forked_child_opens_a_new_library_handle() -> None:
     opened = Handle(Settings(kms_providers=LOCAL, key_expiration_ms=1))
     first = opened.crypt()
     assert opened.crypt() is first
     for _ in range(2):
         opened.mark_forked()
-    again = opened.crypt()
-    assert again not in (first, None) and opened._parents is first and opened.crypt() is again
+    second = opened.crypt()
+    assert second not in (first, None) and opened._parents is first and opened.crypt() is second
     opened.close()
     opened.mark_forked()
     with pytest.raises(InvalidOperation, match="was closed"):
         opened.crypt()
 
 
-def test_tokens_are_not_shown_to_what_does_not_know_them() -> None:
-    given = {"gcp": {"accessToken": "t"}, "azure": {"tenantId": "x"}, "local": 5}
-    assert handle._checkable(given) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
-    found = Settings(kms_providers={"aws": {}, "gcp": {}, "azure": {"x": 1}, "kmip": {}, "local": {}})
-    assert found.on_demand == ("aws", "gcp")
+def test_access_tokens_and_on_demand_providers_are_detected() -> None:
+    providers = {"gcp": {"accessToken": "t"}, "azure": {"tenantId": "x"}, "local": 5}
+    assert handle._checkable(providers) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
+    settings = Settings(kms_providers={"aws": {}, "gcp": {}, "azure": {"x": 1}, "kmip": {}, "local": {}})
+    assert settings.on_demand == ("aws", "gcp")
 
 
 @pytest.mark.parametrize("length", [0, 3])
 @pytest.mark.parametrize("level", range(5))
-def test_what_the_library_says_is_passed_on(caplog: pytest.LogCaptureFixture, level: int, length: int) -> None:
+def test_library_messages_are_logged_with_level(caplog: pytest.LogCaptureFixture, level: int, length: int) -> None:
     caplog.set_level(1, "gmongo.encryption")
     opened = Handle(Settings(kms_providers=LOCAL))
     opened.log()
@@ -312,73 +298,69 @@ def test_what_the_library_says_is_passed_on(caplog: pytest.LogCaptureFixture, le
     assert record.getMessage() == f"libmongocrypt: {'a' + chr(0xFFFD) + 'c' if length else ''}"
 
 
-# Key management services
-
-
-def asked_for(**fields: Any) -> Any:
-    needed = iter([5, 1, 0])
-    usual = {
+def kms_request(**fields: Any) -> Any:
+    sizes = iter([5, 1, 0])
+    defaults = {
         "usleep": 0,
         "kms_provider": "aws",
         "endpoint": "kms.example",
-        "message": b"question",
-        "bytes_needed": property(lambda _: next(needed)),
+        "message": b"request",
+        "bytes_needed": property(lambda _: next(sizes)),
     }
-    kind = type("Request", (), {**usual, **fields, "feed": Mock(), "fail": fields.get("fail", Mock())})
+    kind = type("Request", (), {**defaults, **fields, "feed": Mock(), "fail": fields.get("fail", Mock())})
     return kind()
 
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was connected, each with what it leads to."""
-    made: list[Any] = []
+    """Return the transports of all connection attempts."""
+    transports: list[Any] = []
 
     def connect(address: Any, attach: Any, *, tls: Any) -> Any:
-        for _ in range(2):  # the first address does not answer
-            made.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
-            attach(made[-1])
-        return made[-1]
+        for _ in range(2):  # The first address does not reply.
+            transports.append(Mock(address=address, tls=tls, receive_some=lambda count: bytes(count)))
+            attach(transports[-1])
+        return transports[-1]
 
     monkeypatch.setattr(kms, "connect", connect)
-    return made
+    return transports
 
 
-def test_an_application_that_connects_is_not_waited_for_by_what_is_killed() -> None:
+def test_kill_during_connect_callback_ends_the_callback_greenlet() -> None:
     ended: list[str] = []
 
     def connect(context: Any) -> Any:
         try:
             gevent.sleep(1000)
         finally:
-            ended.append("its greenlet")
+            ended.append("callback")
 
-    asking = gevent.spawn(kms._answer_of, connect, KMSConnectContext("h", 443, None))
+    requesting = gevent.spawn(kms._answer_of, connect, KMSConnectContext("h", 443, None))
     gevent.sleep(0)
     gevent.sleep(0)
-    asking.kill()
+    requesting.kill()
     gevent.sleep(0)
-    assert ended == ["its greenlet"]
+    assert ended == ["callback"]
 
 
-def test_a_socket_that_is_taken_over_does_not_block() -> None:
-    """Neither the application's, which may, nor gevent's."""
+def test_socket_of_connect_callback_is_detached_and_nonblocking() -> None:
     for module in (socket, gevent.socket):
-        given, far = module.socketpair()
+        original, far = module.socketpair()
         with far:
-            taken = kms._detached(given)
-            assert given.fileno() == -1 and taken.family == socket.AF_UNIX
-            assert not taken.getblocking() and not os.get_blocking(taken.fileno())
-            taken.close()
+            detached = kms._detached(original)
+            assert original.fileno() == -1 and detached.family == socket.AF_UNIX
+            assert not detached.getblocking() and not os.get_blocking(detached.fileno())
+            detached.close()
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_request_that_fails_may_be_made_again(transports: list[Any], times: int) -> None:
+@pytest.mark.parametrize("raises", [True, False])
+def test_failed_kms_request_is_retried_until_library_raises(transports: list[Any], raises: bool) -> None:
     def feed(data: bytes) -> None:
         raise TransportError("reset")
 
-    request = asked_for(fail=Mock(side_effect=MongoCryptError("no more") if times == 1 else None))
+    request = kms_request(fail=Mock(side_effect=MongoCryptError("no more") if raises else None))
     request.feed.side_effect = feed
-    if times == 1:
+    if raises:
         with pytest.raises(EncryptionError) as caught:
             Kms(Mock(), None).complete(request, None)
         assert str(caught.value) == "no more, last attempt failed with: aws KMS at kms.example:443: reset"
@@ -389,30 +371,29 @@ def test_a_request_that_fails_may_be_made_again(transports: list[Any], times: in
     assert [each.close.call_count for each in transports] == [1, 1]
 
 
-@pytest.mark.parametrize(("left", "slept"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
-def test_the_pause_before_a_request_keeps_the_deadline(
-    monkeypatch: pytest.MonkeyPatch, transports: list[Any], left: float | None, slept: float
+@pytest.mark.parametrize(("seconds_left", "slept"), [(None, 2.0), (5.0, 2.0), (0.5, 0.5), (-1.0, 0.0)])
+def test_backoff_before_kms_request_ends_at_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, transports: list[Any], seconds_left: float | None, slept: float
 ) -> None:
     pauses: list[float] = []
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
     monkeypatch.setattr(kms, "sleep", pauses.append)
-    Kms(Mock(), None).complete(asked_for(usleep=2_000_000), None if left is None or left < 1 else 1000.0 + left)
+    Kms(Mock(), None).complete(
+        kms_request(usleep=2_000_000), None if seconds_left is None or seconds_left < 1 else 1000.0 + seconds_left
+    )
     assert pauses == [2.0]
-    if left is not None and left < 1:
-        with pytest.raises(NetworkTimeout) if left < 0 else pytest.MonkeyPatch.context():
-            Kms(Mock(), None).complete(asked_for(usleep=2_000_000), 1000.0 + left)
+    if seconds_left is not None and seconds_left < 1:
+        with pytest.raises(NetworkTimeout) if seconds_left < 0 else pytest.MonkeyPatch.context():
+            Kms(Mock(), None).complete(kms_request(usleep=2_000_000), 1000.0 + seconds_left)
         assert pauses == [2.0, pytest.approx(slept, abs=0.001)]
-    Kms(Mock(), None).complete(asked_for(), None)
-    assert len(pauses) == 1 + (left is not None and left < 1)
+    Kms(Mock(), None).complete(kms_request(), None)
+    assert len(pauses) == 1 + (seconds_left is not None and seconds_left < 1)
 
 
-# Through a proxy
-
-
-def answered(*pieces: bytes) -> str:
-    """What becomes of an answer of a proxy."""
-    left = deque(b"".join(pieces))
-    sock: Any = Mock(recv=lambda count: bytes(left.popleft() for _ in range(min(count, len(left)))))
+def tunnel_outcome(*pieces: bytes) -> str:
+    """Return the outcome of a proxy reply as text."""
+    remaining = deque(b"".join(pieces))
+    sock: Any = Mock(recv=lambda count: bytes(remaining.popleft() for _ in range(min(count, len(remaining)))))
     connect = HTTPProxyKMSConnect("http://user:p%40ss@proxy.example", headers={"X-A": "1"})
     try:
         connect._tunnel(sock, KMSConnectContext("::1", 443, 10.0))
@@ -420,97 +401,79 @@ def answered(*pieces: bytes) -> str:
         return str(error)
     sent = "CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\nX-A: 1\r\nProxy-Authorization: Basic dXNlcjpwQHNz\r\n\r\n"
     sock.sendall.assert_called_once_with(sent.encode())
-    return f"connected, {len(left)} bytes left"
+    return f"connected, {len(remaining)} bytes seconds_left"
 
 
-AS_IT_SHOULD = "the proxy sent a malformed answer to CONNECT"
+MALFORMED = "the proxy sent a malformed answer to CONNECT"
 
 
 @pytest.mark.parametrize(
-    ("answer", "outcome"),
+    ("reply", "outcome"),
     [
-        (b"HTTP/1.1 200 OK\r\n\r\nrest", "connected, 4 bytes left"),
-        (b"HTTP/1.0 200\r\nX: y\r\n\r\n", "connected, 0 bytes left"),
+        (b"HTTP/1.1 200 OK\r\n\r\nrest", "connected, 4 bytes seconds_left"),
+        (b"HTTP/1.0 200\r\nX: y\r\n\r\n", "connected, 0 bytes seconds_left"),
         (b"HTTP/1.1 407 No\r\n\r\n", "the proxy refused to connect to [::1]:443: 'HTTP/1.1 407 No'"),
         (b"200\r\n\r\n", "the proxy refused to connect to [::1]:443: '200'"),
         (b"HTTP/1.1 2000 X\r\n\r\n", "the proxy refused to connect to [::1]:443: 'HTTP/1.1 2000 X'"),
         (b"y" * 300 + b"\r\n\r\n", f"the proxy refused to connect to [::1]:443: {'y' * 200!r}"),
-        (b"", AS_IT_SHOULD),
-        (b"HTTP/1.1 200 OK\r\n\r", AS_IT_SHOULD),
-        (b"HTTP/1.1 200 OK\r\n" + b"x" * 70_000 + b"\r\n\r\n", AS_IT_SHOULD),
+        (b"", MALFORMED),
+        (b"HTTP/1.1 200 OK\r\n\r", MALFORMED),
+        (b"HTTP/1.1 200 OK\r\n" + b"x" * 70_000 + b"\r\n\r\n", MALFORMED),
     ],
 )
-def test_what_a_proxy_answers(answer: bytes, outcome: str) -> None:
-    assert answered(answer) == outcome
-
-
-@pytest.mark.parametrize(
-    ("url", "why"),
-    [
-        ("http://h:port", "proxy_url is not a URL: "),
-        ("ftp://h", "proxy_url must begin with http:// or https://"),
-        ("http://", "proxy_url must name a host"),
-        *(
-            (f"http://h{rest}", "proxy_url must not have a path, a query or a fragment")
-            for rest in ("/path", "?query", "#fragment", "/?query")
-        ),
-    ],
-)
-def test_urls_of_proxies_that_are_refused(url: str, why: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        HTTPProxyKMSConnect(url)
-    assert str(caught.value).startswith(why)
+def test_proxy_reply_connects_or_raises(reply: bytes, outcome: str) -> None:
+    assert tunnel_outcome(reply) == outcome
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("end", ["ours", "theirs"])
-def test_a_bridge_ends_at_both_ends(end: str) -> None:
-    """Bytes go both ways, more than fit at once; whichever end is closed, the other one is, too."""
+@pytest.mark.parametrize("closed_end", ["near", "far"])
+def test_bridge_forwards_both_ways_and_closes_both_ends(closed_end: str) -> None:
     proxied, far = gevent.socket.socketpair()
-    ours = connect_callback._bridge(proxied)
+    near = connect_callback._bridge(proxied)
     data = os.urandom(300_000)
-    for source, target in ((ours, far), (far, ours)):
+    for source, target in ((near, far), (far, near)):
         sending = gevent.spawn(source.sendall, data)
-        found = b""
-        while len(found) < len(data):
-            found += target.recv(100_000)
+        received = b""
+        while len(received) < len(data):
+            received += target.recv(100_000)
         sending.join()
-        assert found == data
-    closed, left = (ours, far) if end == "ours" else (far, ours)
+        assert received == data
+    closed, open_end = (near, far) if closed_end == "near" else (far, near)
     closed.close()
     with gevent.Timeout(5):
-        assert left.recv(1) == b""
-    left.close()
+        assert open_end.recv(1) == b""
+    open_end.close()
     eventually(lambda: proxied.fileno() == -1)
 
 
-# Credentials on demand
-
-
-def test_a_token_is_fetched_again_in_its_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, asked = SimpleNamespace(now=1000.0), []
+def test_token_is_requested_again_in_its_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, timeouts = SimpleNamespace(now=1000.0), []
     monkeypatch.setattr(_clock, "monotonic", lambda: clock.now)
 
     def request(what: str, method: str, url: str, headers: Any, timeout: float) -> Any:
-        asked.append(timeout)
-        return {"access_token": f"token {len(asked)}", "expires_in": "100" if len(asked) < 3 else "soon"}
+        timeouts.append(timeout)
+        return {"access_token": f"token {len(timeouts)}", "expires_in": "100" if len(timeouts) < 3 else "soon"}
 
     monkeypatch.setattr(credentials, "request_json", request)
-    found = OnDemand(("azure",))
-    assert repr(found) == "<OnDemand azure>"
+    on_demand = OnDemand(("azure",))
+    assert repr(on_demand) == "<OnDemand azure>"
     for now, number in ((1000.0, 1), (1039.9, 1), (1040.0, 2), (1079.0, 2), (1080.0, 3), (1080.0, 4)):
         clock.now = now
-        assert found.find(None) == {"azure": {"accessToken": f"token {number}"}}
-    assert asked == [10.0] * 4
+        assert on_demand.find(None) == {"azure": {"accessToken": f"token {number}"}}
+    assert timeouts == [10.0] * 4
 
 
-@pytest.mark.parametrize(("left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.001), (-5.0, 0.001)])
-def test_a_service_has_as_long_as_is_left(monkeypatch: pytest.MonkeyPatch, left: float | None, seconds: float) -> None:
+@pytest.mark.parametrize(
+    ("seconds_left", "seconds"), [(None, 10.0), (20.0, 10.0), (5.0, 5.0), (0.0, 0.001), (-5.0, 0.001)]
+)
+def test_metadata_request_timeout_is_at_most_the_remaining_time(
+    monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, seconds: float
+) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
-    assert credentials._seconds(None if left is None else 1000.0 + left) == seconds
+    assert credentials._seconds(None if seconds_left is None else 1000.0 + seconds_left) == seconds
 
 
-def test_variables_of_aws_that_make_no_sense_are_named_as_the_users_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
     with pytest.raises(ConfigurationError) as caught:
@@ -519,21 +482,18 @@ def test_variables_of_aws_that_make_no_sense_are_named_as_the_users_option(monke
 
 
 @pytest.mark.parametrize("token", [None, "t"])
-def test_credentials_of_aws_as_the_library_takes_them(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
-    found = OnDemand(("aws",))
-    monkeypatch.setattr(found._aws, "find", lambda: AwsCredentials("k", "s", token))
+def test_aws_credentials_have_field_names_of_libmongocrypt(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
+    on_demand = OnDemand(("aws",))
+    monkeypatch.setattr(on_demand._aws, "find", lambda: AwsCredentials("k", "s", token))
     more = {} if token is None else {"sessionToken": token}
-    assert found.find(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
+    assert on_demand.find(None) == {"aws": {"accessKeyId": "k", "secretAccessKey": "s", **more}}
 
 
-# Names
-
-
-@pytest.mark.parametrize(("version", "good"), [(20, False), (21, True), (25, True)])
-def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
+@pytest.mark.parametrize(("version", "supported"), [(20, False), (21, True), (25, True)])
+def test_queryable_encryption_needs_wire_version_21(version: int, supported: bool) -> None:
     operation = _CreateStateCollection(OperationContext("db"), {"create": "c"})
     hello: Any = SimpleNamespace(max_wire_version=version)
-    if good:
+    if supported:
         assert operation.command(hello)["create"] == "c"
         return
     with pytest.raises(ConfigurationError) as caught:
@@ -545,7 +505,7 @@ def test_queryable_encryption_is_for_7_0(version: int, good: bool) -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "db", "db.", ".c", "."])
-def test_a_key_vault_has_two_names(namespace: str) -> None:
+def test_key_vault_namespace_without_collection_raises(namespace: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         split_namespace(namespace)
     assert str(caught.value) == f"key_vault_namespace must be 'database.collection', not {namespace!r}"
@@ -554,14 +514,10 @@ def test_a_key_vault_has_two_names(namespace: str) -> None:
         split_namespace(5)  # type: ignore[arg-type]
 
 
-# A process of its own
-
-
-@pytest.mark.parametrize("looks", [1, 3, 500, 501, None])
-def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | None) -> None:
-    """Until it has ended, or the loop has noticed that, or for a second."""
+@pytest.mark.parametrize("checks", [1, 3, 500, 501, None])
+def test_spawn_waits_for_the_shell_at_most_one_second(monkeypatch: pytest.MonkeyPatch, checks: int | None) -> None:
     spawned, pauses = Mock(return_value=77), []
-    outcomes = iter([(0, 0)] * ((looks or 3) - 1) + [ChildProcessError() if looks is None else (77, 0)])
+    outcomes = iter([(0, 0)] * ((checks or 3) - 1) + [ChildProcessError() if checks is None else (77, 0)])
 
     def waitpid(process: int, options: int) -> Any:
         assert (process, options) == (77, os.WNOHANG)
@@ -574,7 +530,7 @@ def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | N
     monkeypatch.setattr(query_analysis.os, "waitpid", waitpid)
     monkeypatch.setattr(query_analysis, "sleep", pauses.append)
     query_analysis.spawn_apart(["mongocryptd", "--port", "1"])
-    assert pauses == [0.002] * (min(looks or 3, 501) - 1)
+    assert pauses == [0.002] * (min(checks or 3, 501) - 1)
     path, arguments, environment = spawned.call_args.args
     assert path == "/bin/sh" and arguments == ["sh", "-c", '"$@" &', "sh", "mongocryptd", "--port", "1"]
     assert environment is os.environ
@@ -584,8 +540,8 @@ def test_the_shell_is_waited_for(monkeypatch: pytest.MonkeyPatch, looks: int | N
     ]
 
 
-class Noting:
-    """The library, and what it was asked to do."""
+class RecordingLibrary:
+    """Library that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -630,9 +586,11 @@ FIELDS = {"escCollection": "e", "ecocCollection": "o", "fields": []}
         ({"kms_providers": {**LOCAL, "aws": {}}}, {"setopt_use_need_kms_credentials_state"}),
     ],
 )
-def test_what_the_library_is_told(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], more: set[str]) -> None:
-    noting = Noting()
-    monkeypatch.setattr(handle, "lib", noting)
+def test_settings_call_library_functions(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], more: set[str]
+) -> None:
+    recording = RecordingLibrary()
+    monkeypatch.setattr(handle, "lib", recording)
     chosen = Settings(**{"kms_providers": LOCAL, **settings})
     if "crypt_shared_lib_path" in settings:
         with pytest.raises(MongoCryptError):
@@ -641,24 +599,23 @@ def test_what_the_library_is_told(monkeypatch: pytest.MonkeyPatch, settings: dic
     else:
         opened = Handle(chosen)
         assert opened.settings is chosen
-        [handler] = [call for call in noting.calls if call[0] == "setopt_log_handler"]
+        [handler] = [call for call in recording.calls if call[0] == "setopt_log_handler"]
         assert handler[1] is opened._log_function
-    told = {name: arguments for name, *arguments in noting.calls}
-    assert {name for name in told if not name.startswith(("new", "destroy", "status"))} >= ALWAYS - {
+    calls = {name: arguments for name, *arguments in recording.calls}
+    assert {name for name in calls if not name.startswith(("new", "destroy", "status"))} >= ALWAYS - {
         "crypt_shared_lib_version_string"
     }
-    assert {name for name in told if name.startswith("setopt")} == {
+    assert {name for name in calls if name.startswith("setopt")} == {
         name for name in ALWAYS | more if name.startswith("setopt")
     }
-    assert told["setopt_retry_kms"] == [True]
+    assert calls["setopt_retry_kms"] == [True]
     if "key_expiration_ms" in settings:
-        assert told["setopt_key_expiration"] == [settings["key_expiration_ms"]]
+        assert calls["setopt_key_expiration"] == [settings["key_expiration_ms"]]
     if "analyses" in settings:
-        assert told["setopt_append_crypt_shared_lib_search_path"] == [b"$SYSTEM"]
+        assert calls["setopt_append_crypt_shared_lib_search_path"] == [b"$SYSTEM"]
 
 
-def test_a_proxy_that_is_reached_by_tls_is_checked() -> None:
-    """By the authorities of the system, unless the application has another context."""
+def test_https_proxy_is_verified_with_default_or_given_context() -> None:
     context = HTTPProxyKMSConnect("https://proxy.example")._context
     assert context is not None and context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
     given = ssl.create_default_context()
@@ -666,7 +623,7 @@ def test_a_proxy_that_is_reached_by_tls_is_checked() -> None:
     assert HTTPProxyKMSConnect("http://proxy.example")._context is None
 
 
-def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_timeout_or_kill_closes_the_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_callback.socket, "create_connection", lambda address: gevent.sleep(60))
     with pytest.raises(TimeoutError, match=r"^the proxy took more than 0.01 seconds$"):
         HTTPProxyKMSConnect("http://proxy.example")(KMSConnectContext("h", 443, 0.01))
@@ -683,7 +640,7 @@ def test_a_proxy_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert context.wrap_socket.return_value.close.call_count == 1 and closed.close.call_count == 2
 
 
-def test_headers_for_a_proxy_are_sent_as_http_has_them() -> None:
+def test_proxy_headers_are_encoded_as_latin_1() -> None:
     sock: Any = Mock(recv=Mock(return_value=b""))
     connect = HTTPProxyKMSConnect("http://proxy.example", headers={"X-A": "\xfc"})
     with pytest.raises(OSError):
@@ -691,27 +648,27 @@ def test_headers_for_a_proxy_are_sent_as_http_has_them() -> None:
     assert b"X-A: \xfc\r\n" in sock.sendall.call_args.args[0]
 
 
-@pytest.mark.parametrize("left", [None, 0.5, 0.0])
-def test_a_request_may_fail_again_as_long_as_there_is_time(monkeypatch: pytest.MonkeyPatch, left: float | None) -> None:
+@pytest.mark.parametrize("seconds_left", [None, 0.5, 0.0])
+def test_kms_request_is_retried_before_deadline(monkeypatch: pytest.MonkeyPatch, seconds_left: float | None) -> None:
     now = SimpleNamespace(time=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: now.time)
 
     def exchange(*_: Any) -> None:
-        now.time = 1010.0 - (left or 0.0)
+        now.time = 1010.0 - (seconds_left or 0.0)
         raise AutoReconnect("x")
 
-    service, request = Kms(Mock(), None), asked_for()
+    service, request = Kms(Mock(), None), kms_request()
     monkeypatch.setattr(service, "_exchange", exchange)
-    if left == 0.0:
+    if seconds_left == 0.0:
         with pytest.raises(AutoReconnect):
             service.complete(request, 1010.0)
     else:
-        service.complete(request, None if left is None else 1010.0)
-    assert request.fail.called is (left != 0.0)
+        service.complete(request, None if seconds_left is None else 1010.0)
+    assert request.fail.called is (seconds_left != 0.0)
 
 
 @pytest.mark.parametrize(
-    ("own", "usual", "tls"),
+    ("options", "has_default", "tls"),
     [
         (None, True, ["1", "1"]),
         ({}, True, ["1", "1"]),
@@ -719,35 +676,41 @@ def test_a_request_may_fail_again_as_long_as_there_is_time(monkeypatch: pytest.M
         ({"aws": {}, "kmip": {}}, False, ["1", "2"]),
     ],
 )
-def test_authorities_are_read_for_providers_without_options_of_their_own(
-    own: Any, usual: bool, tls: list[str], monkeypatch: pytest.MonkeyPatch
+def test_default_tls_context_exists_for_providers_without_tls_options(
+    options: Any, has_default: bool, tls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[Any] = []
-    monkeypatch.setattr(kms_tls, "_tls_from", lambda options: made.append(options) or str(len(made)))
-    found = kms_tls.KmsTls(own, ["aws", "kmip", "local", "local:x"])
-    assert ({"tls": True} in made[len(own or {}) :]) is usual
-    assert (found._default is not None) is usual
-    assert [found.of("aws"), found.of("kmip")] == tls
+    options_read: list[Any] = []
+    monkeypatch.setattr(
+        kms_tls, "_tls_from", lambda tls_options: options_read.append(tls_options) or str(len(options_read))
+    )
+    kms_contexts = kms_tls.KmsTls(options, ["aws", "kmip", "local", "local:x"])
+    assert ({"tls": True} in options_read[len(options or {}) :]) is has_default
+    assert (kms_contexts._default is not None) is has_default
+    assert [kms_contexts.of("aws"), kms_contexts.of("kmip")] == tls
 
 
 @pytest.mark.parametrize(
-    ("headers", "kind", "why"),
+    ("headers", "kind", "message"),
     [
         ({"a b": "x"}, ConfigurationError, "invalid proxy header name: 'a b'"),
+        ({"a\n": "b"}, ConfigurationError, r"invalid proxy header name: 'a\n'"),
+        ({"Host": "b"}, ConfigurationError, "the header Host must name the key management service"),
         ({5: "x"}, ConfigurationError, "invalid proxy header name: 5"),
         ({"a": "x\r\ny"}, ConfigurationError, "the value of the proxy header a is not allowed"),
         ({"a": 5}, ConfigurationError, "the value of the proxy header a is not allowed"),
         ({"hOst": "x"}, ConfigurationError, "the header Host must name the key management service"),
-        ([1], TypeError, "headers must be a mapping such as a dict, not <class 'list'>"),
+        ([("a", "b")], TypeError, "headers must be a mapping such as a dict, not <class 'list'>"),
+        (5, TypeError, "headers must be a mapping such as a dict, not <class 'int'>"),
+        ("a: b", TypeError, "headers must be a mapping such as a dict, not <class 'str'>"),
     ],
 )
-def test_headers_for_a_proxy_that_are_refused(headers: Any, kind: type[Exception], why: str) -> None:
+def test_invalid_proxy_header_raises(headers: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind) as caught:
         HTTPProxyKMSConnect("http://proxy.example", headers=headers)
-    assert str(caught.value) == why
+    assert str(caught.value) == message
 
 
-def test_what_the_library_says_while_it_is_opened_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_during_opening_of_library_are_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[Any] = []
     monkeypatch.setattr(Handle, "log", lambda handle: logged.append(handle))
     opened = Handle(Settings(kms_providers=LOCAL))

@@ -30,12 +30,12 @@ EVERY_TYPE = {
     "long": Int64(2**40),
     "decimal": Decimal128("1234567890.0987654321"),
     "null": None,
-    "lowest": MinKey(),
-    "highest": MaxKey(),
+    "min key": MinKey(),
+    "max key": MaxKey(),
     "long string": "x" * 40_000,
 }
-# What libmongocrypt encrypts deterministically: values whose encodings tell whether they are equal.
-DETERMINISTIC = [
+# Types that libmongocrypt encrypts deterministically.
+DETERMINISTIC_TYPES = [
     "string",
     "empty string",
     "binary",
@@ -51,5 +51,5 @@ DETERMINISTIC = [
     "long",
     "long string",
 ]
-# What it encrypts at all, at random.
-RANDOM = [name for name in EVERY_TYPE if name not in ("null", "lowest", "highest")]
+# Types that libmongocrypt encrypts with the randomized algorithm.
+RANDOM_TYPES = [name for name in EVERY_TYPE if name not in ("null", "min key", "max key")]

@@ -1,1 +1,1 @@
-"""Servers of other makes that speak MongoDB's protocol, as judges: each is a process beside the tests."""
+"""Comparison of gmongo and PyMongo on other servers with MongoDB's protocol."""

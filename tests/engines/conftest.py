@@ -1,4 +1,4 @@
-"""An engine of each kind, in a process of its own; and how many rows it has judged."""
+"""Fixtures: engines in processes, and the number of compared rows."""
 
 from __future__ import annotations
 
@@ -18,31 +18,30 @@ from tests.differential.scene import Scene
 from .engine import ENGINES, VARIABLE, MissingEngineError, Server
 
 _tallies: dict[str, Counter[str]] = defaultdict(Counter)
-_nowhere = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no folder to keep engines in"))
+_no_folder = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no folder for engines"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tell how many rows each engine has judged."""
+    """Report the number of rows of each engine."""
     for subject, tally in _tallies.items():
         terminalreporter.section(f"{subject}: {tally.total()}")
         for outcome, count in tally.most_common():
             terminalreporter.write_line(f"{count:5} {outcome}")
 
 
-@pytest.fixture(scope="session", params=list(ENGINES) if VARIABLE in os.environ else [_nowhere])
+@pytest.fixture(scope="session", params=list(ENGINES) if VARIABLE in os.environ else [_no_folder])
 def new_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Server]:
-    """Makes servers of an engine, which the test starts and ends."""
+    """Return a function that creates servers of an engine. The test starts and stops the servers."""
     engine = ENGINES[request.param]
     try:
-        built = engine.built(Path(os.environ[VARIABLE]).absolute())
+        folder = engine.build_once(Path(os.environ[VARIABLE]).absolute())
     except MissingEngineError as missing:
         pytest.skip(str(missing))
-    return lambda: Server(engine, built, tmp_path_factory.mktemp(engine.name))
+    return lambda: Server(engine, folder, tmp_path_factory.mktemp(engine.name))
 
 
 @pytest.fixture(scope="session")
 def server(new_server: Callable[[], Server]) -> Iterator[Server]:
-    """A server of an engine, which runs for all tests of its."""
     server = new_server()
     try:
         server.start()
@@ -54,7 +53,6 @@ def server(new_server: Callable[[], Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def scene(server: Server) -> Iterator[Scene]:
-    """The engine, with a client of each driver."""
     scene = Scene(server.address, server.engine.name, patience=8)
     yield scene
     scene.close()
@@ -62,7 +60,7 @@ def scene(server: Server) -> Iterator[Scene]:
 
 @pytest.fixture(scope="session")
 def simulation() -> Iterator[Callable[[], Scene]]:
-    """A simulated deployment, started when it is asked for."""
+    """Return a function that starts a simulated deployment at its first call."""
     started = []
 
     @cache
@@ -80,5 +78,5 @@ def simulation() -> Iterator[Callable[[], Scene]]:
 
 @pytest.fixture
 def tally(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
-    """Counts what came of the rows of a test, for this engine."""
+    """Return the counter of row outcomes of this test file and engine."""
     return _tallies[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]

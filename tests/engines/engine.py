@@ -1,6 +1,6 @@
-"""The engines: where each comes from, how it is built, and a process of one.
+"""The engines: sources, builds and processes.
 
-What is built is kept in the folder of ``GMONGO_ENGINES``, and never imported: SecantusDB is under the GPL.
+The folder ``GMONGO_ENGINES`` contains the builds. The tests never import a build, since SecantusDB has the GPL.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _SOURCES = Path(__file__).with_name("sources")
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILD_LIMIT = 900
 _START_LIMIT = 60.0
-_PATIENCE = 5
+_TIMEOUT = 5
 _HOST = "127.0.0.1"
 
 
-def rows_to_play(rows: list[_Row]) -> list[_Row]:
-    """All where there are engines; else one, which says why it is skipped."""
+def rows_to_run(rows: list[_Row]) -> list[_Row]:
+    """Return all rows if the tests have engines. Otherwise return one row, which pytest skips with a reason."""
     return rows if VARIABLE in os.environ else rows[:1]
 
 
 class MissingEngineError(Exception):
-    """An engine cannot be had here; the message says why."""
+    """The engine cannot run on this machine. The message has the reason."""
 
 
 class Engine(NamedTuple):
     """An engine.
 
-    :param name: what it is called.
-    :param version: of what is built.
-    :param program: what builds it; it has to be on the path.
-    :param build: builds it in a folder.
-    :param command: the command line that runs it, from the folder it was built in, a folder for its data, and a port.
+    :param name: name of the engine.
+    :param version: version of the build.
+    :param program: program on the path that builds the engine.
+    :param build: function that builds the engine in a folder.
+    :param command: function that returns the command line for the build folder, a data folder and a port.
     """
 
     name: str
@@ -58,26 +58,26 @@ class Engine(NamedTuple):
     build: Callable[[Path], None]
     command: Callable[[Path, Path, int], list[str]]
 
-    def built(self, cache: Path) -> Path:
-        """The folder in which it is built, which is done if it is not there yet.
+    def build_once(self, cache: Path) -> Path:
+        """Build the engine if the build is missing. Return the build folder.
 
-        :raises MissingEngineError: it cannot be built.
+        :raises MissingEngineError: The build fails.
         """
         if shutil.which(self.program) is None:
             raise MissingEngineError(f"{self.name} is built with {self.program}, which is not on the path")
         folder = cache / f"{self.name}-{self.version}"
-        done = folder / "built"
-        if not done.exists():
+        marker = folder / "built"
+        if not marker.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             self.build(folder)
-            done.touch()
+            marker.touch()
         return folder
 
 
 def run(*command: str, cwd: Path, **variables: str) -> None:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=cwd,
             env={**os.environ, **variables},
@@ -89,12 +89,12 @@ def run(*command: str, cwd: Path, **variables: str) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingEngineError(f"{command[0]}: {error}") from error
-    if done.returncode:
-        lines = (done.stderr + done.stdout).strip().splitlines()
-        raise MissingEngineError(f"{' '.join(command[:3])} fails: {lines[-1] if lines else done.returncode}")
+    if result.returncode:
+        lines = (result.stderr + result.stdout).strip().splitlines()
+        raise MissingEngineError(f"{' '.join(command[:3])} fails: {lines[-1] if lines else result.returncode}")
 
 
-def _with_sources(folder: Path, *names: str) -> None:
+def _copy_sources(folder: Path, *names: str) -> None:
     for name in names:
         shutil.copy(_SOURCES / name, folder)
 
@@ -105,12 +105,12 @@ def _build_secantus(folder: Path) -> None:
 
 
 def _build_ferret(folder: Path) -> None:
-    _with_sources(folder, "go.mod", "main.go")
+    _copy_sources(folder, "go.mod", "main.go")
     run("go", "build", "-mod=mod", "-p", "2", "-o", "engine", ".", cwd=folder, GOFLAGS="")
 
 
 def _build_java(folder: Path) -> None:
-    _with_sources(folder, "pom.xml", "Main.java")
+    _copy_sources(folder, "pom.xml", "Main.java")
     run("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars", cwd=folder)
     run("javac", "-cp", "jars/*", "Main.java", cwd=folder)
 
@@ -165,11 +165,11 @@ ENGINES = {
 
 
 class Server:
-    """A process of an engine, on a port and with data that stay when it is killed and started again.
+    """Process of an engine. The port and the data stay the same after a restart.
 
-    :param engine: which one.
-    :param built: the folder that it was built in.
-    :param data: a folder for its data.
+    :param engine: the engine.
+    :param built: build folder.
+    :param data: data folder.
     """
 
     def __init__(self, engine: Engine, built: Path, data: Path) -> None:
@@ -181,36 +181,36 @@ class Server:
         self._process: TetheredProcess | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers.
+        """Start the process, and wait for a reply to ping.
 
-        :raises MissingEngineError: it does not; the message has its own last words.
+        :raises MissingEngineError: The process does not reply. The message has the end of its output.
         """
         program, *arguments = self._command
         self._process = process = TetheredProcess(shutil.which(program) or program, arguments, cwd=_ROOT)
         deadline = monotonic() + _START_LIMIT
-        while not self._answers():
+        while not self._replies():
             if process.poll() is not None or monotonic() > deadline:
-                said = process.output()
+                output = process.output()
                 self.stop()
-                raise MissingEngineError(f"{self.engine.name} does not answer; its output ends with: {said[-300:]}")
+                raise MissingEngineError(f"{self.engine.name} does not reply; its output ends with: {output[-300:]}")
             gevent.sleep(0.05)
 
-    def _answers(self) -> bool:
+    def _replies(self) -> bool:
         try:
             with pymongo.MongoClient(self.uri, serverSelectionTimeoutMS=1000, connectTimeoutMS=1000) as client:
                 client.admin.command("ping")
         except pymongo.errors.ConnectionFailure:
             return False
-        except pymongo.errors.PyMongoError as error:  # it answers, and no driver can work with that
-            raise MissingEngineError(f"{self.engine.name} answers {error}") from error
+        except pymongo.errors.PyMongoError as error:  # No driver supports this reply.
+            raise MissingEngineError(f"{self.engine.name} replies {error}") from error
         return True
 
-    def revive(self) -> bool:
-        """Start it anew if it does not tell PyMongo which databases it has.
+    def restart_if_hung(self) -> bool:
+        """Restart the process if PyMongo cannot list its databases.
 
-        :returns: whether that was so.
+        :returns: True after a restart.
         """
-        limit = 1000 * _PATIENCE
+        limit = 1000 * _TIMEOUT
         with pymongo.MongoClient(self.uri, socketTimeoutMS=limit, serverSelectionTimeoutMS=limit) as client:
             try:
                 client.list_database_names()
@@ -221,17 +221,15 @@ class Server:
         return False
 
     def signal(self, number: int) -> None:
-        """Send a signal to it, and whatever it has started."""
+        """Send a signal to the process group."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
 
     def kill(self) -> None:
-        """End it at once, as ``kill -9`` does."""
         self.signal(signal.SIGKILL)
         self.stop()
 
     def stop(self) -> None:
-        """End it, if it runs."""
         if self._process is not None:
             self._process.end(0.0)
             self._process = None

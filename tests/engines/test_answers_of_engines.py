@@ -1,4 +1,4 @@
-"""The recorded answers on each engine. An engine that answers otherwise answers both drivers alike."""
+"""The recorded answers on each engine. If an engine replies differently, its replies to both drivers are equal."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from tests.differential.scene import Scene
 from tests.simulation.answers.case import Case, cases, difference, files, prepare, run
 from tests.simulation.answers.notation import is_wrapper
 
-from .engine import Server, rows_to_play
+from .engine import Server, rows_to_run
 
-_PATIENCE = 5
-_REPEATS = 5  # what looks at fields in the order of a hash finds another fault first, now and then
+_TIMEOUT = 5
+_REPEATS = 5  # An engine may report errors in the random order of a hash.
 _SILENCE = SilentServerError.__name__
 _DATABASE = "gmongo_answers"
-_WRITTEN = ("documents", "updates", "deletes")
+_WRITE_FIELDS = ("documents", "updates", "deletes")
 
 
 class Databases:
-    """A database as gmongo and as PyMongo see it; another one, where what a case has left cannot be dropped."""
+    """A database in both drivers. A new database replaces a database that a case has made unusable."""
 
     def __init__(self, ours: Any, theirs: Any) -> None:
         self._clients = ours, theirs
         self._number = 0
 
-    def fit_for(self, case: Case) -> tuple[Any, Any]:
-        """One in which the documents of a case can be put, if there is any such."""
+    def prepare_for(self, case: Case) -> tuple[Any, Any]:
+        """Store the documents of a case, and return the database in both drivers."""
         try:
-            with gevent.Timeout(_PATIENCE, SilentServerError):
-                prepare(case, self._present[0])
+            with gevent.Timeout(_TIMEOUT, SilentServerError):
+                prepare(case, self._current[0])
         except Exception:
             self._number += 1
-        return self._present
+        return self._current
 
     @property
-    def _present(self) -> tuple[Any, Any]:
+    def _current(self) -> tuple[Any, Any]:
         ours, theirs = (client[f"{_DATABASE}_{self._number}"] for client in self._clients)
         return ours, theirs
 
@@ -59,11 +59,11 @@ def databases(server: Server) -> Iterator[Databases]:
         yield Databases(ours, theirs)
 
 
-def _answer(case: Case, database: Any) -> Any:
-    """Return the answers that a driver gets, or the name of an error of its own."""
+def _reply_to(case: Case, database: Any) -> Any:
+    """Return the replies to a driver, or the name of a driver error."""
     is_ours = isinstance(database, gmongo.database.Database)
     try:
-        with gevent.Timeout(_PATIENCE, SilentServerError) if is_ours else interrupted(_PATIENCE):
+        with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupted(_TIMEOUT):
             return run(case, database)
     except Exception as error:
         return type(error).__name__
@@ -74,7 +74,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _without_identities(value: Any) -> Any:
-    """Replace the values that a server makes anew for each run."""
+    """Replace the values that differ in each run."""
     if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
         return next(iter(value))
     if isinstance(value, dict):
@@ -82,59 +82,59 @@ def _without_identities(value: Any) -> Any:
     return [_without_identities(part) for part in value] if isinstance(value, list) else value
 
 
-def _repeats(case: Case, database: Any, found: Any) -> bool:
-    """Whether a driver hears the same each time, when nothing but it is asked: one may leave what the other finds."""
-    return all(_same(found, _answer(case, database)) for _ in range(_REPEATS))
+def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
+    """True if the engine sends the same reply to repeated runs of a case with one driver."""
+    return all(_same(reply, _reply_to(case, database)) for _ in range(_REPEATS))
 
 
-def _answer_to_what_pymongo_sends(case: Case, database: Any) -> Any:
-    """What gmongo hears if what a given command writes travels beside it, as PyMongo sends it."""
-    as_given = RunCommand.command
+def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
+    """Return the reply if gmongo sends the documents in payload sections, as PyMongo does."""
+    original_command = RunCommand.command
 
     def command(operation: Any, hello: Any) -> Any:
-        fields = as_given(operation, hello)
-        written = [name for name in _WRITTEN if isinstance(fields.get(name), list)]
-        operation.beside = [(name, list(map(bson.encode, fields.pop(name)))) for name in written]
+        fields = original_command(operation, hello)
+        write_fields = [name for name in _WRITE_FIELDS if isinstance(fields.get(name), list)]
+        operation.sections = [(name, list(map(bson.encode, fields.pop(name)))) for name in write_fields]
         return fields
 
     def message(operation: Any, request_id: int, flags: int, body: bytes, _hello: Any) -> Any:
-        return encode_op_msg(request_id, flags, body, operation.beside)
+        return encode_op_msg(request_id, flags, body, operation.sections)
 
     with mock.patch.multiple(RunCommand, command=command, message=message):
-        return _answer(case, database)
+        return _reply_to(case, database)
 
 
-def _takes_pymongo(case: Case, simulation: Scene) -> bool:
-    """Whether a case can be asked through PyMongo: some catch gmongo's errors."""
+def _works_with_pymongo(case: Case, simulation: Scene) -> bool:
+    """True if a case works with PyMongo. Some cases catch errors of gmongo."""
     with pymongo.MongoClient(simulation.uri) as client:
-        return difference(case.expected, _answer(case, client[_DATABASE])) is None
+        return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
 
 
-@pytest.mark.parametrize("file", rows_to_play([path.stem for path in files()]))
-def test_answers(
+@pytest.mark.parametrize("file", rows_to_run([path.stem for path in files()]))
+def test_reply_equals_recording_or_reply_to_pymongo(
     server: Server, databases: Databases, simulation: Callable[[], Scene], tally: Counter[str], file: str
 ) -> None:
     problems = []
     for case in cases(file):
-        ours, theirs = databases.fit_for(case)
-        found = _answer(case, ours)
-        if difference(case.expected, found) is None:
-            tally["as recorded"] += 1
+        ours, theirs = databases.prepare_for(case)
+        reply = _reply_to(case, ours)
+        if difference(case.expected, reply) is None:
+            tally["equal to recording"] += 1
             continue
-        heard = _answer(case, theirs)
-        if found == heard == _SILENCE:
-            tally["silence, to both drivers"] += 1
+        peer_reply = _reply_to(case, theirs)
+        if reply == peer_reply == _SILENCE:
+            tally["no reply to both drivers"] += 1
             server.revive()
-        elif _same(found, heard):
-            tally["otherwise, to both drivers"] += 1
-        elif not (_repeats(case, theirs, heard) and _repeats(case, ours, found)):
-            tally["twice in two ways"] += 1
-        elif not _takes_pymongo(case, simulation()):
-            tally["not for PyMongo"] += 1
-        elif _same(heard, _answer_to_what_pymongo_sends(case, ours)):
-            tally["by how it is sent"] += 1
-        elif heard in list(ACCIDENTS) and found != heard:
-            tally["PyMongo stumbles"] += 1
+        elif _same(reply, peer_reply):
+            tally["other reply to both drivers"] += 1
+        elif not (_is_repeatable(case, theirs, peer_reply) and _is_repeatable(case, ours, reply)):
+            tally["different replies to one driver"] += 1
+        elif not _works_with_pymongo(case, simulation()):
+            tally["unsupported by PyMongo"] += 1
+        elif _same(peer_reply, _reply_to_command_of_pymongo(case, ours)):
+            tally["depends on payload sections"] += 1
+        elif peer_reply in list(ACCIDENTS) and reply != peer_reply:
+            tally["PyMongo fails"] += 1
         else:
-            problems.append(f"{case.name}: PyMongo gets {heard!r}, gmongo {found!r}; recorded {case.expected!r}")
+            problems.append(f"{case.name}: PyMongo gets {peer_reply!r}, gmongo {reply!r}; recorded {case.expected!r}")
     assert not problems, "\n".join(problems)

@@ -1,4 +1,4 @@
-"""The examples on each engine."""
+"""The examples of gmongo on each engine."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ _MAIN_JOB = ("examples.main_job", "--requests", "60", "--concurrency", "10")
 
 
 @pytest.mark.parametrize("example", [("examples.quickstart",), _MAIN_JOB], ids=lambda example: example[0])
-def test_examples(server: Server, example: tuple[str, ...]) -> None:
+def test_example_runs_on_engine(server: Server, example: tuple[str, ...]) -> None:
     done = run_python("-m", *example, uri=server.uri)
     assert done.returncode == 0, done.stdout + done.stderr

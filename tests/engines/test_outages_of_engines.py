@@ -1,4 +1,4 @@
-"""An engine is killed, or stopped, under load: gmongo comes through it no worse than PyMongo does."""
+"""Outages of an engine under load, with gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ from tests.gevent.beside.playing import DRIVERS, Player
 from .engine import MissingEngineError, Server
 
 _LIMIT = 100
-_AWAY = 2.5  # longer than each limit of the drivers
+_OUTAGE = 2.5  # Seconds, longer than each timeout of the drivers.
 
 
-def _killed(server: Server) -> None:
+def _kill_and_restart(server: Server) -> None:
     server.kill()
-    gevent.sleep(_AWAY)
+    gevent.sleep(_OUTAGE)
     server.start()
 
 
-def _stopped(server: Server) -> None:
+def _stop_and_continue(server: Server) -> None:
     server.signal(signal.SIGSTOP)
-    gevent.sleep(_AWAY)
+    gevent.sleep(_OUTAGE)
     server.signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("outage", [_killed, _stopped])
-def test_an_outage_under_load(new_server: Callable[[], Server], outage: Callable[[Server], None]) -> None:
+@pytest.mark.parametrize("outage", [_kill_and_restart, _stop_and_continue])
+def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
+    new_server: Callable[[], Server], outage: Callable[[Server], None]
+) -> None:
     with new_server() as server:
         try:
             with gevent.Timeout(_LIMIT):
-                found = _played(server, outage)
+                outcomes = _run_load(server, outage)
         except gevent.Timeout:
-            if server.revive():
-                pytest.skip("it hangs, and answers PyMongo nothing but pings until it is started anew")
+            if server.restart_if_hung():
+                pytest.skip("the engine hangs, and replies to PyMongo's pings only until its restart")
             raise
-        for driver, outcome in found.items():
+        for driver, outcome in outcomes.items():
             stored = {each["_id"] for each in _collection(server, driver)}
-            outcome["strange"] = set(outcome["strange"]) - _of_second_tries(server)
+            outcome["strange"] = set(outcome["strange"]) - _errors_of_retries(server)
             outcome["lost"] = len(set(outcome.pop("acknowledged")) - stored)
             print(f"{driver}: {outcome}")
-    ours, theirs = (found[driver] for driver in DRIVERS)
+    ours, theirs = (outcomes[driver] for driver in DRIVERS)
     assert ours["recovered"] or not theirs["recovered"]
     assert ours["strange"] <= theirs["strange"]
     assert not ours["lost"] or theirs["lost"]
 
 
-def _played(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
+def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
     with ExitStack() as stack:
         players = {driver: stack.enter_context(Player("load", driver, server.uri)) for driver in DRIVERS}
         for player in players.values():
@@ -61,16 +63,14 @@ def _played(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
         try:
             outage(server)
         except MissingEngineError as missing:
-            pytest.skip(f"once killed, it does not start with its data: {missing}")
+            pytest.skip(f"the killed engine does not start with its data: {missing}")
         for player in players.values():
             player.go_on()
         return {driver: json.loads(player.line()) for driver, player in players.items()}
 
 
-def _of_second_tries(server: Server) -> set[str]:
-    """What a second try of a write may meet where writes are tried again: the first, which a server that was stopped
-    runs at the same time. Each document is inserted once, so it is a duplicate of itself.
-    """
+def _errors_of_retries(server: Server) -> set[str]:
+    """Return the errors of a retry that runs at the same time as the first attempt on a continued server."""
     with pymongo.MongoClient(server.uri) as client:
         return {"DuplicateKeyError"} if "setName" in client.admin.command("isMaster") else set()
 

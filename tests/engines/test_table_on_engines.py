@@ -1,4 +1,4 @@
-"""The differential table on each engine: what PyMongo does there, gmongo does."""
+"""The rows of the differential table on each engine, with gmongo and PyMongo."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from tests.differential.judge import Judgement, Verdict, judge
 from tests.differential.patience import SILENT
 from tests.differential.scene import Call, Scene, calls
 
-from .engine import Server, rows_to_play
+from .engine import Server, rows_to_run
 
 _FOLDER = Path(scenes.__file__).parent / "calls"
 _CALLS = [call for path in sorted(_FOLDER.glob("*.txt")) for call in calls(path)]
-_ENOUGH = 300
-_HANGS = "it hangs, and answers PyMongo nothing but pings until it is started anew"
+_MINIMUM = 300
+_HANGS = "the engine hangs, and replies to PyMongo's pings only until its restart"
 
 
-@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_play(_CALLS)])
-def test_gmongo_answers_as_pymongo_does(
+@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_run(_CALLS)])
+def test_row_has_equal_results_in_gmongo_and_pymongo(
     server: Server, scene: Scene, simulation: Callable[[], Scene], tally: Counter[str], call: Call
 ) -> None:
-    found = _judged(server, scene, call, simulation)
-    if found is None:
+    judgement = _judged(server, scene, call, simulation)
+    if judgement is None:
         tally[_HANGS] += 1
         pytest.skip(_HANGS)
-    tally[found.reason or found.verdict.value] += 1
-    if found.verdict is Verdict.SKIPPED:
-        pytest.skip(found.reason)
-    check(call.source, found.theirs, found.ours)
+    tally[judgement.reason or judgement.verdict.value] += 1
+    if judgement.verdict is Verdict.SKIPPED:
+        pytest.skip(judgement.reason)
+    check(call.source, judgement.theirs, judgement.ours)
 
 
 def _judged(server: Server, scene: Scene, call: Call, simulation: Callable[[], Scene]) -> Judgement | None:
-    """What comes of a row; None if the server hangs, and is started anew."""
+    """Return the judgement of a row, or None after a restart of a hung server."""
     try:
-        found = judge(scene, call.source, simulation)
+        judgement = judge(scene, call.source, simulation)
     except pymongo.errors.ConnectionFailure:
-        if server.revive():
+        if server.restart_if_hung():
             return None
         raise
-    is_suspect = found.verdict is Verdict.DIFFERENT or found.reason == SILENT
-    return None if is_suspect and server.revive() else found
+    is_suspect = judgement.verdict is Verdict.DIFFERENT or judgement.reason == SILENT
+    return None if is_suspect and server.restart_if_hung() else judgement
 
 
-def test_enough_rows_are_judged(tally: Counter[str]) -> None:
+def test_minimum_number_of_rows_is_equal(tally: Counter[str]) -> None:
     if tally.total() < len(_CALLS):
-        pytest.skip("a part of the table was played")
-    assert tally[Verdict.SAME.value] >= _ENOUGH
+        pytest.skip("the run covers a part of the table")
+    assert tally[Verdict.SAME.value] >= _MINIMUM

@@ -51,6 +51,13 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
+def cluster() -> Iterator[Deployment]:
+    """Start a sharded cluster with two mongos."""
+    with Deployment.sharded(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
 def connect(connect: Connect) -> Connect:
     """Return a function that creates clients with a backoff jitter of 1."""
 

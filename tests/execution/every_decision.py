@@ -75,7 +75,7 @@ OPERATIONS = {
     "write": (True, True, False, False, False),
     "other write": (True, False, False, False, False),
     "command": (False, False, True, False, False),
-    "read in a transaction": (False, True, False, False, True),
+    "read in transaction": (False, True, False, False, True),
     "commit": (True, True, False, True, True),
 }
 

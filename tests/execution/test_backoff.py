@@ -68,9 +68,7 @@ def test_retry_is_sent_after_its_backoff(deployment: Deployment, connect: Connec
 
 
 @pytest.mark.requirement("BP-02", "BP-03")
-def test_error_with_overload_labels_causes_backoff(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
+def test_error_with_overload_labels_backs_off(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     reply_in_sequence(server, "ping", error(1, OVERLOADED, RETRYABLE))
     scripted.db.command("ping")
     assert sleeps == [0.1]

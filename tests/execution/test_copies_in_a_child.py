@@ -45,11 +45,7 @@ def test_session_of_parent_process_raises_invalid_operation_in_child(client: Cli
 )
 @pytest.mark.parametrize("phase", ["reply", "backoff"])
 def test_child_resumes_only_reads_in_implicit_sessions(
-    server: ScriptedServer,
-    scripted: Client,
-    call: Callable[[Any, Any], Any],
-    resumes: bool,
-    phase: str,
+    server: ScriptedServer, scripted: Client, call: Callable[[Any, Any], Any], resumes: bool, phase: str
 ) -> None:
     gate, session, usual = Event(), scripted.start_session(), dict(server.replies)
     scripted.db.command("ping")

@@ -52,12 +52,7 @@ def records(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[dict[str, 
 @pytest.mark.parametrize("command", SENSITIVE, ids=NAMES)
 @pytest.mark.parametrize("fault", ["closed", "timeout"])
 def test_events_and_logs_show_network_error_of_sensitive_command(
-    deployment: Deployment,
-    connect: Connect,
-    recorder: Recorder,
-    records: Any,
-    command: dict[str, Any],
-    fault: str,
+    deployment: Deployment, connect: Connect, recorder: Recorder, records: Any, command: dict[str, Any], fault: str
 ) -> None:
     client = connect(deployment, socketTimeoutMS=80 if fault == "timeout" else None)
     name = next(iter(command))
@@ -106,7 +101,7 @@ def test_server_selections_of_bulk_write_log_its_operation_id(client: Client, re
     assert {event.operation_id for event in recorder.of("CommandStarted")[1:]} == {operation_id}
 
 
-def test_server_selections_of_client_bulk_write_log_its_operation_id(
+def test_server_selection_of_client_bulk_logs_its_operation_id(
     client: Client, recorder: Recorder, records: Any
 ) -> None:
     client.bulk_write([InsertOne({"_id": 1}, "db.c")])
@@ -134,17 +129,15 @@ def test_server_selection_of_single_operation_logs_no_operation_id(client: Clien
 
 
 def _delayed_reply(reply: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def answer(_command: dict[str, Any]) -> dict[str, Any]:
+    def delayed(_command: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.25)
         return reply
 
-    return answer
+    return delayed
 
 
 @pytest.mark.parametrize("kind", ["CommandSucceeded", "CommandFailed"])
-def test_event_has_duration_of_round_trip(
-    server: ScriptedServer, connect: Connect, recorder: Recorder, kind: str
-) -> None:
+def test_duration_is_the_round_trip(server: ScriptedServer, connect: Connect, recorder: Recorder, kind: str) -> None:
     server.replies["count"] = _delayed_reply(
         {"ok": 1, "n": 1} if kind == "CommandSucceeded" else {"ok": 0, "errmsg": "no"}
     )

@@ -76,9 +76,7 @@ def sent_commands(recorder: Recorder) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("first", STEPS)
-def test_each_step_sends_the_command_or_raises_the_error_of_the_model(
-    first: str, client: Client, recorder: Recorder
-) -> None:
+def test_each_step_sends_command_or_raises_error_of_model(first: str, client: Client, recorder: Recorder) -> None:
     client.db.c.insert_one({})
     recorder.forget()
     for rest in product(STEPS, repeat=3):

@@ -50,7 +50,7 @@ def ids(cursor: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("batch_size", [0, 1, 7, 1999, 2000, 2001])
-def test_exhaust_cursor_returns_all_documents_with_one_get_more(
+def test_exhaust_cursor_reads_all_documents_with_one_get_more(
     deployment: Deployment, many: Any, batch_size: int
 ) -> None:
     projection = {"_id": 1}
@@ -116,7 +116,7 @@ def test_exhaust_cursor_reads_compressed_batches(connect: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "drop", "with"])
-def test_unfinished_exhaust_cursor_closes_its_connection(
+def test_partly_read_exhaust_cursor_closes_connection(
     many: Any, deployment: Deployment, recorder: Any, end: str
 ) -> None:
     client = many.database.client
@@ -139,7 +139,7 @@ def test_unfinished_exhaust_cursor_closes_its_connection(
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_exhaust_cursor_before_get_more_is_killed_on_its_connection(
+def test_exhaust_cursor_without_get_more_is_killed_on_its_connection(
     many: Any, deployment: Deployment, end: str
 ) -> None:
     client = many.database.client
@@ -222,9 +222,7 @@ def test_limit_or_index_of_exhaust_cursor_raises_invalid_operation(client: Any) 
             call()
 
 
-def test_exhaust_cursor_with_auto_encryption_raises_invalid_operation(
-    client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exhaust_cursor_with_encryption_raises_invalid_operation(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_encrypter", object())
     with pytest.raises(InvalidOperation, match="exhaust cursors do not support auto encryption"):
         next(client.db.c.find(cursor_type=EXHAUST))
@@ -289,11 +287,11 @@ class FaultyServer:
         )
         self.seen: list[tuple[str, int]] = []
 
-    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+    def reply(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         self.seen.append((name, flags))
         if name == "hello":
-            reply = {**hello(self.name), "topologyVersion": None}
-            return message(bson.encode({key: value for key, value in reply.items() if value is not None}), number)
+            fields = {**hello(self.name), "topologyVersion": None}
+            return message(bson.encode({key: value for key, value in fields.items() if value is not None}), number)
         if name == "find":
             return message(bson.encode(batch([{"_id": 0}], 7, "firstBatch")), number)
         if name != "getMore":
@@ -319,7 +317,7 @@ GOOD = [
 @pytest.fixture
 def faulty() -> Iterator[FaultyServer]:
     faulty = FaultyServer()
-    with HostilePeer(faulty.answer) as peer:
+    with HostilePeer(faulty.reply) as peer:
         faulty.name = peer.name  # type: ignore[attr-defined]
         yield faulty
 

@@ -29,7 +29,7 @@ def client(deployment: Deployment, connect: Connect) -> Client:
 
 
 def max_times(deployment: Deployment, name: str) -> list[int | None]:
-    """Return ``maxTimeMS`` of all commands of this name. It is slightly below the timeout."""
+    """Return ``maxTimeMS`` of all commands of this name. The value is slightly below the timeout."""
     return [command.body.get("maxTimeMS") for command in deployment.commands.named(name)]
 
 
@@ -243,14 +243,14 @@ def test_all_get_more_commands_of_one_iteration_share_its_timeout(connect, monke
         requests = 0
         fetch = ServerCursor._fetch
 
-        def fetch_nothing(engine: ServerCursor, deadline: float | None) -> bool:
+        def fetch_empty_batch(engine: ServerCursor, deadline: float | None) -> bool:
             nonlocal requests
             requests += 1
             fetch(engine, deadline)
             engine.documents = iter(())
             return False
 
-        monkeypatch.setattr(ServerCursor, "_fetch", fetch_nothing)
+        monkeypatch.setattr(ServerCursor, "_fetch", fetch_empty_batch)
         slow(deployment, "getMore", milliseconds=60)
         with pytest.raises(PyMongoError) as raised:
             next(cursor)

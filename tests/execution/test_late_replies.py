@@ -19,11 +19,7 @@ from gevent.event import Event
 
 import gmongo
 from gmongo import MongoClient
-from gmongo.errors import (
-    ConfigurationError,
-    NetworkTimeout,
-    PyMongoError,
-)
+from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import slow
 from tests.hostile.peer import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
@@ -78,7 +74,7 @@ class Server:
             while len(head := stream.read(16)) == 16:
                 length, number, _, opcode = struct.unpack("<iiii", head)
                 body = stream.read(length - 16)
-                self._answer(sock, read_command(opcode, body), number)
+                self._reply(sock, read_command(opcode, body), number)
         except OSError:
             pass
         finally:
@@ -86,7 +82,7 @@ class Server:
             stream.close()
             sock.close()
 
-    def _answer(self, sock: Any, command: dict[str, Any], number: int) -> None:
+    def _reply(self, sock: Any, command: dict[str, Any], number: int) -> None:
         name = next(iter(command))
         if name in ("hello", "ismaster", "isMaster"):
             extra = {"compression": ["zlib"]} if self.compresses else {}
@@ -161,7 +157,7 @@ class CustomError(Exception):
     pass
 
 
-def interrupt_late_find(client: MongoClient[Any], server: Server, how: str = "kill") -> None:
+def interrupt_late_find(client: MongoClient[Any], server: Server, interruption: str = "kill") -> None:
     """Start a find operation, and interrupt the operation after the server has received the command."""
     limit = gevent.Timeout(10)
 
@@ -173,24 +169,24 @@ def interrupt_late_find(client: MongoClient[Any], server: Server, how: str = "ki
             return
         raise AssertionError("not interrupted")
 
-    if how == "limit":
+    if interruption == "limit":
         with pytest.raises(NetworkTimeout), gmongo.timeout(0.05):
             client.d.c.find_one({"_id": "late"})
         return
     finding = gevent.spawn(find)
     server.late_requested.wait()
-    if how == "kill":
+    if interruption == "kill":
         finding.kill()
-    elif how == "error":
+    elif interruption == "error":
         finding.kill(CustomError)
     else:
         finding.kill(limit)
     assert finding.dead
 
 
-@pytest.mark.parametrize("how", ["kill", "error", "timeout", "limit"])
-def test_connection_is_reused_after_its_late_reply(how, client, server, pools):
-    interrupt_late_find(client, server, how)
+@pytest.mark.parametrize("interruption", ["kill", "error", "timeout", "limit"])
+def test_connection_is_reused_after_its_late_reply(interruption, client, server, pools):
+    interrupt_late_find(client, server, interruption)
     assert counts(client) == (1, 0, 0, 1)
     server.release()
     eventually(lambda: counts(client) == (1, 1, 0, 0))
@@ -222,10 +218,10 @@ def test_default_pool_drains_timed_out_operations_for_the_max_time_ms_error(late
 
 
 @pytest.mark.requirement("CMAP-30", "CMAP-134")
-@pytest.mark.parametrize("how", ["kill", "timeout"])
-def test_default_pool_closes_connection_of_killed_operation(how, client_of, server, pools):
+@pytest.mark.parametrize("interruption", ["kill", "timeout"])
+def test_default_pool_closes_connection_of_killed_operation(interruption, client_of, server, pools):
     client = client_of(maxPoolSize=1)
-    interrupt_late_find(client, server, how)
+    interrupt_late_find(client, server, interruption)
     assert counts(client) == (0, 0, 0, 0)
     assert pools.only("Closed") == ["Closed 1 error"]
 

@@ -17,9 +17,7 @@ RETRYABLE_WRITE = "RetryableWriteError"
 
 
 @pytest.mark.requirement("BP-40")
-def test_write_keeps_its_transaction_number_in_all_retries(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
+def test_write_keeps_txn_number_in_retries(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     reply_in_sequence(server, "insert", rejected(), error(6, RETRYABLE_WRITE), rejected())
     scripted.db.c.insert_one({})
     scripted.db.c.insert_one({})
@@ -49,9 +47,7 @@ def test_retry_writes_hint_replaces_message_of_error_without_reply() -> None:
 
 
 @pytest.mark.parametrize("case", ["other message", "other code", "retryWrites=false"])
-def test_other_error_keeps_its_message(
-    server: ScriptedServer, connect: Connect, sleeps: list[float], case: str
-) -> None:
+def test_other_error_keeps_message(server: ScriptedServer, connect: Connect, sleeps: list[float], case: str) -> None:
     message = "not allowed" if case == "other message" else "Transaction numbers are only allowed on a replica set"
     code = 72 if case == "other code" else 20
     server.replies["insert"] = {"ok": 0, "code": code, "errmsg": message}

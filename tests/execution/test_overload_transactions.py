@@ -12,9 +12,7 @@ from tests.support.clients import Client, Connect
 
 
 @pytest.mark.requirement("BP-07", "BP-39")
-def test_retry_of_first_command_has_start_transaction(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_first_command_retry_starts_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     with client.start_session() as session:
         fail(deployment, "insert", times=2)
         with session.start_transaction():
@@ -28,9 +26,7 @@ def test_retry_of_first_command_has_start_transaction(
 
 
 @pytest.mark.requirement("BP-39")
-def test_retry_of_later_command_has_no_start_transaction(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_later_command_retry_starts_no_transaction(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     with client.start_session() as session, session.start_transaction():
         client.db.c.insert_one({"_id": 1}, session=session)
         fail(deployment, "insert", "find", times=1)
@@ -57,9 +53,7 @@ def test_retry_in_transaction_uses_the_same_mongos(connect: Connect, sleeps: lis
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_retry_of_command_with_transient_label_uses_the_same_mongos(
-    connect: Connect, sleeps: list[float], kind: str
-) -> None:
+def test_retry_after_transient_label_uses_the_same_mongos(connect: Connect, sleeps: list[float], kind: str) -> None:
     with getattr(Deployment, kind)() as cluster:
         client = connect(cluster, localThresholdMS=1000)
         for turn in range(6):
@@ -144,7 +138,7 @@ def test_failed_abort_unpins_the_session(connect: Connect, sleeps: list[float], 
 
 
 @pytest.mark.parametrize("kind", ["sharded", "load_balanced"])
-def test_last_overload_error_with_transient_label_unpins_the_session(
+def test_last_overload_error_with_transient_label_unpins_session(
     connect: Connect, sleeps: list[float], kind: str
 ) -> None:
     with getattr(Deployment, kind)(2) as cluster:

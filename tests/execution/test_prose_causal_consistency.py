@@ -34,10 +34,7 @@ WRITES: dict[str, tuple[str, Run]] = {
     "replace_one": ("update", lambda c, s: c.replace_one({"_id": 1}, {"x": 1}, session=s)),
     "delete_one": ("delete", lambda c, s: c.delete_one({"_id": 0}, session=s)),
     "delete_many": ("delete", lambda c, s: c.delete_many({"_id": 0}, session=s)),
-    "find_one_and_update": (
-        "findAndModify",
-        lambda c, s: c.find_one_and_update({}, {"$set": {"x": 1}}, session=s),
-    ),
+    "find_one_and_update": ("findAndModify", lambda c, s: c.find_one_and_update({}, {"$set": {"x": 1}}, session=s)),
     "find_one_and_replace": ("findAndModify", lambda c, s: c.find_one_and_replace({}, {"x": 1}, session=s)),
     "find_one_and_delete": ("findAndModify", lambda c, s: c.find_one_and_delete({"_id": 0}, session=s)),
 }
@@ -54,9 +51,7 @@ def collection(client: Client) -> Any:
     return client.db.c
 
 
-def test_1_2_first_read_of_new_session_sends_no_after_cluster_time(
-    deployment: Deployment, client: Client, collection: Any
-) -> None:
+def test_1_2_first_read_sends_no_after_cluster_time(deployment: Deployment, client: Client, collection: Any) -> None:
     """1. A new session has no operationTime. 2. Its first read sends no afterClusterTime."""
     with client.start_session(causal_consistency=True) as session:
         assert session.operation_time is None
@@ -83,9 +78,7 @@ def test_3_first_operation_sets_operation_time(
 
 
 @pytest.mark.parametrize("read", READS)
-def test_4_read_after_find_one_sends_its_operation_time(
-    deployment: Deployment, client: Client, collection: Any, read: str
-) -> None:
+def test_4_read_sends_time_of_find_one(deployment: Deployment, client: Client, collection: Any, read: str) -> None:
     name, run = READS[read]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)
@@ -97,7 +90,7 @@ def test_4_read_after_find_one_sends_its_operation_time(
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("write", WRITES)
-def test_5_find_one_after_write_sends_its_operation_time(
+def test_5_find_one_sends_time_of_write(
     deployment: Deployment, client: Client, collection: Any, write: str, fails: bool
 ) -> None:
     name, run = WRITES[write]
@@ -159,9 +152,7 @@ def test_12_commands_have_cluster_time(deployment: Deployment, client: Client, c
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_13_write_after_find_one_sends_its_operation_time(
-    deployment: Deployment, client: Client, collection: Any, write: str
-) -> None:
+def test_13_write_sends_time_of_find_one(deployment: Deployment, client: Client, collection: Any, write: str) -> None:
     name, run = WRITES[write]
     with client.start_session(causal_consistency=True) as session:
         collection.find_one({}, session=session)

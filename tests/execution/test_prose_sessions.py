@@ -89,9 +89,7 @@ def test_3_commands_send_cluster_time_of_the_previous_reply(
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
-def test_4_operation_sends_lsid_of_explicit_or_implicit_session(
-    client: Client, recorder: Recorder, operation: str
-) -> None:
+def test_4_operation_sends_explicit_or_implicit_session_id(client: Client, recorder: Recorder, operation: str) -> None:
     name, run = WITH_SESSION[operation]
     skip_if_too_old(client, operation)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])
@@ -151,9 +149,7 @@ def test_9_cursor_returns_its_implicit_session_after_the_last_get_more(client: C
 
 @pytest.mark.parametrize("kind", ["standalone", "replica_set", "sharded", "load_balanced"])
 @pytest.mark.parametrize("preference", [Primary(), PrimaryPreferred(), Secondary(), SecondaryPreferred(), Nearest()])
-def test_11_find_and_get_more_send_the_same_session_id(
-    connect: Connect, recorder: Recorder, kind: str, preference: Any
-) -> None:
+def test_11_get_more_uses_session_of_find(connect: Connect, recorder: Recorder, kind: str, preference: Any) -> None:
     with getattr(Deployment, kind)() as deployment:
         client = connect(deployment)
         collection = client.db.get_collection("c", write_concern=WriteConcern(w=3 if kind == "replica_set" else 1))
@@ -216,9 +212,7 @@ def test_12_13_forked_child_uses_no_session_of_its_parent(program: str) -> None:
     assert run_program(FORKING + program) == "done\n"
 
 
-def test_14_implicit_session_is_allocated_after_check_out(
-    deployment: Deployment, connect: Connect, recorder: Recorder
-) -> None:
+def test_14_session_is_allocated_after_check_out(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
     client = connect(deployment, maxPoolSize=1)
     collection = client.db.c
     concurrent: list[Callable[[], Any]] = [
@@ -247,7 +241,7 @@ def server_without_sessions() -> Iterator[ScriptedServer]:
         yield server
 
 
-def test_18_commands_have_no_implicit_session_without_server_support(
+def test_18_implicit_session_is_omitted_if_unsupported(
     server_without_sessions: ScriptedServer, connect: Connect
 ) -> None:
     client = connect(f"mongodb://{server_without_sessions.name}")
@@ -257,9 +251,7 @@ def test_18_commands_have_no_implicit_session_without_server_support(
         assert ["lsid" in command for command in server_without_sessions.commands(name)] == [False]
 
 
-def test_19_explicit_session_raises_without_server_support(
-    server_without_sessions: ScriptedServer, connect: Connect
-) -> None:
+def test_19_explicit_session_raises_if_unsupported(server_without_sessions: ScriptedServer, connect: Connect) -> None:
     client = connect(f"mongodb://{server_without_sessions.name}")
     eventually(lambda: client.nodes)
     with client.start_session() as session:

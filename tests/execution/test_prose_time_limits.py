@@ -24,11 +24,7 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
 
-
-@pytest.fixture(autouse=True)
-def in_time() -> Iterator[None]:
-    with gevent.Timeout(60, AssertionError("the operation exceeded its time limit")):
-        yield
+pytestmark = pytest.mark.usefixtures("in_time")
 
 
 @pytest.fixture
@@ -46,11 +42,11 @@ def internal(standalone: Deployment) -> Iterator[Client]:
 
 
 def delayed(reply: Any) -> Callable[[Any], Any]:
-    def answer(_command: Any) -> Any:
+    def delayed_reply(_command: Any) -> Any:
         gevent.sleep(0.1)
         return reply
 
-    return answer
+    return delayed_reply
 
 
 def client_with_small_batches(server: ScriptedServer, connect: Connect) -> Client:
@@ -150,9 +146,7 @@ def test_6_2_abort_of_gridfs_upload_times_out(standalone: Deployment, connect: C
     assert raised.value.timeout
 
 
-def test_7_gridfs_download_times_out(
-    standalone: Deployment, internal: Client, connect: Connect, recorder: Recorder
-) -> None:
+def test_7_download_times_out(standalone: Deployment, internal: Client, connect: Connect, recorder: Recorder) -> None:
     identifier = ObjectId("000000000000000000000005")
     internal.db.fs.files.insert_one(
         {
@@ -193,10 +187,7 @@ def test_8_server_selection_uses_the_lower_timeout(connect: Connect, options: di
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"timeoutMS": 50, "serverSelectionTimeoutMS": 60_000},
-        {"timeoutMS": 60_000, "serverSelectionTimeoutMS": 50},
-    ],
+    [{"timeoutMS": 50, "serverSelectionTimeoutMS": 60_000}, {"timeoutMS": 60_000, "serverSelectionTimeoutMS": 50}],
     ids=["timeoutMS", "serverSelectionTimeoutMS"],
 )
 def test_8_handshake_uses_the_lower_timeout(connect: Connect, options: dict[str, Any]) -> None:
@@ -229,9 +220,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
     assert session.has_ended
 
 
-def test_10_1_timeout_is_refreshed_for_background_abort(
-    deployment: Deployment, connect: Connect, recorder: Recorder
-) -> None:
+def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
     """10. timeoutMS is refreshed for abortTransaction. ``test_time_limits_of_many.py`` checks the exact times."""
     client = connect(deployment, timeoutMS=500)
     slow(deployment, "insert", "abortTransaction", milliseconds=700, times=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +16,6 @@ from tests.support.clients import Client, Connect
 from tests.support.wait import eventually
 
 TRANSIENT, UNKNOWN = "TransientTransactionError", "UnknownTransactionCommitResult"
-
-
-@pytest.fixture
-def cluster() -> Iterator[Deployment]:
-    with Deployment.sharded(2) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -114,9 +114,7 @@ def test_get_more_is_sent_before_the_next_switch_of_the_application(server: Scri
 
 
 @pytest.mark.parametrize("batches", [1, 3])
-def test_read_ahead_requests_at_most_the_given_number_of_batches(
-    server: ScriptedServer, connect: Any, batches: int
-) -> None:
+def test_read_ahead_requests_at_most_the_given_batches(server: ScriptedServer, connect: Any, batches: int) -> None:
     cursor = connect(server).db.c.find().read_ahead(batches)
     next(cursor)
     server.wait_for("getMore", batches)
@@ -204,9 +202,7 @@ def test_undecodable_document_raises_after_all_previous_batches(numbers: tuple[A
         cursor.close()
 
 
-def test_large_buffered_batch_is_not_decoded_ahead(
-    numbers: tuple[Any, Numbers], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_batch_is_not_decoded_ahead(numbers: tuple[Any, Numbers], monkeypatch: pytest.MonkeyPatch) -> None:
     collection, codec = numbers
     monkeypatch.setattr("gmongo.engines.read_ahead._DECODED", 100_000)
     cursor = collection.find(batch_size=100).read_ahead()
@@ -217,7 +213,7 @@ def test_large_buffered_batch_is_not_decoded_ahead(
     assert len(list(cursor)) == 199
 
 
-def test_get_more_error_is_raised_after_the_documents_before_it(many: Any, deployment: Deployment) -> None:
+def test_get_more_error_is_raised_after_all_previous_documents(many: Any, deployment: Deployment) -> None:
     cursor = many.find(batch_size=5).read_ahead(10)
     fail(deployment, "getMore", errorCode=11601)
     seen = []
@@ -518,9 +514,7 @@ def test_pinned_cursor_reads_ahead_on_its_connection(balanced: Any, recorder: An
 
 
 @pytest.mark.parametrize("end", ["close", "drop"])
-def test_end_of_pinned_cursor_with_pending_get_more_closes_its_connection(
-    server: ScriptedServer, connect: Any, end: str
-) -> None:
+def test_end_of_pinned_cursor_during_get_more_closes_connection(server: ScriptedServer, connect: Any, end: str) -> None:
     server.hello_extra = {"serviceId": ObjectId(), "msg": "isdbgrid"}
     client = connect(f"mongodb://{server.name}/?loadBalanced=true")
     server.fail("getMore", held(Event()))

@@ -84,9 +84,7 @@ def test_server_of_4_2_is_polled_with_legacy_hello(deployment: Deployment, clien
 
 
 @pytest.mark.parametrize(("code", "resumes"), [(91, True), (189, True), (11601, False)])
-def test_change_stream_resumes_after_resumable_error_code(
-    deployment: Deployment, client: Client, code: int, resumes: bool
-) -> None:
+def test_change_stream_resumes_by_error_code(deployment: Deployment, client: Client, code: int, resumes: bool) -> None:
     client.db.c.insert_one({"_id": 0})
     with client.db.c.watch(max_await_time_ms=200) as stream, gevent.Timeout(5):
         fail(deployment, "getMore", times=1, code=code, labels=None)

@@ -116,7 +116,7 @@ def test_command_sends_newer_cluster_time_of_client_and_session(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_network_error_has_transient_label_only_in_transaction(
+def test_network_error_label_depends_on_transaction(
     deployment: Deployment, client: Client, in_transaction: bool
 ) -> None:
     client.db.c.insert_one({"_id": 1})

@@ -188,9 +188,7 @@ def assert_document_unlocked_and_unchanged(witness: Client) -> None:
 
 @pytest.mark.parametrize("keeps_session", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
-def test_transaction_that_starts_after_its_abort_ends_on_the_server(
-    keeps_session, strict, deployment, connect, witness
-):
+def test_transaction_that_starts_after_its_abort_ends_on_server(keeps_session, strict, deployment, connect, witness):
     options = {"server_api": ServerApi("1", strict=True)} if strict else {}
     client = connect(deployment, drainLateReplies=True, **options)
     session = client.start_session()
@@ -231,9 +229,7 @@ def test_transaction_whose_abort_times_out_is_aborted_in_the_background(deployme
 
 
 @pytest.mark.parametrize("leaves_by", ["error", "commit"])
-def test_operation_in_progress_succeeds_when_another_greenlet_leaves_the_transaction(
-    leaves_by, deployment, client, witness
-):
+def test_running_operation_succeeds_when_another_greenlet_ends_transaction(leaves_by, deployment, client, witness):
     slow(deployment, "update", milliseconds=300, times=1)
     raises_invalid_operation = pytest.raises(InvalidOperation, match="in use by another greenlet")
     with raises_invalid_operation, client.start_session() as session, session.start_transaction():

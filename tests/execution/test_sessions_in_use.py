@@ -20,13 +20,9 @@ from tests.support.clients import Client, Connect
 from tests.support.pymongo_version import since
 from tests.support.wait import eventually
 
-# Concurrent use
-
 
 @pytest.mark.parametrize("operation", ["find", "insert_one", "command", "bulk_write", "aggregate"])
-def test_concurrent_use_of_session_raises_invalid_operation(
-    deployment: Deployment, client: Client, operation: str
-) -> None:
+def test_concurrent_use_of_session_raises(deployment: Deployment, client: Client, operation: str) -> None:
     slow(deployment, "update", milliseconds=100)
     with client.start_session() as session:
         first = gevent.spawn(client.db.c.update_one, {}, {"$set": {"x": 1}}, session=session)
@@ -52,9 +48,7 @@ def in_use(deployment: Deployment, client: Client) -> Iterator[tuple[ClientSessi
     assert_no_resource_in_use(client)
 
 
-def test_session_in_use_is_not_reused_after_end_in_another_greenlet(
-    deployment: Deployment, client: Client, in_use: Any
-) -> None:
+def test_session_in_use_is_not_reused_after_end_session(deployment: Deployment, client: Client, in_use: Any) -> None:
     session, _reader = in_use
     lsid = session.session_id
     try:

@@ -75,7 +75,7 @@ def test_shorter_server_selection_timeout_applies(virtual_time: VirtualTime, con
     assert virtual_time.monotonic() - begin == pytest.approx(0.01)
 
 
-def test_timeout_ends_wait_for_a_connection(
+def test_timeout_ends_wait_in_queue(
     virtual_time: VirtualTime, deployment: Deployment, connect_with_timeout: Any
 ) -> None:
     client = connect_with_timeout(deployment, maxPoolSize=1)
@@ -99,9 +99,7 @@ def test_timeout_ends_handshake(server: ScriptedServer, connect_with_timeout: An
 
 
 @pytest.mark.parametrize("operation", WITH_SESSION)
-def test_every_command_times_out_and_sends_max_time_ms(
-    deployment: Deployment, connect: Connect, operation: str
-) -> None:
+def test_each_command_times_out_and_has_max_time_ms(deployment: Deployment, connect: Connect, operation: str) -> None:
     name, run = WITH_SESSION[operation]
     client = connect(deployment)
     client.db.c.insert_many([{"_id": 1}, {"_id": 2}])

@@ -101,8 +101,6 @@ def test_only_timeout_error_is_raised_at_once_after_the_deadline(error: PyMongoE
         assert retry.error is error
 
 
-# Files
-
 STEPS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "write": ("upload", lambda file: file.write(bytes(5_000_000))),
     "close": ("upload", lambda file: file.close()),

@@ -64,9 +64,7 @@ def test_success_of_first_attempt_deposits_a_tenth(client: Client) -> None:
 
 
 @pytest.mark.requirement("BP-11", "BP-29", "BP-52")
-def test_success_of_retry_deposits_a_token_and_a_tenth(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_success_of_retry_deposits_1_1_tokens(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     set_tokens(client, 10)
     fail(deployment, "insert", times=1)
     client.db.c.insert_one({})
@@ -75,9 +73,7 @@ def test_success_of_retry_deposits_a_token_and_a_tenth(
 
 
 @pytest.mark.requirement("BP-12", "BP-53")
-def test_retry_with_other_error_deposits_its_token(
-    server: ScriptedServer, scripted: Client, sleeps: list[float]
-) -> None:
+def test_retry_with_other_error_deposits_token(server: ScriptedServer, scripted: Client, sleeps: list[float]) -> None:
     set_tokens(scripted, 10)
     reply_in_sequence(server, "insert", rejected(), error(2))
     with pytest.raises(OperationFailure, match="scripted 2"):

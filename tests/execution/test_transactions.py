@@ -36,7 +36,7 @@ def waiting_callback(deployment: Deployment, client: Client) -> Iterator[tuple[C
         yield session, (run, entered)
 
 
-def test_kill_in_callback_ends_although_abort_gets_no_reply(
+def test_kill_in_callback_does_not_wait_for_abort(
     deployment: Deployment, client: Client, waiting_callback: Any
 ) -> None:
     session, (run, entered) = waiting_callback
@@ -80,9 +80,7 @@ def test_transient_error_repeats_the_callback(deployment: Deployment, client: Cl
     assert [document["_id"] for document in client.db.c.find()] == [3]
 
 
-def test_overload_error_in_callback_retries_the_operation_only(
-    deployment: Deployment, client: Client, sleeps: list[float]
-) -> None:
+def test_overload_error_retries_the_operation_only(deployment: Deployment, client: Client, sleeps: list[float]) -> None:
     fail(deployment, "insert", times=3, labels=[*BOTH, TRANSIENT])
     calls: list[Any] = []
     with client.start_session() as session:

@@ -1,4 +1,4 @@
-"""The audit: which parts of an application are outside of API version 1."""
+"""The audit of commands that are not in API version 1."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gmongo.stable_api.facts import ADVICE, ALIASES, COMMANDS, DEPRECATED
 from gmongo.stable_api.report import show, write
 from gmongo.stable_api.rules import remarks_on
 from gmongo.testing import Deployment
-from tests.stable_api.workload import everything
+from tests.stable_api.workload import run_workload
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/stable_api/test_audit.py"
@@ -44,12 +44,9 @@ print("arguments:", sys.argv[1:])
 """
 
 
-def said(name: str, command: dict[str, Any]) -> list[str]:
-    """The remarks on a command, in a few words."""
+def remarks_of(name: str, command: dict[str, Any]) -> list[str]:
+    """Return the verdict and the part of each remark on a command."""
     return [f"{remark.verdict.name} {remark.part}".strip() for remark in remarks_on(name, command)]
-
-
-# The judgement
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,7 @@ def said(name: str, command: dict[str, Any]) -> list[str]:
             {"find": "c", "tailable": True, "awaitData": True},
             ["OUTSIDE parameter tailable", "OUTSIDE parameter awaitData"],
         ),
-        ({"find": "c", "unheardOf": 1}, ["UNKNOWN parameter unheardOf"]),
+        ({"find": "c", "unknownField": 1}, ["UNKNOWN parameter unknownField"]),
         ({"find": "c", "projection": {"s": {"$meta": "textScore"}}}, ["OUTSIDE operator $meta: textScore"]),
         ({"find": "c", "sort": {"s": {"$meta": "recordId"}}}, []),
         ({"find": "c", "filter": {"$or": [{"a": 1}, {"$text": {"$search": "x"}}]}}, ["OUTSIDE operator $text"]),
@@ -79,14 +76,14 @@ def said(name: str, command: dict[str, Any]) -> list[str]:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_commands(command: dict[str, Any], expected: list[str]) -> None:
-    assert said(next(iter(command)), command) == expected
+def test_command_has_expected_remarks(command: dict[str, Any], expected: list[str]) -> None:
+    assert remarks_of(next(iter(command)), command) == expected
 
 
 @pytest.mark.parametrize(
     ("pipeline", "expected"),
     [
-        ([{"$match": {}}, {"$brandNew": 1}], []),
+        ([{"$match": {}}, {"$newStage": 1}], []),
         ([{"$indexStats": {}}], ["OUTSIDE stage $indexStats"]),
         ([{"$collStats": {"count": {}}}], []),
         ([{"$collStats": {"count": {}, "latencyStats": {}}}], ["OUTSIDE stage $collStats with latencyStats"]),
@@ -99,8 +96,8 @@ def test_commands(command: dict[str, Any], expected: list[str]) -> None:
         ([None, 5], []),
     ],
 )
-def test_pipelines(pipeline: Any, expected: list[str]) -> None:
-    assert said("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
+def test_pipeline_has_expected_remarks(pipeline: Any, expected: list[str]) -> None:
+    assert remarks_of("aggregate", {"aggregate": "c", "pipeline": pipeline, "cursor": {}}) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,11 +109,11 @@ def test_pipelines(pipeline: Any, expected: list[str]) -> None:
         ({"key": {"a": 1}, "background": False}, ["OUTSIDE index option background"]),
     ],
 )
-def test_indexes(index: dict[str, Any], expected: list[str]) -> None:
-    assert said("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
+def test_index_has_expected_remarks(index: dict[str, Any], expected: list[str]) -> None:
+    assert remarks_of("createIndexes", {"createIndexes": "c", "indexes": [index]}) == expected
 
 
-WHOLE_COMMANDS: list[dict[str, Any]] = [
+VALID_COMMANDS: list[dict[str, Any]] = [
     {
         "aggregate": "c",
         "pipeline": [
@@ -136,26 +133,26 @@ WHOLE_COMMANDS: list[dict[str, Any]] = [
 
 
 def malformed(value: Any) -> Iterator[Any]:
-    """A value, each time with something in it replaced by what it cannot be."""
+    """Yield copies of a value. Each copy has one malformed part."""
     yield from (None, 5, "text", [5], {"x": [None]}, {}, [])
     if isinstance(value, dict):
         for name, each in value.items():
             yield from ({**value, name: other} for other in malformed(each))
     elif isinstance(value, list):
-        for place, each in enumerate(value):
-            yield from ([*value[:place], other, *value[place + 1 :]] for other in malformed(each))
+        for index, each in enumerate(value):
+            yield from ([*value[:index], other, *value[index + 1 :]] for other in malformed(each))
 
 
-@pytest.mark.parametrize("command", WHOLE_COMMANDS, ids=lambda command: next(iter(command)))
-def test_a_malformed_command_is_the_server_s_business(command: dict[str, Any]) -> None:
+@pytest.mark.parametrize("command", VALID_COMMANDS, ids=lambda command: next(iter(command)))
+def test_malformed_command_raises_no_error_in_the_audit(command: dict[str, Any]) -> None:
     name, *fields = command
-    assert [remark for remark in said(name, command) if "NEWER" not in remark] == []
+    assert [remark for remark in remarks_of(name, command) if "NEWER" not in remark] == []
     for field in [name] if name == "explain" else fields:
         for value in malformed(command[field]):
-            said(name, {**command, field: value})
+            remarks_of(name, {**command, field: value})
 
 
-def test_what_to_use_instead_is_said_under_each_name() -> None:
+def test_remark_on_each_alias_has_advice() -> None:
     for names, advice in (
         ("collStats", "use aggregate with {$collStats: {count: {}}}"),
         ("distinct", "use aggregate with $group"),
@@ -180,37 +177,34 @@ def test_what_to_use_instead_is_said_under_each_name() -> None:
         ({"find": "c", "max": {}}, ("parameter max", "")),
     ],
 )
-def test_a_part_is_remarked_on_with_the_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
+def test_remark_has_part_and_reason(command: dict[str, Any], remark: tuple[str, str]) -> None:
     name = next(iter(command))
     assert [*remarks_on(name, command)] == [Remark(Verdict.OUTSIDE, name, *remark)]
 
 
-def test_the_tables_agree() -> None:
+def test_tables_of_commands_are_consistent() -> None:
     assert set(COMMANDS) >= DEPRECATED
     assert set(ALIASES.values()) <= set(COMMANDS)
     assert not set(ADVICE) & set(COMMANDS)
     assert not [name for name, facts in COMMANDS.items() if facts.inside & facts.outside]
 
 
-# The listener
-
-
-def test_an_application_that_is_in_the_version(deployment: Deployment, connect: Any) -> None:
+def test_audit_of_supported_commands_is_clean(deployment: Deployment, connect: Any) -> None:
     audit = Audit()
-    everything(connect(deployment, event_listeners=[audit]))
+    run_workload(connect(deployment, event_listeners=[audit]))
     assert audit.is_clean
     assert {finding.remark.command for finding in audit.findings} == {"count", "bulkWrite"}
     assert "nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse" in audit.report()
 
 
-def test_what_is_counted_and_where_it_was_first(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
+def test_finding_has_count_and_first_place(deployment: Deployment, connect: Any, monkeypatch: Any) -> None:
     monkeypatch.chdir(ROOT)
     audit = Audit()
     client = connect(deployment, event_listeners=[audit])
     client.db.c.insert_one({})
     for _ in range(3):
         client.db.c.distinct("a")
-    line = _line_of('client.db.c.distinct("a")\n')
+    line = _line_number('client.db.c.distinct("a")\n')
     client.db.c.distinct("a")
     client.admin.command("buildInfo")
     first, second = audit.findings
@@ -226,13 +220,13 @@ def test_what_is_counted_and_where_it_was_first(deployment: Deployment, connect:
     assert f"distinct   4x  {HERE}:{line}" in report
 
 
-def _line_of(text: str) -> int:
-    """The number of the first line with that text in this file, after the loop that it is in."""
+def _line_number(text: str) -> int:
+    """Return the number of the first line with this text in this file."""
     lines = Path(__file__).read_text("utf-8").splitlines(keepends=True)
     return next(number for number, each in enumerate(lines, 1) if each.strip() + "\n" == text)
 
 
-def test_what_it_finds_is_what_the_server_refuses(deployment: Deployment, connect: Any) -> None:
+def test_audit_finds_exactly_the_commands_that_strict_server_rejects(deployment: Deployment, connect: Any) -> None:
     actions = [
         lambda db: db.c.distinct("a"),
         lambda db: db.c.create_index("a", sparse=True),
@@ -249,25 +243,25 @@ def test_what_it_finds_is_what_the_server_refuses(deployment: Deployment, connec
         client = connect(deployment, server_api=ServerApi("1"), event_listeners=[audit])
         try:
             action(strict.db)
-            refused = False
+            rejected = False
         except OperationFailure as error:
-            refused = error.code == 323
+            rejected = error.code == 323
         action(client.db)
-        assert refused is not audit.is_clean
+        assert rejected is not audit.is_clean
 
 
-def test_what_the_server_says_is_noted(deployment: Deployment, connect: Any) -> None:
+def test_error_of_the_server_is_a_finding(deployment: Deployment, connect: Any) -> None:
     audit = Audit()
     client = connect(deployment, server_api=ServerApi("1", True, True), event_listeners=[audit])
     for name in ("testDeprecation", "serverStatus"):
         with pytest.raises(OperationFailure):
             client.admin.command(name)
-    refused = {each.remark.command: each.remark for each in audit.findings if each.remark.verdict is Verdict.REFUSED}
-    assert set(refused) == {"testDeprecation", "serverStatus"}
-    assert "is not in API Version 1" in refused["serverStatus"].advice
+    rejected = {each.remark.command: each.remark for each in audit.findings if each.remark.verdict is Verdict.REFUSED}
+    assert set(rejected) == {"testDeprecation", "serverStatus"}
+    assert "is not in API Version 1" in rejected["serverStatus"].advice
 
 
-def test_secrets_are_judged_by_name_only() -> None:
+def test_sensitive_command_is_audited_by_name_only() -> None:
     audit = Audit()
     event = CommandStartedEvent({"createUser": "ada", "pwd": "secret"}, "admin", 1, ("h", 1), 1)
     event.command = {}
@@ -277,13 +271,13 @@ def test_secrets_are_judged_by_name_only() -> None:
 
 
 def _event(name: str, failure: dict[str, Any] | None = None) -> Any:
-    """An event of a command, with what an audit looks at."""
+    """Return an event with the attributes that an audit reads."""
     return SimpleNamespace(command_name=name, command={name: 1}, failure=failure)
 
 
 @pytest.fixture
-def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
-    """An audit that has found something of every kind."""
+def audit_with_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audit:
+    """Return an audit with a finding of each verdict."""
     monkeypatch.setattr("gmongo.stable_api.audit._place", lambda: "app.py:1")
     audit = Audit()
     for name in ("testDeprecation", "count", "buildInfo", "distinct", "distinct", "ping"):
@@ -312,15 +306,19 @@ in API version 1, but not since its beginning:
 
 
 @pytest.mark.parametrize("machine_readable", [False, True])
-@pytest.mark.parametrize("to_a_file", [False, True])
-def test_the_report(
-    to_a_file: bool, machine_readable: bool, found: Audit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("to_file", [False, True])
+def test_report_is_text_or_json_in_file_or_stderr(
+    to_file: bool,
+    machine_readable: bool,
+    audit_with_findings: Audit,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "report"
-    write(found, str(path) if to_a_file else None, machine_readable)
+    write(audit_with_findings, str(path) if to_file else None, machine_readable)
     standard, errors = capsys.readouterr()
     assert standard == ""
-    text = path.read_text() if to_a_file else errors
+    text = path.read_text() if to_file else errors
     if not machine_readable:
         assert text == REPORT
     else:
@@ -336,13 +334,15 @@ def test_the_report(
 
 
 @pytest.mark.parametrize("is_clean", [False, True])
-def test_a_terminal_is_shown_a_table(is_clean: bool, found: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_report_is_a_table(
+    is_clean: bool, audit_with_findings: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("rich")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
     terminal = StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
-    show(Audit() if is_clean else found, terminal)
+    show(Audit() if is_clean else audit_with_findings, terminal)
     text = terminal.getvalue()
     assert text.startswith("\x1b[32m" if is_clean else "\x1b[33m")  # green, yellow
     words = (
@@ -358,41 +358,38 @@ def test_a_terminal_is_shown_a_table(is_clean: bool, found: Audit, monkeypatch: 
     monkeypatch.setitem(sys.modules, "rich.console", None)
     plain = StringIO()
     monkeypatch.setattr(plain, "isatty", lambda: True)
-    show(found, plain)
+    show(audit_with_findings, plain)
     assert plain.getvalue() == REPORT
 
 
-def test_a_report_of_one_thing() -> None:
+def test_report_of_one_finding_uses_singular() -> None:
     audit = Audit()
     audit.started(_event("distinct"))
     assert audit.report().startswith("API version 1: 1 command seen, 1 thing that ServerApi")
 
 
 def place_of(*files: str) -> str:
-    """The place that is found if the code of each file calls that of the next one, in a greenlet of its own."""
-    found: list[str] = []
+    """Return the place of a call through functions of these files in a new greenlet."""
+    places: list[str] = []
     code: dict[str, Any] = {"call": lambda: None}
     for number, file in enumerate(reversed(files)):
-        last = "found.append(place())" if number == 0 else "call()"
-        names = {"call": code.get("f"), "found": found, "place": _place}
+        last = "places.append(place())" if number == 0 else "call()"
+        names = {"call": code.get("f"), "places": places, "place": _place}
         exec(compile(f"\n\ndef f():\n    {last}", file, "exec"), names)
         code = names
     gevent.spawn(code["f"]).get()
-    return found[0]
+    return places[0]
 
 
-def test_a_place_is_the_innermost_of_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_place_is_innermost_frame_of_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     library, driver = f"{sysconfig.get_path('purelib')}/x.py", str(ROOT / "gmongo" / "collection.py")
     other_library = f"{sysconfig.get_path('stdlib')}/y.py"
-    app, elsewhere = str(tmp_path / "folder" / "app.py"), "/elsewhere/app.py"
-    assert place_of(elsewhere, app, library, driver) == "folder/app.py:4"
-    assert place_of(app, elsewhere, driver, "<frozen runpy>") == "/elsewhere/app.py:4"
+    app, other_folder = str(tmp_path / "folder" / "app.py"), "/other/app.py"
+    assert place_of(other_folder, app, library, driver) == "folder/app.py:4"
+    assert place_of(app, other_folder, driver, "<frozen runpy>") == "/other/app.py:4"
     assert place_of(other_library, library, driver) == f"{library}:4"
     assert place_of("<frozen runpy>", driver) == ""
-
-
-# The program
 
 
 def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -407,21 +404,21 @@ def program(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("how", [["app.py"], ["-m", "app"]], ids=["file", "module"])
-def test_a_program_is_audited(how: list[str], program: Path) -> None:
-    done = run(*how, "--port", "1", folder=program)
+@pytest.mark.parametrize("arguments", [["app.py"], ["-m", "app"]], ids=["file", "module"])
+def test_program_runs_with_audit_report_on_stderr(arguments: list[str], program: Path) -> None:
+    done = run(*arguments, "--port", "1", folder=program)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "arguments: ['--port', '1']\n"
     assert "distinct  3x  app.py:9  use aggregate with $group" in done.stderr
 
 
-def test_the_report_may_be_a_check(program: Path) -> None:
+def test_check_option_sets_exit_status(program: Path) -> None:
     assert run("--check", "app.py", folder=program).returncode == 3
     (program / "app.py").write_text(PROGRAM.replace('distinct("_id")', "find_one()"))
     assert run("--check", "app.py", folder=program).returncode == 0
 
 
-def test_the_report_may_be_json_in_a_file(program: Path) -> None:
+def test_json_report_is_written_to_file(program: Path) -> None:
     done = run("--json", "-o", "report.json", "app.py", folder=program)
     assert done.stderr == ""
     report = json.loads((program / "report.json").read_text())
@@ -440,7 +437,7 @@ def test_the_report_may_be_json_in_a_file(program: Path) -> None:
     ("end", "status"),
     [("raise SystemExit(5)", 5), ("raise SystemExit('no more')", 1), ("1 / 0", 1), ("raise SystemExit", 0)],
 )
-def test_the_report_comes_however_the_program_ends(end: str, status: int, program: Path) -> None:
+def test_report_is_written_after_any_end_of_the_program(end: str, status: int, program: Path) -> None:
     (program / "app.py").write_text(f"{PROGRAM}\n{end}\n")
     done = run("app.py", folder=program)
     assert done.returncode == status
@@ -449,13 +446,13 @@ def test_the_report_comes_however_the_program_ends(end: str, status: int, progra
         assert "ZeroDivisionError" in done.stderr
 
 
-@pytest.mark.parametrize(("part", "shown"), [("x", "find: x"), ("", "find")])
-def test_a_part_of_a_command_is_named_with_it(part: str, shown: str) -> None:
+@pytest.mark.parametrize(("part", "name"), [("x", "find: x"), ("", "find")])
+def test_report_row_has_command_and_part(part: str, name: str) -> None:
     finding = Mock(count=2, place="app.py:1", remark=Mock(command="find", part=part, advice="do"))
-    assert report._row(finding) == (shown, "2x", "app.py:1", "do")
+    assert report._row(finding) == (name, "2x", "app.py:1", "do")
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError])
-def test_a_path_stays_whole_where_there_is_no_folder(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_stays_absolute_without_current_directory(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_module.Path, "cwd", Mock(side_effect=error))
     assert audit_module._relative_path("/a/b.py") == "/a/b.py"

@@ -1,18 +1,11 @@
-"""An application that uses every helper whose commands are all in API version 1."""
+"""A workload of all operations in API version 1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from gmongo import (
-    ASCENDING,
-    DeleteOne,
-    InsertOne,
-    MongoClient,
-    ReturnDocument,
-    UpdateOne,
-)
+from gmongo import ASCENDING, DeleteOne, InsertOne, MongoClient, ReturnDocument, UpdateOne
 from gmongo.errors import DuplicateKeyError
 from gmongo.write_concern import WriteConcern
 
@@ -20,8 +13,8 @@ Client = MongoClient[dict[str, Any]]
 NUMBERS = [{"_id": number, "even": number % 2 == 0} for number in range(10)]
 
 
-def everything(client: Client) -> dict[str, Any]:
-    """Run all of it; returns what came out."""
+def run_workload(client: Client) -> dict[str, Any]:
+    """Run all steps, and return their results."""
     return {step.__name__: step(client) for step in STEPS}
 
 
@@ -55,7 +48,7 @@ def _bulk(client: Client) -> Any:
     return client.bulk_write(models, verbose_results=True).inserted_count  # type: ignore[arg-type]
 
 
-def _change_and_return(client: Client) -> Any:
+def _find_and_modify(client: Client) -> Any:
     numbers = client.stable.c
     after = numbers.find_one_and_update({"_id": 5}, {"$inc": {"n": 1}}, return_document=ReturnDocument.AFTER)
     return after, numbers.find_one_and_delete({"_id": 9}), numbers.find_one_and_replace({"_id": 8}, {"r": 1})
@@ -87,7 +80,7 @@ def _watch(client: Client) -> Any:
         return next(stream)["fullDocument"]
 
 
-def _leave_unacknowledged(client: Client) -> Any:
+def _write_unacknowledged(client: Client) -> Any:
     client.stable.get_collection("w0", write_concern=WriteConcern(w=0)).insert_one({})
 
 
@@ -95,9 +88,9 @@ STEPS: tuple[Callable[[Client], Any], ...] = (
     _manage,
     _write,
     _bulk,
-    _change_and_return,
+    _find_and_modify,
     _read,
     _transact,
     _watch,
-    _leave_unacknowledged,
+    _write_unacknowledged,
 )

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of what is shown of clients."""
+"""Fixtures of the status tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests.support.wait import PATIENCE
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is asked for its state has more than a second to answer: one look is all that there is."""
+def long_reply_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Increase the reply timeout of processes, since a test reads the states only once."""
     monkeypatch.setattr(workers, "_PATIENCE", PATIENCE)

@@ -1,4 +1,4 @@
-"""States of processes, as tests of what is shown of them need them."""
+"""States of processes and clients."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ POOL = {
     **{"oldestWaitMS": 500.0, "inUseBy": {"cursors": 1}},
 }
 SERVER = {"address": "h:1", "type": "Mongos", "roundTripMS": 1.25, "minRoundTripMS": 1.0, "error": "", "pool": POOL}
-LOST = {**SERVER, "type": "Unknown", "roundTripMS": None, "error": "refused", "pool": None}
+UNKNOWN_SERVER = {**SERVER, "type": "Unknown", "roundTripMS": None, "error": "refused", "pool": None}
 RETRIES = {"retries": 5, "others": 6, "tokens": 99.5, "errors": 7, "slept": 0.0, "exhausted": 0}
 OPERATION = {
     **{"phase": "waiting", "operation": "find shop.orders", "server": "h:1", "sinceMS": 20.0, "greenlet": "g1"},
     "connection": None,
 }
 EVENT = {
-    "what": "elected primary",
-    "server": "h:1",
-    "times": 2,
-    "agoMS": 61_000.0,
-    "sinceMS": 62_000.0,
+    **{"what": "elected primary", "server": "h:1", "times": 2, "agoMS": 61_000.0, "sinceMS": 62_000.0},
     "error": "gone",
 }
 SLOW = {
@@ -31,17 +27,17 @@ SLOW = {
 }
 
 
-def client(**changed: Any) -> dict[str, Any]:
-    """A client; what is not named is well."""
-    plain = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
-    return {**plain, "operations": [], "slow": [], "history": [], "retries": RETRIES, **changed}
+def client(**fields: Any) -> dict[str, Any]:
+    """Return the state of a client. The default state has no problem."""
+    default = {"number": 7, "application": "shop", "topology": "Sharded", "replicaSet": "", "servers": [SERVER]}
+    return {**default, "operations": [], "slow": [], "history": [], "retries": RETRIES, **fields}
 
 
 def state(*clients: dict[str, Any], process: Any = 12) -> dict[str, Any]:
-    """A process with its clients."""
+    """Return the state of a process with these clients."""
     return {"process": process, "version": "1", "requests": 1, "clients": list(clients)}
 
 
-def silent(process: str, error: str = "does not answer within 1 s") -> dict[str, Any]:
-    """A process that does not answer."""
+def unresponsive(process: str, error: str = "does not answer within 1 s") -> dict[str, Any]:
+    """Return the state of a process without a reply."""
     return {"process": process, "error": error, "clients": []}

@@ -1,6 +1,4 @@
-"""The page in a real browser: while a replica set loses its primary under load, on a phone, by keyboard, and for those
-who hear it read out.
-"""
+"""The status page in a browser: an outage under load, small screens, keyboard and screen readers."""
 
 from __future__ import annotations
 
@@ -31,15 +29,15 @@ from tests.support.wait import PATIENCE, until
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here (apt-get install chromium)"),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"),
 ]
 
-# The folder for the pictures of the documentation, if they are to be taken again.
+# Folder for new screenshots of the documentation.
 PICTURES = os.environ.get("GMONGO_STATUS_PICTURES")
 AXE = os.environ.get("AXE_CORE", "")
 SCHEMES = ("light", "dark")
 
-# What a worker of an application does, until it is killed.
+# The program of a worker.
 _WORKER = """
 import sys
 import gevent
@@ -63,7 +61,7 @@ _TERMINAL = (
     '<pre style="font:14px/20px DejaVu Sans Mono,monospace;margin:0">{code}</pre>'
 )
 
-# The least contrast of a text with what is behind it, and the text.
+# Return the lowest contrast of a text with its background, and the text.
 _CONTRAST = """
 (() => {
   const light = text => {
@@ -85,8 +83,8 @@ _CONTRAST = """
 
 
 @contextmanager
-def shown(application: Any, seconds: float = 90) -> Iterator[Page]:
-    """A page in a browser that shows an application."""
+def open_page(application: Any, seconds: float = 90) -> Iterator[Page]:
+    """Open an application in a browser."""
     with browser(seconds) as page:
         server = WSGIServer(("127.0.0.1", 0), application, log=None)
         server.start()
@@ -99,7 +97,7 @@ def shown(application: Any, seconds: float = 90) -> Iterator[Page]:
 
 
 def rows(page: Page, table: str) -> list[list[str]]:
-    """The cells of a table."""
+    """Return the cells of a table."""
     selector = f"[data-table={table}] tbody tr"
     return page.evaluate(  # type: ignore[no-any-return]
         f"[...document.querySelectorAll({selector!r})].map(row => [...row.cells].map(cell => cell.textContent))"
@@ -107,31 +105,31 @@ def rows(page: Page, table: str) -> list[list[str]]:
 
 
 def open_all(page: Page) -> None:
-    """Unfold everything; what is inside is there a moment later."""
+    """Expand all sections of the page."""
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
 
 def wait_for_refreshes(page: Page, number: int = 2) -> None:
-    """Until the page has shown so many more answers."""
+    """Wait until the page has loaded more than `number` new states."""
     count = "performance.getEntriesByType('resource').length"
-    seen = page.evaluate(count)
-    until(lambda: page.evaluate(count) > seen + number)
+    before = page.evaluate(count)
+    until(lambda: page.evaluate(count) > before + number)
 
 
-def look_like(page: Page, scheme: str, width: int) -> None:
-    """Have the browser show a light or dark page of a width."""
+def set_appearance(page: Page, scheme: str, width: int) -> None:
+    """Set the color scheme and the width of the page."""
     page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500)
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
 
 def types(page: Page, deployment: Deployment) -> dict[str, str]:
-    """Of the members; clients that other tests have left behind are on the page, too."""
+    """Return the server types of all members. The page may also have clients of other tests."""
     addresses = [member.address for member in deployment.members]
     return {row[0]: row[1] for row in rows(page, "servers") if row[0] in addresses}
 
 
-def work(client: MongoClient[Any], number: int) -> None:
-    """Reads and writes until it is killed, as a greenlet of an application does."""
+def run_operations(client: MongoClient[Any], number: int) -> None:
+    """Read and write until a kill."""
     while True:
         try:
             client.shop.orders.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
@@ -141,24 +139,24 @@ def work(client: MongoClient[Any], number: int) -> None:
         gevent.sleep(0.01)
 
 
-def test_the_page_shows_how_a_replica_set_loses_its_primary_under_load() -> None:
+def test_page_shows_loss_and_election_of_primary_under_load() -> None:
     with (
         Deployment.replica_set(members=3) as deployment,
         MongoClient(
             deployment.uri, appName="shop", maxPoolSize=2, slow_operation_ms=200, heartbeatFrequencyMS=500
         ) as client,
-        shown(StatusPage()) as page,
+        open_page(StatusPage()) as page,
     ):
-        workers = [gevent.spawn(work, client, number) for number in range(8)]
+        workers = [gevent.spawn(run_operations, client, number) for number in range(8)]
         for number, worker in enumerate(workers):
             worker.name = f"worker-{number}"
         try:
-            watch(page, deployment)
+            check_outage(page, deployment)
         finally:
             gevent.killall(workers)
 
 
-def watch(page: Page, deployment: Deployment) -> None:
+def check_outage(page: Page, deployment: Deployment) -> None:
     until(lambda: sorted(types(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"])
     open_all(page)
     first = deployment.members.primary
@@ -175,7 +173,7 @@ def watch(page: Page, deployment: Deployment) -> None:
     until(lambda: any("update shop.orders" in row[0] for row in rows(page, "slow")))
     second = deployment.members.primary
     assert second is not None
-    second.delay(0.5)  # so that there is something to see
+    second.delay(0.5)  # Slow operations stay visible.
     until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in rows(page, "operations")})
     assert any("worker-" in row[-1] for row in rows(page, "operations"))
     second.delay(0)
@@ -188,24 +186,24 @@ def watch(page: Page, deployment: Deployment) -> None:
 
 @pytest.fixture(scope="module")
 def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page of three workers, whose replica set has lost its primary under load."""
+    """Open a page of three workers. Their replica set has lost its primary under load."""
     directory = tmp_path_factory.mktemp("page") / "states"
     with Deployment.replica_set(members=3) as deployment, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # what it shows goes when it is not heard
+        patch.setattr(states_of_workers, "_PATIENCE", PATIENCE)  # A late reply would remove a process.
         command = [sys.executable, "-c", _WORKER, str(directory), deployment.uri]
         workers = [subprocess.Popen(command) for _ in range(3)]
         names = {str(worker.pid) for worker in workers}
         try:
-            with shown(StatusPage(directory), 300) as page:
+            with open_page(StatusPage(directory), 300) as page:
                 until(lambda: names <= {row[0] for row in articles(page) if "1 client" in row[1]})
                 open_all(page)
                 until(lambda: list(types(page, deployment).values()).count("RSPrimary") == 1)
                 primary = deployment.members.primary
                 assert primary is not None
                 primary.kill()
-                until(lambda: names == concerned(page, primary.address))
+                until(lambda: names == processes_without_server(page, primary.address))
                 if PICTURES:
-                    take_pictures(page, directory, Path(PICTURES))
+                    take_screenshots(page, directory, Path(PICTURES))
                 open_all(page)
                 until(lambda: len(rows(page, "history")) > 10)
                 yield page
@@ -215,9 +213,9 @@ def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
                 worker.wait()
 
 
-def take_pictures(page: Page, directory: Path, folder: Path) -> None:
-    """The page, and a terminal at 80 columns."""
-    look_like(page, "light", 1280)
+def take_screenshots(page: Page, directory: Path, folder: Path) -> None:
+    """Take screenshots of the page and of a terminal with 80 columns."""
+    set_appearance(page, "light", 1280)
     page.evaluate("document.querySelectorAll('article > details').forEach((each, at) => { each.open = at === 1; })")
     wait_for_refreshes(page, 20)
     page.screenshot(folder / "status.png")
@@ -232,23 +230,23 @@ def take_pictures(page: Page, directory: Path, folder: Path) -> None:
 
 
 def articles(page: Page) -> list[list[str]]:
-    """The number of each process and its heading."""
+    """Return the process ID and the heading of each article."""
     pairs = "[each.dataset.process, each.querySelector('summary').innerText]"
     return page.evaluate(f"[...document.querySelectorAll('article')].map(each => {pairs})")  # type: ignore[no-any-return]
 
 
-def concerned(page: Page, server: str) -> set[str]:
-    """The processes for which a server is unknown since it refuses connections: the last of its errors.
+def processes_without_server(page: Page, server: str) -> set[str]:
+    """Return the processes that report a server as unknown because of a refused connection.
 
-    Before, it resets those that it has, and processes that have seen the one are told apart from those with the other.
+    Before this error, processes may report a reset connection.
     """
-    found = [row for row in rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]]
-    return set(found[0][4].split(", ")) if found else set()
+    matches = [row for row in rows(page, "wrong") if row[:2] == ["server unknown", server] and "refused" in row[6]]
+    return set(matches[0][4].split(", ")) if matches else set()
 
 
-def test_three_workers_that_lose_their_primary_are_one_thing_that_is_wrong(three_workers: Page) -> None:
+def test_lost_primary_of_three_workers_is_one_problem(three_workers: Page) -> None:
     page = three_workers
-    here = str(os.getpid())  # clients that other tests have left behind are on the page, too
+    here = str(os.getpid())  # The page may also have clients of other tests.
     (wrong,) = [row for row in rows(page, "wrong") if row[0] == "server unknown" and row[4] != here]
     assert wrong[3] == "primary became unknown"
     assert "server unknown" in page.evaluate("document.getElementById('verdict').innerText")
@@ -259,8 +257,8 @@ def test_three_workers_that_lose_their_primary_are_one_thing_that_is_wrong(three
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_all_can_be_read_on_a_phone(three_workers: Page, scheme: str) -> None:
-    look_like(three_workers, scheme, 390)
+def test_page_fits_the_width_of_a_phone(three_workers: Page, scheme: str) -> None:
+    set_appearance(three_workers, scheme, 390)
     width = "document.documentElement.scrollWidth"
     assert three_workers.evaluate(width) == 390
     wider = "[...document.querySelectorAll('.table')].filter(each => each.scrollWidth > each.clientWidth).length"
@@ -269,15 +267,15 @@ def test_all_can_be_read_on_a_phone(three_workers: Page, scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_contrast_is_enough(three_workers: Page, scheme: str, width: int) -> None:
-    look_like(three_workers, scheme, width)
+def test_contrast_of_all_texts_is_at_least_4_5(three_workers: Page, scheme: str, width: int) -> None:
+    set_appearance(three_workers, scheme, width)
     ratio, where = three_workers.evaluate(_CONTRAST)
     assert ratio >= 4.5, where
     dark = "getComputedStyle(document.body).backgroundColor"
     assert (three_workers.evaluate(dark) == "rgb(255, 255, 255)") is (scheme == "light")
 
 
-def test_tables_have_captions_and_heads(three_workers: Page) -> None:
+def test_tables_have_captions_and_header_cells(three_workers: Page) -> None:
     count = "document.querySelectorAll({!r}).length"
     tables = three_workers.evaluate(count.format("table"))
     assert tables > 10
@@ -289,8 +287,8 @@ def test_tables_have_captions_and_heads(three_workers: Page) -> None:
 @pytest.mark.skipif(not Path(AXE).is_file(), reason="AXE_CORE does not name an axe.min.js (tox -e page installs one)")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [390, 1280])
-def test_axe_finds_nothing(three_workers: Page, scheme: str, width: int) -> None:
-    look_like(three_workers, scheme, width)
+def test_axe_finds_no_violation(three_workers: Page, scheme: str, width: int) -> None:
+    set_appearance(three_workers, scheme, width)
     three_workers.evaluate(Path(AXE).read_text("utf-8") + "; true")
     found = "each => [each.id, each.nodes.map(node => node.html.slice(0, 200))]"
     result = three_workers.evaluate(
@@ -300,27 +298,27 @@ def test_axe_finds_nothing(three_workers: Page, scheme: str, width: int) -> None
     assert {"color-contrast", "document-title", "scrollable-region-focusable"} & {*result[1]}
 
 
-def test_what_is_selected_unfolded_and_focused_stays(three_workers: Page) -> None:
+def test_selection_focus_and_open_sections_survive_refresh(three_workers: Page) -> None:
     page = three_workers
     page.evaluate("""
         const cells = [...document.querySelectorAll('[data-table=wrong] td')];
         const error = cells.find(cell => /refused/.test(cell.innerText));
-        const text = document.createTreeWalker(error, NodeFilter.SHOW_TEXT).nextNode();  // as a mouse does
+        const text = document.createTreeWalker(error, NodeFilter.SHOW_TEXT).nextNode();  // A mouse selects text nodes.
         getSelection().setBaseAndExtent(text, 1, text, text.length);
         document.querySelector('article summary').focus();
         document.querySelector('article:last-child > details').open = false;
     """)
-    chosen = page.evaluate("getSelection().toString()")
-    assert "refused" in chosen
+    selected = page.evaluate("getSelection().toString()")
+    assert "refused" in selected
     wait_for_refreshes(page)
-    assert page.evaluate("getSelection().toString()") == chosen
+    assert page.evaluate("getSelection().toString()") == selected
     assert page.evaluate("document.activeElement === document.querySelector('article summary')")
     *others, changed = page.evaluate("[...document.querySelectorAll('article > details')].map(each => each.open)")
     assert all(others)
     assert not changed
 
 
-def test_processes_are_unfolded_by_keyboard(three_workers: Page) -> None:
+def test_keyboard_expands_a_process(three_workers: Page) -> None:
     page = three_workers
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = false; })")
     until(lambda: page.evaluate("!document.querySelector('article > details[open]')"))
@@ -335,15 +333,14 @@ def test_processes_are_unfolded_by_keyboard(three_workers: Page) -> None:
 
 
 def press(page: Page, key: str, code: int, text: str = "") -> None:
-    """Press a key."""
     for kind in ("keyDown", "keyUp"):
         page.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, text=text)
 
 
-class PageOfOne(StatusPage):
-    """A page of one client, without those that other tests have left behind, which may go at any time.
+class PageOfOneClient(StatusPage):
+    """Status page of one client, without clients of other tests.
 
-    :param client: the one.
+    :param client: the client.
     """
 
     def __init__(self, client: MongoClient[Any]) -> None:
@@ -355,29 +352,29 @@ class PageOfOne(StatusPage):
         return [{**state, "clients": [each for each in state["clients"] if each["number"] == self._number]}]
 
 
-def test_a_reader_is_told_only_what_has_changed() -> None:
+def test_live_region_announces_only_changes() -> None:
     with (
         Deployment.standalone() as deployment,
         MongoClient(deployment.uri) as client,
-        shown(PageOfOne(client)) as page,
+        open_page(PageOfOneClient(client)) as page,
     ):
         client.admin.command("ping")
         wait_for_refreshes(page)
         page.evaluate("""
-            window.told = 0;
+            window.announcements = 0;
             for (const each of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
-              new MutationObserver(() => { window.told += 1; }).observe(
+              new MutationObserver(() => { window.announcements += 1; }).observe(
                 each, {subtree: true, childList: true, characterData: true});
         """)
         wait_for_refreshes(page)
-        assert page.evaluate("window.told") == 0
+        assert page.evaluate("window.announcements") == 0
         deployment.members[0].kill()
-        until(lambda: page.evaluate("window.told") == 1)
+        until(lambda: page.evaluate("window.announcements") == 1)
         assert "server unknown" in page.evaluate("document.querySelector('[role=status]').innerText")
 
 
-def test_the_trend_is_drawn_of_what_was_seen() -> None:
-    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client, shown(StatusPage()) as page:
+def test_charts_show_recorded_rates() -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client, open_page(StatusPage()) as page:
         for _ in range(2):
             for _ in range(200):
                 client.shop.orders.find_one()
@@ -393,29 +390,28 @@ def test_the_trend_is_drawn_of_what_was_seen() -> None:
         assert all(len(each.split()) >= 2 for each in points)
 
 
-def test_the_page_says_when_it_cannot_be_refreshed_and_goes_on_by_itself() -> None:
-    status, away = StatusPage(), False
+def test_page_reports_failed_refresh_and_recovers() -> None:
+    status, unavailable = StatusPage(), False
 
     def application(environ: dict[str, Any], start_response: Any) -> Any:
-        if away:
+        if unavailable:
             start_response("503 Service Unavailable", [("Content-Length", "0")])
             return []
         return status(environ, start_response)
 
-    with shown(application) as page:
-        away = True
+    with open_page(application) as page:
+        unavailable = True
         until(lambda: "not refreshed: HTTP 503" in page.text())
-        away = False
+        unavailable = False
         until(lambda: "not refreshed" not in page.text())
 
 
-def test_names_are_shown_as_text_and_run_nothing() -> None:
-    """An application's name, and what a server calls itself, come from elsewhere."""
+def test_html_in_application_name_is_displayed_as_text() -> None:
     name = "<img src=x onerror=document.title='run'>"
     with (
         Deployment.standalone() as deployment,
         MongoClient(deployment.uri, appName=name) as client,
-        shown(StatusPage()) as page,
+        open_page(StatusPage()) as page,
     ):
         client.admin.command("ping")
         until(lambda: name in page.text())

@@ -1,4 +1,4 @@
-"""The state of a process, and the WSGI application that shows it."""
+"""The state of a process, and the WSGI application of the status page."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def connect(deployment: Deployment) -> Iterator[Callable[..., MongoClient[Any]]]
 
 
 def state_of(client: MongoClient[Any], query_text: bool = False) -> dict[str, Any]:
-    """What is shown of one client, as it comes out of JSON."""
+    """Return the state of one client after conversion to JSON."""
     state = json.loads(json.dumps(process_state(query_text)))
-    (found,) = [each for each in state["clients"] if each["number"] == client._executor.number]
-    return dict(found)
+    (client_state,) = [each for each in state["clients"] if each["number"] == client._executor.number]
+    return dict(client_state)
 
 
 def phases(client: MongoClient[Any]) -> list[str]:
@@ -54,8 +54,8 @@ def phases(client: MongoClient[Any]) -> list[str]:
 
 
 def request(application: Any, query: str = "", method: str = "GET") -> tuple[str, dict[str, str], bytes]:
-    """Have a WSGI application answer, under the eyes of a validator."""
-    answered: list[Any] = []
+    """Return status, headers and body of a validated WSGI request."""
+    responses: list[Any] = []
     environ = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "/debug/mongodb",
@@ -74,20 +74,17 @@ def request(application: Any, query: str = "", method: str = "GET") -> tuple[str
     }
 
     def start_response(status: str, headers: list[tuple[str, str]], _error: Any = None) -> Any:
-        answered.append((status, dict(headers)))
+        responses.append((status, dict(headers)))
         return lambda _data: None
 
     body = validator(application)(environ, start_response)
     content = b"".join(body)
     body.close()
-    ((status, headers),) = answered
+    ((status, headers),) = responses
     return status, headers, content
 
 
-# What runs, and what it waits for
-
-
-def test_who_holds_a_connection_and_who_waits_for_one(connect: Any, deployment: Deployment) -> None:
+def test_state_shows_greenlets_on_a_connection_and_in_the_wait_queue(connect: Any, deployment: Deployment) -> None:
     client = connect(maxPoolSize=1)
     client.admin.command("ping")
     deployment.members[0].freeze()
@@ -95,10 +92,10 @@ def test_who_holds_a_connection_and_who_waits_for_one(connect: Any, deployment: 
     eventually(lambda: phases(client).count("connection check-out") == 2)
     state = state_of(client)
     assert phases(client).count("on a connection") == 1
-    (holding,) = [each for each in state["operations"] if each["phase"] == "on a connection"]
-    assert holding["operation"] == "find"
-    assert "Greenlet" in holding["greenlet"]
-    assert holding["sinceMS"] > 0
+    (operation,) = [each for each in state["operations"] if each["phase"] == "on a connection"]
+    assert operation["operation"] == "find"
+    assert "Greenlet" in operation["greenlet"]
+    assert operation["sinceMS"] > 0
     (server,) = state["servers"]
     assert (server["pool"]["inUse"], server["pool"]["waiting"], server["pool"]["maxPoolSize"]) == (1, 2, 1)
     assert server["pool"]["oldestWaitMS"] > 0
@@ -108,26 +105,26 @@ def test_who_holds_a_connection_and_who_waits_for_one(connect: Any, deployment: 
     assert phases(client) == []
 
 
-def test_of_many_the_two_hundred_that_wait_longest_are_shown(connect: Any, deployment: Deployment) -> None:
+def test_state_has_the_200_longest_operations(connect: Any, deployment: Deployment) -> None:
     client = connect(maxPoolSize=1)
     client.admin.command("ping")
     deployment.members[0].freeze()
     greenlets = [gevent.spawn(client.shop.orders.find_one) for _ in range(250)]
-    state = eventually(lambda: (found := state_of(client))["servers"][0]["pool"]["waiting"] == 249 and found)
-    shown = [each["sinceMS"] for each in state["operations"]]
-    assert len(shown) == 200
-    assert shown == sorted(shown, reverse=True)
+    state = eventually(lambda: (current := state_of(client))["servers"][0]["pool"]["waiting"] == 249 and current)
+    durations = [each["sinceMS"] for each in state["operations"]]
+    assert len(durations) == 200
+    assert durations == sorted(durations, reverse=True)
     deployment.members[0].thaw()
     gevent.joinall(greenlets)
 
 
-def test_who_waits_for_a_server(connect: Any, deployment: Deployment) -> None:
+def test_state_shows_operation_in_server_selection(connect: Any, deployment: Deployment) -> None:
     deployment.members[0].kill()
     client = connect()
     waiting = gevent.spawn(client.shop.orders.insert_one, {})
     eventually(lambda: phases(client) == ["server selection"])
     assert state_of(client)["operations"][0]["operation"] == "insert"
-    state = eventually(lambda: (found := state_of(client))["history"] and found)
+    state = eventually(lambda: (current := state_of(client))["history"] and current)
     assert state["servers"][0]["type"] == "Unknown"
     assert state["history"][0]["what"] == "check failed"
     assert "refused" in state["history"][0]["error"]
@@ -136,29 +133,29 @@ def test_who_waits_for_a_server(connect: Any, deployment: Deployment) -> None:
     assert phases(client) == []
 
 
-def test_who_connects(connect: Any, deployment: Deployment) -> None:
+def test_state_shows_operation_that_connects(connect: Any, deployment: Deployment) -> None:
     client = connect()
     client.admin.command("ping")
-    holding, release = Event(), Event()
+    checked_out_event, release = Event(), Event()
 
-    def hold() -> None:
+    def check_out() -> None:
         with checked_out(client._topology.pools()[0]):
-            holding.set()
+            checked_out_event.set()
             release.wait()
 
-    holder = gevent.spawn(hold)
-    holding.wait()
+    holder = gevent.spawn(check_out)
+    checked_out_event.wait()
     deployment.members[0].delay(0.2)
     connecting = gevent.spawn(client.shop.orders.find_one)
     eventually(lambda: "connecting" in phases(client))
-    (shown,) = [each for each in state_of(client)["operations"] if each["phase"] == "connecting"]
-    assert "find_one" in shown["greenlet"]
+    (connecting_state,) = [each for each in state_of(client)["operations"] if each["phase"] == "connecting"]
+    assert "find_one" in connecting_state["greenlet"]
     deployment.members[0].delay(0)
     release.set()
     gevent.joinall([connecting, holder], raise_error=True)
 
 
-def test_who_backs_off_and_what_it_has_cost(connect: Any, deployment: Deployment) -> None:
+def test_state_shows_backoff_tokens_and_retries(connect: Any, deployment: Deployment) -> None:
     client = connect(baseBackoffMS=60_000)
     labels = ["SystemOverloadedError", "RetryableError"]
     data = {"failCommands": ["find"], "errorCode": 462, "errorLabels": labels}
@@ -176,7 +173,7 @@ def test_who_backs_off_and_what_it_has_cost(connect: Any, deployment: Deployment
     assert (retries["retries"], retries["others"]) == (1, 1)
 
 
-def test_an_election_is_in_the_history() -> None:
+def test_history_contains_election() -> None:
     with (
         Deployment.replica_set(members=3) as deployment,
         MongoClient(deployment.uri, heartbeatFrequencyMS=500) as client,
@@ -186,17 +183,17 @@ def test_an_election_is_in_the_history() -> None:
         assert first is not None
         first.step_down()
         eventually(lambda: "elected primary" in [each["what"] for each in state_of(client)["history"]])
-        happened = state_of(client)["history"]
-        assert ("primary lost", first.address) in [(each["what"], each["server"]) for each in happened]
-        assert all(each["agoMS"] >= 0 for each in happened)
+        history = state_of(client)["history"]
+        assert ("primary lost", first.address) in [(each["what"], each["server"]) for each in history]
+        assert all(each["agoMS"] >= 0 for each in history)
 
 
-def test_the_history_is_bounded(connect: Any, deployment: Deployment) -> None:
+def test_history_merges_equal_events_and_keeps_100(connect: Any, deployment: Deployment) -> None:
     client = connect()
     client.admin.command("ping")
     (description,) = client.topology_description.server_descriptions().values()
     history = client._topology.history
-    for _ in range(1000):  # what goes on does not push out what went before
+    for _ in range(1000):  # Repeated events do not displace older events.
         history.check_failed(description.to_unknown(ValueError("x")))
     assert [(each["what"], each["times"]) for each in state_of(client)["history"]] == [
         ("check failed", 1000),
@@ -207,7 +204,7 @@ def test_the_history_is_bounded(connect: Any, deployment: Deployment) -> None:
     assert len(state_of(client)["history"]) == 100
 
 
-def test_slow_operations_are_shown_with_their_text_on_request_only(connect: Any) -> None:
+def test_slow_operation_has_query_text_only_on_request(connect: Any) -> None:
     client = connect(slow_operation_ms=0, tracing={"query_text_max_length": 100})
     client.shop.orders.find_one({"name": "hunter2"})
     (slow,) = state_of(client)["slow"]
@@ -221,27 +218,21 @@ def test_slow_operations_are_shown_with_their_text_on_request_only(connect: Any)
     assert b"hunter2" in request(StatusPage(query_text=True), "format=json")[2]
 
 
-# Secrets
-
-
-def test_a_password_is_nowhere(deployment: Deployment) -> None:
+def test_state_contains_no_user_name_and_no_password(deployment: Deployment) -> None:
     with Deployment.standalone(users={"ada": "hunter2"}) as locked:
         address = locked.members[0].address
-        refused = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
-        with refused, MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
+        rejected = MongoClient(f"mongodb://ada:hunter3@{address}/", serverSelectionTimeoutMS=500)
+        with rejected, MongoClient(f"mongodb://ada:hunter2@{address}/") as client:
             with pytest.raises(PyMongoError):
-                refused.admin.command("ping")
+                rejected.admin.command("ping")
             client.admin.command("ping")
-            shown = json.dumps([state_of(each, query_text=True) for each in (refused, client)])
-            assert "hunter2" not in shown
-            assert "hunter3" not in shown
-            assert "ada" not in shown
+            text = json.dumps([state_of(each, query_text=True) for each in (rejected, client)])
+            assert "hunter2" not in text
+            assert "hunter3" not in text
+            assert "ada" not in text
 
 
-# Life
-
-
-def test_clients_that_are_closed_or_dropped_are_not_shown(connect: Any, deployment: Deployment) -> None:
+def test_state_has_no_closed_client(connect: Any, deployment: Deployment) -> None:
     client = connect()
     number = client._executor.number
     assert number in [each["number"] for each in process_state()["clients"]]
@@ -249,7 +240,7 @@ def test_clients_that_are_closed_or_dropped_are_not_shown(connect: Any, deployme
     assert number not in [each["number"] for each in process_state()["clients"]]
 
 
-def test_to_look_at_a_client_sends_nothing_and_opens_nothing(deployment: Deployment) -> None:
+def test_state_of_unconnected_client_sends_no_command(deployment: Deployment) -> None:
     with MongoClient(deployment.uri, connect=False) as client:
         deployment.commands.clear()
         assert state_of(client)["servers"][0]["type"] == "Unknown"
@@ -257,10 +248,7 @@ def test_to_look_at_a_client_sends_nothing_and_opens_nothing(deployment: Deploym
         assert list(deployment.commands) == []
 
 
-# The application
-
-
-def test_the_page_and_its_headers() -> None:
+def test_page_has_security_headers_and_no_external_resource() -> None:
     status, headers, body = request(StatusPage())
     assert status == "200 OK"
     assert headers["Content-Type"].startswith("text/html")
@@ -268,10 +256,10 @@ def test_the_page_and_its_headers() -> None:
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
-    assert b"http" not in body.replace(b"HTTP", b"")  # it loads nothing from elsewhere
+    assert b"http" not in body.replace(b"HTTP", b"")  # The page has no external resource.
 
 
-def test_the_same_as_json(connect: Any) -> None:
+def test_json_format_has_version_and_clients(connect: Any) -> None:
     connect(appName="shop")
     status, headers, body = request(StatusPage(), "format=json")
     assert (status, headers["Content-Type"]) == ("200 OK", "application/json")
@@ -280,7 +268,7 @@ def test_the_same_as_json(connect: Any) -> None:
     assert "shop" in [each["application"] for each in process["clients"]]
 
 
-def test_it_answers_nothing_but_get() -> None:
+def test_other_methods_than_get_and_head_return_405() -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         status, headers, body = request(StatusPage(), method=method)
         assert status.startswith("405")
@@ -289,7 +277,7 @@ def test_it_answers_nothing_but_get() -> None:
     assert request(StatusPage(), method="HEAD")[2] == b""
 
 
-def test_a_process_that_mounts_nothing_loads_no_page() -> None:
+def test_client_does_not_import_the_status_package() -> None:
     program = (
         "import gmongo, sys; gmongo.MongoClient(connect=False); print([m for m in sys.modules if 'gmongo.status' in m])"
     )

@@ -1,4 +1,4 @@
-"""The state of a process is read by one thread while the clients of another one go on."""
+"""Reads of the state while other threads change pools, topologies and histories."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from gmongo.wire import transport
 from tests.support.pools import checked_out
 
 READERS: dict[str, Callable[[MongoClient[Any]], object]] = {
-    "the page": lambda _client: process_state(query_text=True),
+    "status page": lambda _client: process_state(query_text=True),
     "pool_stats": lambda client: client.pool_stats(),
     "metrics": lambda _client: metrics(),
-    "what a fork would mark": lambda _client: forkables(),
+    "forkables": lambda _client: forkables(),
 }
 
 
-class Other:
-    """What another thread has registered."""
+class RegisteredObject:
+    """Object of another thread with a fork hook."""
 
     def mark_forked(self) -> None:
-        """It has nothing to mark."""
+        pass
 
 
-class Bustle:
-    """What another thread does between two instructions of this one: it adds to everything, or takes away again.
+class ConcurrentChanges:
+    """Changes of another thread between two instructions. Each call adds entries or removes the entries.
 
-    :param client: whose collections of waiters, connections and happenings change.
+    :param client: client with the changed waiters, connections and events.
     """
 
     def __init__(self, client: MongoClient[Any]) -> None:
@@ -52,7 +52,7 @@ class Bustle:
         self._connections = list(machine.in_use)
         self._queues = machine.queue.waiters, topology.selector._queue.waiters
         self._rows = topology.history.happenings, slow.last
-        self._others: list[Other] = []
+        self._others: list[RegisteredObject] = []
         self._happening = SdamEvent(0.0, "joined", self._address, None, 1, 0.0)
         self._slow = slow.last[0]
         self._waiter: Waiter[Any] = Waiter()
@@ -60,33 +60,33 @@ class Bustle:
             (topology.servers, ("other", 1), self._server),
             (executor.backing_off, gevent.getcurrent(), ("find", 0.0)),
         )
-        self._is_there = False
+        self._has_entries = False
 
     def __call__(self) -> None:
-        self._is_there = not self._is_there
-        (self._come if self._is_there else self._go)()
+        self._has_entries = not self._has_entries
+        (self._add_entries if self._has_entries else self._remove_entries)()
 
     def end(self) -> None:
-        """All is as it was before."""
-        if self._is_there:
+        """Restore the original entries."""
+        if self._has_entries:
             self()
         self._sets[0].update(self._connections)
 
-    def _come(self) -> None:
-        self._others.append(Other())
+    def _add_entries(self) -> None:
+        self._others.append(RegisteredObject())
         register_after_fork(self._others[-1])
         for waiters in self._queues:
             waiters[self._waiter] = None
-        for row, what in zip(self._rows, (self._happening, self._slow), strict=True):
-            row.append(what)
+        for row, entry in zip(self._rows, (self._happening, self._slow), strict=True):
+            row.append(entry)
         for mapping, key, value in self._mappings:
             mapping[key] = value
         for connections in self._sets:
             connections.update(self._connections)
         for connection in self._connections:
-            connection.holder = gevent.getcurrent  # any function that returns a greenlet
+            connection.holder = gevent.getcurrent  # This function returns a greenlet.
 
-    def _go(self) -> None:
+    def _remove_entries(self) -> None:
         self._others.clear()
         for waiters in self._queues:
             waiters.clear()
@@ -103,26 +103,26 @@ class Bustle:
 def metrics() -> None:
     from opentelemetry.metrics import CallbackOptions
 
-    from gmongo._telemetry import metrics as ours
+    from gmongo._telemetry import metrics as telemetry_metrics
 
-    for instruments in list(ours._instruments.values()):
-        for *_, number in ours._POOL_INSTRUMENTS:
+    for instruments in list(telemetry_metrics._instruments.values()):
+        for *_, number in telemetry_metrics._POOL_INSTRUMENTS:
             list(instruments._pools_observed(number)(CallbackOptions()))
-        for *_, read in ours._CLIENT_INSTRUMENTS:
+        for *_, read in telemetry_metrics._CLIENT_INSTRUMENTS:
             list(instruments._clients_observed(read)(CallbackOptions()))
 
 
 @contextmanager
-def between_instructions(act: Callable[[], None], every: int) -> Iterator[None]:
-    """Call a function before every so many instructions of Python code."""
+def between_instructions(action: Callable[[], None], every: int) -> Iterator[None]:
+    """Call `action` before each instruction whose number is a multiple of `every`."""
     numbers = count(1)
 
-    def trace(frame: Any, what: str, _argument: Any) -> Any:
+    def trace(frame: Any, event: str, _argument: Any) -> Any:
         if frame.f_code.co_filename == __file__:
             return None
         frame.f_trace_opcodes = True
-        if what == "opcode" and next(numbers) % every == 0:
-            act()
+        if event == "opcode" and next(numbers) % every == 0:
+            action()
         return trace
 
     before = sys.gettrace()
@@ -135,7 +135,9 @@ def between_instructions(act: Callable[[], None], every: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_whatever_changes_between_any_two_instructions(read: Callable[[MongoClient[Any]], object], every: int) -> None:
+def test_read_succeeds_during_changes_between_instructions(
+    read: Callable[[MongoClient[Any]], object], every: int
+) -> None:
     pytest.importorskip("opentelemetry.sdk")
     with (
         Deployment.standalone() as deployment,
@@ -143,20 +145,20 @@ def test_whatever_changes_between_any_two_instructions(read: Callable[[MongoClie
     ):
         client.d.c.find_one()
         with checked_out(client._topology.pools()[0]):
-            bustle = Bustle(client)
+            changes = ConcurrentChanges(client)
             try:
-                with between_instructions(bustle, every):
+                with between_instructions(changes, every):
                     read(client)
             finally:
-                bustle.end()
+                changes.end()
 
 
-def test_the_last_free_buffer_may_go_to_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Taken(list[memoryview]):
-        """It is not empty when it is asked, and is empty when a buffer is taken."""
+def test_transport_allocates_buffer_if_another_thread_takes_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    class EmptiedList(list[memoryview]):
+        """List that is true, but has no buffer."""
 
         def __bool__(self) -> bool:
             return True
 
-    monkeypatch.setattr(transport, "_free_buffers", Taken())
+    monkeypatch.setattr(transport, "_free_buffers", EmptiedList())
     assert len(transport._free_buffer()) > 0

@@ -1,4 +1,4 @@
-"""What is wrong in all processes together: what is said of it, and that nothing is said of what is well."""
+"""The summary of problems in all processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gmongo import MongoClient
 from gmongo.status import process_state
 from gmongo.status.summary import summary, wrong
 from gmongo.testing import Deployment
-from tests.status.states import EVENT, LOST, OPERATION, POOL, RETRIES, SERVER, client, silent, state
+from tests.status.states import EVENT, OPERATION, POOL, RETRIES, SERVER, UNKNOWN_SERVER, client, state, unresponsive
 from tests.support.wait import eventually
 
 
@@ -22,32 +22,32 @@ def event(what: str, since: float, server: str = "h:1") -> dict[str, Any]:
 NO_PRIMARY = {"topology": "ReplicaSetNoPrimary", "replicaSet": "rs"}
 LONG, SHORT = {"oldestWaitMS": 1000.0}, {"oldestWaitMS": 999.0}
 CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
-    "nothing": (client(), []),
-    "not checked yet": (client(servers=[{**LOST, "error": ""}]), []),
-    "never seen": (client(servers=[LOST]), [("server unknown", "h:1", 1, None, "", "refused")]),
-    "lost, and checked in vain since": (
-        client(servers=[LOST], history=[event("check failed", 3.0), event("primary became unknown", 9.0)]),
+    "no problem": (client(), []),
+    "server not checked yet": (client(servers=[{**UNKNOWN_SERVER, "error": ""}]), []),
+    "server never available": (client(servers=[UNKNOWN_SERVER]), [("server unknown", "h:1", 1, None, "", "refused")]),
+    "lost server with failed check": (
+        client(servers=[UNKNOWN_SERVER], history=[event("check failed", 3.0), event("primary became unknown", 9.0)]),
         [("server unknown", "h:1", 1, 9.0, "primary became unknown", "refused")],
     ),
-    "only failed checks are remembered": (
-        client(servers=[LOST], history=[event("check failed", 3.0), event("joined", 9.0, "h:2")]),
+    "history with failed checks only": (
+        client(servers=[UNKNOWN_SERVER], history=[event("check failed", 3.0), event("joined", 9.0, "h:2")]),
         [("server unknown", "h:1", 1, 3.0, "check failed", "refused")],
     ),
     "no primary": (
         client(**NO_PRIMARY, history=[event("joined", 1.0), *(event("primary lost", each) for each in (5.0, 9.0))]),
         [("no primary", "rs", 1, 5.0, "primary lost", "")],
     ),
-    "there never was one": (client(**NO_PRIMARY), [("no primary", "rs", 1, None, "", "")]),
-    "a wait for a connection": (
+    "no primary since the start": (client(**NO_PRIMARY), [("no primary", "rs", 1, None, "", "")]),
+    "long wait for a connection": (
         client(servers=[{**SERVER, "pool": {**POOL, **LONG}}]),
         [("waiting for a connection", "h:1", 4, 1000.0, "", "1 of 9 connections in use")],
     ),
-    "a short one": (client(servers=[{**SERVER, "pool": {**POOL, **SHORT}}]), []),
-    "a wait for a server": (
+    "short wait for a connection": (client(servers=[{**SERVER, "pool": {**POOL, **SHORT}}]), []),
+    "long wait for a server": (
         client(operations=[{**OPERATION, "phase": "server selection", "sinceMS": each} for each in (2000.0, 10.0)]),
         [("waiting for a server", "", 2, 2000.0, "", "")],
     ),
-    "short waits for a server": (client(operations=[{**OPERATION, "phase": "server selection", "sinceMS": 999.0}]), []),
+    "short wait for a server": (client(operations=[{**OPERATION, "phase": "server selection", "sinceMS": 999.0}]), []),
     "overload": (
         client(operations=[{**OPERATION, "phase": "back-off"}], retries={**RETRIES, "tokens": 0.9}),
         [("no tokens for retries", "", 1, None, "", ""), ("backing off", "", 1, 20.0, "", "")],
@@ -56,28 +56,28 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_wrong_with_a_client(name: str) -> None:
-    shown, expected = CASES[name]
-    found = wrong([state(shown)])
-    assert [(each["what"], each["server"], each["count"], *_why(each)) for each in found] == expected
-    assert all(each["in"] == [12] for each in found)
+def test_client_state_has_expected_problems(name: str) -> None:
+    client_state, expected = CASES[name]
+    problems = wrong([state(client_state)])
+    assert [(each["what"], each["server"], each["count"], *_details(each)) for each in problems] == expected
+    assert all(each["in"] == [12] for each in problems)
 
 
-def _why(found: dict[str, Any]) -> tuple[Any, ...]:
-    return found["sinceMS"], found["event"], found["error"]
+def _details(problem: dict[str, Any]) -> tuple[Any, ...]:
+    return problem["sinceMS"], problem["event"], problem["error"]
 
 
-def test_the_same_in_several_processes_is_one_since_the_first_of_them() -> None:
-    lost = [client(servers=[LOST], history=[event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)]
-    (found,) = wrong([state(*lost[:2]), state(lost[2], process=13)])
-    assert (found["in"], found["count"], found["sinceMS"]) == ([12, 13], 3, 9.0)
+def test_equal_problems_of_processes_are_merged_with_longest_duration() -> None:
+    lost = [client(servers=[UNKNOWN_SERVER], history=[event("became Unknown", each)]) for each in (3.0, 9.0, 5.0)]
+    (problem,) = wrong([state(*lost[:2]), state(lost[2], process=13)])
+    assert (problem["in"], problem["count"], problem["sinceMS"]) == ([12, 13], 3, 9.0)
 
 
-def test_the_worst_comes_first() -> None:
+def test_problems_are_sorted_by_severity() -> None:
     states = [
         state(client(operations=[{**OPERATION, "phase": "back-off"}])),
-        state(client(**NO_PRIMARY, servers=[LOST])),
-        silent("13"),
+        state(client(**NO_PRIMARY, servers=[UNKNOWN_SERVER])),
+        unresponsive("13"),
     ]
     assert [each["what"] for each in wrong(states)] == [
         "does not answer",
@@ -87,47 +87,52 @@ def test_the_worst_comes_first() -> None:
     ]
 
 
-def test_the_numbers_of_all_processes() -> None:
-    found = summary([state(client(), client(servers=[SERVER, LOST])), state(client()), silent("13")])
-    del found["wrong"]
-    assert found == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
+def test_summary_adds_numbers_of_all_processes() -> None:
+    numbers = summary([state(client(), client(servers=[SERVER, UNKNOWN_SERVER])), state(client()), unresponsive("13")])
+    del numbers["wrong"]
+    assert numbers == {"processes": 3, "clients": 3, "inUse": 3, "total": 18, "waiting": 12, "errors": 21}
 
 
-def test_a_replica_set_that_loses_its_primary() -> None:
-    with Deployment.replica_set(members=1) as deployment, MongoClient(deployment.uri, retryWrites=False) as mine:
-        mine.shop.orders.insert_one({})
+def test_lost_primary_is_a_problem_until_its_restart() -> None:
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        MongoClient(deployment.uri, retryWrites=False) as mongo_client,
+    ):
+        mongo_client.shop.orders.insert_one({})
 
-        def found() -> list[dict[str, Any]]:
-            clients = [each for each in process_state()["clients"] if each["number"] == mine._executor.number]
+        def problems() -> list[dict[str, Any]]:
+            clients = [each for each in process_state()["clients"] if each["number"] == mongo_client._executor.number]
             return wrong([{"process": 1, "clients": clients}])
 
-        assert found() == []
+        assert problems() == []
         deployment.members[0].kill()
-        kinds = eventually(lambda: {each["what"]: each for each in found()})
+        kinds = eventually(lambda: {each["what"]: each for each in problems()})
         assert set(kinds) == {"no primary", "server unknown"}
         assert [each["event"] for each in kinds.values()] == ["primary became unknown"] * 2
         assert kinds["server unknown"]["server"] == deployment.members[0].address
-        waiting = gevent.spawn(mine.shop.orders.insert_one, {})
+        waiting = gevent.spawn(mongo_client.shop.orders.insert_one, {})
         deployment.members[0].restart()
         waiting.get(timeout=20)
-        eventually(lambda: found() == [])
+        eventually(lambda: problems() == [])
 
 
-def test_errors_are_tries_that_failed() -> None:
-    with Deployment.replica_set(members=1) as deployment, MongoClient(deployment.uri) as mine:
-        mine.shop.orders.insert_one({"_id": 1})
+def test_errors_count_failed_attempts() -> None:
+    with Deployment.replica_set(members=1) as deployment, MongoClient(deployment.uri) as mongo_client:
+        mongo_client.shop.orders.insert_one({"_id": 1})
         deployment.set_fail_point("failCommand", {"times": 1}, {"failCommands": ["find"], "errorCode": 89})
-        mine.shop.orders.find_one()
+        mongo_client.shop.orders.find_one()
         with pytest.raises(Exception, match="duplicate"):
-            mine.shop.orders.insert_one({"_id": 1})
-        (shown,) = [each for each in process_state()["clients"] if each["number"] == mine._executor.number]
-        assert shown["retries"]["errors"] == 2
+            mongo_client.shop.orders.insert_one({"_id": 1})
+        (client_state,) = [
+            each for each in process_state()["clients"] if each["number"] == mongo_client._executor.number
+        ]
+        assert client_state["retries"]["errors"] == 2
 
 
-def test_requests_are_counted_for_the_process() -> None:
-    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as mine:
-        mine.shop.orders.find_one()
+def test_requests_of_all_clients_are_counted_for_the_process() -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as mongo_client:
+        mongo_client.shop.orders.find_one()
         before = process_state()["requests"]
         for _ in range(10):
-            mine.shop.orders.find_one()
+            mongo_client.shop.orders.find_one()
         assert process_state()["requests"] >= before + 11

@@ -1,4 +1,4 @@
-"""The terminal in this process: keys, refreshing, what ends it; and sockets that are left or belong to others."""
+"""The terminal view in this process: keys, refreshes and exits. Sockets of ended processes."""
 
 from __future__ import annotations
 
@@ -25,42 +25,40 @@ from gmongo.status import screen as screen_module
 from gmongo.status import workers
 from gmongo.status.screen import _keys, watch
 
-# Keys
-
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Both ends of a terminal, of which this process reads one."""
-    ours, theirs = pty.openpty()
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: theirs))
-    yield ours, theirs
-    os.close(ours)
-    os.close(theirs)
+    """Return both ends of a pseudoterminal. The second end is stdin of this process."""
+    near, far = pty.openpty()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: far))
+    yield near, far
+    os.close(near)
+    os.close(far)
 
 
-def test_keys_are_read_one_by_one(terminal: tuple[int, int]) -> None:
-    ours, theirs = terminal
-    before = termios.tcgetattr(theirs)
+def test_keys_are_read_without_line_end(terminal: tuple[int, int]) -> None:
+    near, far = terminal
+    before = termios.tcgetattr(far)
     with _keys() as pressed:
-        assert not termios.tcgetattr(theirs)[3] & termios.ICANON  # they come without a line's end
+        assert not termios.tcgetattr(far)[3] & termios.ICANON
         assert pressed(0) == [] == pressed(-1)
-        os.write(ours, b"4\x1b[B2\x1b[5~\xc3\xa4q")
+        os.write(near, b"4\x1b[B2\x1b[5~\xc3\xa4q")
         assert pressed(5) == ["4", "\x1b[B", "2", "\x1b[5~", "ä", "q"]
-        os.write(ours, b"x" * 70)
+        os.write(near, b"x" * 70)
         assert [len(pressed(5)), len(pressed(5))] == [64, 6]
-        os.write(ours, b"\xff")
+        os.write(near, b"\xff")
         assert pressed(5) == []
-    assert termios.tcgetattr(theirs) == before
+    assert termios.tcgetattr(far) == before
 
 
-def test_a_terminal_is_given_back_as_it_was(terminal: tuple[int, int]) -> None:
+def test_terminal_settings_are_restored_after_interrupt(terminal: tuple[int, int]) -> None:
     before = termios.tcgetattr(terminal[1])
     with pytest.raises(KeyboardInterrupt), _keys():
         raise KeyboardInterrupt
     assert termios.tcgetattr(terminal[1]) == before
 
 
-def test_without_a_terminal_there_are_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_keys_are_read_without_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     waited: list[Any] = []
 
     def select(*arguments: Any) -> tuple[list[int], list[int], list[int]]:
@@ -76,17 +74,14 @@ def test_without_a_terminal_there_are_no_keys(monkeypatch: pytest.MonkeyPatch, t
     assert waited == [([], [], [], 3), ([], [], [], 0.0)]
 
 
-# What is shown, and when
-
-
-class Watched:
-    """What is watched with keys at known times. The clock stands still but for the waits for a key."""
+class WatchRun:
+    """Run of `watch` with scripted keys. Only waits for a key advance the clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *keys: list[str] | float) -> None:
         self._now, self._keys, self.reads = 0.0, [*keys], 0
         self.waits: list[float] = []
         monkeypatch.setattr(_clock, "monotonic", lambda: self._now)
-        monkeypatch.setattr(screen_module, "_keys", self._pressing)
+        monkeypatch.setattr(screen_module, "_keys", self._scripted_keys)
         self.text = io.StringIO()
         console = Console(file=self.text, width=80, height=24, force_terminal=True, color_system=None)
         watch(console, self._read)
@@ -96,76 +91,71 @@ class Watched:
         return []
 
     @contextmanager
-    def _pressing(self) -> Iterator[Callable[[float], list[str]]]:
+    def _scripted_keys(self) -> Iterator[Callable[[float], list[str]]]:
         yield self._pressed
 
     def _pressed(self, seconds: float) -> list[str]:
         self.waits.append(seconds)
-        following = self._keys.pop(0)
-        if isinstance(following, list):
-            return following
-        self._now += following
+        step = self._keys.pop(0)
+        if isinstance(step, list):
+            return step
+        self._now += step
         return []
 
 
-def test_states_are_read_again_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, 0.25, ["x"], 0.75, 1.0, ["q", "p"])
-    assert watched.waits == [1.0, 0.75, 0.75, 1.0, 1.0]
-    assert watched.reads == 3
+def test_states_are_read_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = WatchRun(monkeypatch, 0.25, ["x"], 0.75, 1.0, ["q", "p"])
+    assert run.waits == [1.0, 0.75, 0.75, 1.0, 1.0]
+    assert run.reads == 3
 
 
-def test_a_pause_reads_nothing_and_its_end_reads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched(monkeypatch, ["p"], 1.0, 1.0, ["p"], ["q"])
-    assert watched.waits == [1.0] * 5
-    assert watched.reads == 2
-    assert "PAUSED" in watched.text.getvalue()
+def test_pause_reads_no_states_and_resume_reads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = WatchRun(monkeypatch, ["p"], 1.0, 1.0, ["p"], ["q"])
+    assert run.waits == [1.0] * 5
+    assert run.reads == 2
+    assert "PAUSED" in run.text.getvalue()
 
 
-def test_keys_choose_and_the_screen_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = Watched(monkeypatch, ["2"], ["q"]).text.getvalue()
+def test_keys_select_the_view_on_the_alternate_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = WatchRun(monkeypatch, ["2"], ["q"]).text.getvalue()
     assert "Pools: none" in text and "Operations: none" in text
     assert "\x1b[?1049h" in text and "\x1b[?1049l" in text
 
 
-# The command
-
-
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Whether it prints or watches."""
-    shown: list[str] = []
-    console = SimpleNamespace(is_terminal=True, print=lambda _: shown.append("printed"))
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the calls of `print` and `watch`."""
+    outputs: list[str] = []
+    console = SimpleNamespace(is_terminal=True, print=lambda _: outputs.append("printed"))
     monkeypatch.setattr("rich.console.Console", lambda: console)
-    monkeypatch.setattr(screen_module, "watch", lambda console, read: shown.append(f"watched {read()}"))
+    monkeypatch.setattr(screen_module, "watch", lambda console, read: outputs.append(f"watched {read()}"))
     monkeypatch.setattr(command, "worker_states", lambda directory: [])
-    return shown
+    return outputs
 
 
-def test_a_terminal_is_watched_and_anything_else_is_printed_to(
-    shown: list[str], tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_command_watches_on_terminal_and_prints_otherwise(outputs: list[str], tmp_path: Path, monkeypatch: Any) -> None:
     assert command.main([str(tmp_path)]) == 0
     assert command.main([str(tmp_path), "--once"]) == 0
-    monkeypatch.setattr("rich.console.Console", lambda: SimpleNamespace(is_terminal=False, print=shown.append))
+    monkeypatch.setattr("rich.console.Console", lambda: SimpleNamespace(is_terminal=False, print=outputs.append))
     assert command.main([str(tmp_path)]) == 0
-    assert shown[:2] == ["watched []", "printed"] and len(shown) == 3
+    assert outputs[:2] == ["watched []", "printed"] and len(outputs) == 3
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "said"), [(KeyboardInterrupt(), 0, ""), (ConfigurationError("no"), 1, "no\n")]
+    ("error", "status", "message"), [(KeyboardInterrupt(), 0, ""), (ConfigurationError("no"), 1, "no\n")]
 )
-def test_what_ends_it(
-    error: BaseException, status: int, said: str, shown: list[str], tmp_path: Path, monkeypatch: Any, capsys: Any
+def test_interrupt_or_configuration_error_sets_exit_status(
+    error: BaseException, status: int, message: str, outputs: list[str], tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
     def fail(directory: Path) -> None:
         raise error
 
     monkeypatch.setattr(command, "worker_states", fail)
     assert command.main([str(tmp_path)]) == status
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err == message
 
 
-def test_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_missing_directory_or_package_exits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     assert command.main([str(tmp_path / "nothing")]) == 1
     assert capsys.readouterr().err == f"the directory {tmp_path / 'nothing'} does not exist\n"
     monkeypatch.setitem(sys.modules, "rich.console", None)
@@ -173,20 +163,17 @@ def test_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert capsys.readouterr().err.startswith("python -m gmongo.status needs the package rich")
 
 
-# Sockets
-
-
-@pytest.mark.usefixtures("patient")
-def test_what_a_process_of_the_same_number_has_left_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("long_reply_timeout")
+def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> None:
     for suffix in (".sock", ".new"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as left:
-            left.bind(str(tmp_path / f"{os.getpid()}{suffix}"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
+            stale.bind(str(tmp_path / f"{os.getpid()}{suffix}"))
     publisher = workers.Publisher(tmp_path, False)
     assert publisher.look() == workers._CHECK_INTERVAL
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
-    publisher._process = 0  # as in a child
+    publisher._process = 0  # A forked child has another process ID.
     publisher.look()
     assert first is not None and first.closed
     (state,) = workers.worker_states(tmp_path)
@@ -197,9 +184,7 @@ def test_what_a_process_of_the_same_number_has_left_is_replaced(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("raised", "ended"), [(ProcessLookupError, True), (PermissionError, False), (None, False)])
-def test_whether_a_process_has_ended(
-    raised: type[OSError] | None, ended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_process_has_ended(raised: type[OSError] | None, ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(process: int, signal: int) -> None:
         assert (process, signal) == (7, 0)
         if raised is not None:
@@ -209,7 +194,7 @@ def test_whether_a_process_has_ended(
     assert workers._has_ended(7) is ended
 
 
-def test_a_time_out_of_the_application_passes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gevent_timeout_during_read_is_raised_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = gevent.Timeout(1000)
 
     def read(path: Path) -> bytes:
@@ -231,9 +216,7 @@ def test_a_time_out_of_the_application_passes_through(tmp_path: Path, monkeypatc
         (UnicodeDecodeError("utf-8", b"x", 0, 1, "y"), "does not answer with its state: UnicodeDecodeError"),
     ],
 )
-def test_why_a_process_does_not_answer(
-    raised: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_error_has_reason(raised: Exception, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(path: Path) -> bytes:
         raise raised
 
