@@ -116,7 +116,7 @@ def test_command_sends_newer_cluster_time_of_client_and_session(
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_network_error_label_depends_on_transaction(
+def test_network_error_is_transient_only_in_transaction(
     deployment: Deployment, client: Client, in_transaction: bool
 ) -> None:
     client.db.c.insert_one({"_id": 1})

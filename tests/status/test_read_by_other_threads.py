@@ -155,7 +155,7 @@ def test_read_succeeds_during_changes_between_instructions(
 
 def test_transport_allocates_buffer_if_another_thread_takes_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     class EmptiedList(list[memoryview]):
-        """List that is true, but has no buffer."""
+        """Empty list that is true."""
 
         def __bool__(self) -> bool:
             return True
