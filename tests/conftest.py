@@ -143,7 +143,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def head_start() -> float:
-    """Return the seconds for which ``go`` runs a greenlet before the test continues. 0 runs it until its first I/O."""
+    """Return how many seconds ``go`` runs a greenlet. With 0 seconds, the greenlet runs until its first wait."""
     return 0
 
 

@@ -92,7 +92,6 @@ def _rule(name: str) -> str:
 
 
 def main(query: list[str]) -> int:
-    """Print the results, or the usage."""
     if not query:
         print(__doc__)
         return 2

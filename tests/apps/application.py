@@ -23,7 +23,6 @@ _sleep = monkey.get_original("time", "sleep")
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """A WSGI application."""
     name = environ["PATH_INFO"][1:]
     while name == "hold":
         _sleep(0.1)

@@ -106,7 +106,7 @@ def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, st
     """
     while True:
         try:
-            answer = _ask(port, name)
+            answer = _request(port, name)
         except ConnectionError:
             answer = b""
         if answer:
@@ -121,7 +121,7 @@ def get(port: int, name: str, dropped: list[str] | None = None) -> tuple[int, st
     return int(process), found
 
 
-def _ask(port: int, name: str) -> bytes:
+def _request(port: int, name: str) -> bytes:
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(f"GET /{name} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -138,22 +138,22 @@ class Load:
         self.answered_by: list[int] = []
         self.dropped: list[str] = []
         self._port = port
-        self._ends = False
-        self._readers = [gevent.spawn(self._ask, f"visitor-{number}") for number in range(width)]
+        self._local_ports = False
+        self._readers = [gevent.spawn(self._request, f"visitor-{number}") for number in range(width)]
 
     def __enter__(self) -> Load:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
-        self._ends = True
+        self._local_ports = True
         if kind is None:
             gevent.joinall(self._readers, raise_error=True)
         else:
             gevent.killall(self._readers)
 
-    def _ask(self, visitor: str) -> None:
+    def _request(self, visitor: str) -> None:
         number = 0
-        while not self._ends:
+        while not self._local_ports:
             name = f"{visitor}-{(number := number + 1)}-{os.urandom(4).hex()}"
             process, found = get(self._port, name, self.dropped)
             if found != name:
@@ -184,13 +184,13 @@ def assert_pending_requests_are_answered_at_end(deployment: Deployment, host: Ho
 def owners(deployment: Deployment, processes: set[int]) -> list[set[int]]:
     """Return, for each open connection, the processes that have the other end."""
     sockets = {process: _sockets(process) for process in processes}
-    ends = _ends({member.port for member in deployment.members})
+    ends = _local_ports({member.port for member in deployment.members})
     return [
         {process for process, held in sockets.items() if ends.get(port) in held} for port in connections(deployment)
     ]
 
 
-def _ends(servers: set[int]) -> dict[int, str]:
+def _local_ports(servers: set[int]) -> dict[int, str]:
     """Return local port -> inode of the established TCP connections to these servers. See proc(5).
 
     A connection to another server may have the same local port.

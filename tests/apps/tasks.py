@@ -34,7 +34,6 @@ if "HOSTED_DATABASE" in os.environ:
 
     @app.task(name="hosted.note")
     def note(number: int) -> None:
-        """Store a document, read the document, and store the result."""
         notes.insert_one({"_id": number})
         found = notes.find_one({"_id": number})
         client.hosted.done.insert_one({"_id": number, "found": found})

@@ -20,9 +20,9 @@ COMMAND = ["-m", "celery", "-A", "tests.apps.tasks", "worker", "-P", "gevent", "
 QUIET = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
 
 
-def done(deployment):
+def task_results(deployment):
     """Return task -> the document that the task read."""
-    inserts = [each.body for each in deployment.commands.named("insert") if each.body["insert"] == "done"]
+    inserts = [each.body for each in deployment.commands.named("insert") if each.body["insert"] == "task_results"]
     return {document["_id"]: document["found"] for body in inserts for document in body["documents"]}
 
 
@@ -51,13 +51,13 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
         hosted(deployment, tmp_path / "log", *COMMAND, *QUIET, HOSTED_FOLDER=str(broker.queue)) as host,
     ):
         broker.send(range(20))
-        until(lambda: len(done(deployment)) == 20)
+        until(lambda: len(task_results(deployment)) == 20)
 
         fail(deployment, "find", times=4, blockConnection=True, blockTimeMS=1000)
         broker.send(range(20, 24))
         until(lambda: len(deployment.commands.named("find")) >= 24)
         assert host.end() == 0
-        assert done(deployment) == {number: {"_id": number} for number in range(24)}
+        assert task_results(deployment) == {number: {"_id": number} for number in range(24)}
         until(lambda: not connections(deployment))
         assert host.matches("(Warm shutdown)")
         assert [line for line in host.trouble if "ecurity" not in line] == []  # Celery warns about the user root

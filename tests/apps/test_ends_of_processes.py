@@ -14,7 +14,7 @@ from .hosting import connections, hosted
 
 pytestmark = pytest.mark.long
 
-BEGINNING = """
+PROLOGUE = """
 import os, signal, sys, threading, time, gevent
 from gmongo import MongoClient
 
@@ -32,26 +32,26 @@ def destroy():
 
 # Each program with its exit status.
 ENDINGS = {
-    "its last line": ("kept = begin()", 0),
+    "end of program": ("kept = begin()", 0),
     "sys.exit": ("kept = begin(); sys.exit(3)", 3),
-    "sys.exit in a greenlet": ("kept = begin(); gevent.spawn(sys.exit, 3).join(); gevent.sleep(60)", 3),
-    "the hub is destroyed": ("kept = begin(); destroy()", 0),
-    "the hub is destroyed, and another one used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
+    "sys.exit in greenlet": ("kept = begin(); gevent.spawn(sys.exit, 3).join(); gevent.sleep(60)", 3),
+    "hub destroyed": ("kept = begin(); destroy()", 0),
+    "hub destroyed and new hub used": ("kept = begin(); destroy(); gevent.sleep(0.1); more = begin()", 0),
 }
 # Programs with native threads, which do not exist in a patched process.
 THREADS = {
-    "another thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
-    "the hub of another thread is destroyed": (
+    "thread ends": "each = threading.Thread(target=begin); each.start(); each.join()",
+    "hub of thread destroyed": (
         "each = threading.Thread(target=lambda: (begin(), destroy())); each.start(); each.join()"
     ),
 }
 
 # The reaction of a program to a signal, the signal, and the exit status.
 SIGNALS = {
-    "SIGTERM, which kills": ("", signal.SIGTERM, -signal.SIGTERM),
-    "SIGTERM, handled": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
-    "SIGTERM, handled in the loop": ("gevent.signal_handler(signal.SIGTERM, sys.exit, 4)", signal.SIGTERM, 4),
-    "SIGTERM, the client is closed": (
+    "SIGTERM without handler": ("", signal.SIGTERM, -signal.SIGTERM),
+    "SIGTERM with signal handler": ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))", signal.SIGTERM, 4),
+    "SIGTERM with gevent handler": ("gevent.signal_handler(signal.SIGTERM, sys.exit, 4)", signal.SIGTERM, 4),
+    "SIGTERM with closed client": (
         "gevent.signal_handler(signal.SIGTERM, lambda: (kept[0].close(), sys.exit(4)))",
         signal.SIGTERM,
         4,
@@ -67,7 +67,7 @@ def deployment():
 
 
 def program(deployment, tmp_path, lines):
-    return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{BEGINNING}\n{lines}\n")
+    return hosted(deployment, tmp_path / "log", "-W", "error", "-c", f"{PROLOGUE}\n{lines}\n")
 
 
 @pytest.mark.parametrize("patched", [True, False], ids=["patched", "not patched"])

@@ -120,12 +120,12 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("least", ["0", "2"])
+@pytest.mark.parametrize("min_pool_size", ["0", "2"])
 @pytest.mark.parametrize("topology", ["standalone", "replica_set", "sharded", "load_balanced"])
-def test_child_works_in_each_topology(tmp_path, topology, least):
+def test_child_works_in_each_topology(tmp_path, topology, min_pool_size):
     with (
         getattr(Deployment, topology)() as deployment,
-        hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, least) as host,
+        hosted(deployment, tmp_path / "log", "-W", "error", "-c", CHILD_PROGRAM, min_pool_size) as host,
     ):
         assert host.process.wait() == 0
         until(lambda: not connections(deployment))

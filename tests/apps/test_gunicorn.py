@@ -34,8 +34,6 @@ def deployment():
 
 @pytest.fixture
 def gunicorn(deployment, tmp_path):
-    """Start gunicorn with these options."""
-
     def start(*options, **environment):
         return hosted(deployment, tmp_path / "log", *COMMAND, *SETTINGS, *options, APPLICATION, **environment)
 
@@ -57,7 +55,7 @@ def connections_belong_to_live_workers(deployment, host):
     return {frozenset(each) for each in found} == {frozenset({each}) for each in alive(workers(host))}
 
 
-def assert_ends_well(deployment, host):
+def assert_clean_end(deployment, host):
     """End gunicorn after both workers have started, because gunicorn signals each worker only once."""
     until(lambda: len(alive(workers(host))) == 2 and connections_belong_to_live_workers(deployment, host))
     assert host.end() == 0
@@ -71,7 +69,7 @@ def test_reload_under_load_moves_connections_to_new_workers(gunicorn, deployment
             host.signal(signal.SIGHUP)
             until(lambda: load.recent_processes() and not load.recent_processes() & before)
             until(lambda: not alive(before))
-        assert_ends_well(deployment, host)
+        assert_clean_end(deployment, host)
         assert len(workers(host)) == 4
         assert host.trouble == []
 
@@ -83,7 +81,7 @@ def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
             until(lambda: len(set(load.answered_by)) >= 5)
         retired = len(host.matches("(Autorestarting worker)"))
         until(lambda: len(workers(host)) == 2 + retired and len(alive(workers(host))) == 2)
-        assert_ends_well(deployment, host)
+        assert_clean_end(deployment, host)
         assert retired >= 3
         assert load.dropped == []
         assert host.trouble == []
@@ -116,7 +114,7 @@ def test_worker_with_blocked_event_loop_is_replaced(gunicorn, deployment):
             until(lambda: not alive({killed}))
             until(lambda: len(alive(workers(host))) == 2)
             until(lambda: load.recent_processes() and killed not in load.recent_processes())
-        assert_ends_well(deployment, host)
+        assert_clean_end(deployment, host)
         assert not [line for line in host.trouble if "Warning" in line or "gmongo" in line]
 
 

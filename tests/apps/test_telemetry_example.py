@@ -62,6 +62,5 @@ def is_insert_count(line: str) -> bool:
 
 
 def workers(service: str) -> list[int]:
-    """Return the processes that the page shows."""
     processes = json.loads(fetch(f"{service}/debug/mongodb?format=json"))["processes"]
     return [each["process"] for each in processes if each["clients"]]

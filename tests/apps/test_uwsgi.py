@@ -63,8 +63,6 @@ def port():
 
 @pytest.fixture
 def uwsgi(deployment, tmp_path, port):
-    """Start uWSGI with these options."""
-
     def start(*options, **environment):
         listen = ("--http-socket", f"127.0.0.1:{port}")
         arguments = (*SERVER, *GENTLE_END, *listen, *APPLICATION, *options)
@@ -78,7 +76,7 @@ def workers(host):
     return {int(each) for each in host.matches(r"spawned uWSGI worker \d+ \(pid: (\d+)")}
 
 
-def both(host, others=frozenset()):
+def two_workers(host, others=frozenset()):
     """Return the two workers that started last, or False."""
     found = workers(host) - others
     return len(found) == 2 and found
@@ -109,11 +107,11 @@ def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
     options, use = fork
     with uwsgi(*options, HOSTED_USE=use) as host:
         with Load(port) as load:
-            before = until(lambda: both(host))
+            before = until(lambda: two_workers(host))
             until(lambda: before <= set(load.answered_by))  # a starting worker ignores signals
             assert_each_connection_has_one_owner(deployment, host, before)
             host.signal(signal.SIGHUP)
-            after = until(lambda: both(host, before))
+            after = until(lambda: two_workers(host, before))
             until(lambda: after <= set(load.answered_by))
         assert_each_connection_has_one_owner(deployment, host, after)
         assert host.end() == 0
@@ -123,7 +121,7 @@ def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
 
 def test_fork_without_hook_shares_no_connection(uwsgi, deployment, port):
     with uwsgi(HOSTED_USE="import") as host:
-        started, answered, names = until(lambda: both(host)), set(), itertools.count()
+        started, answered, names = until(lambda: two_workers(host)), set(), itertools.count()
         while not started <= answered:
             answered.add(get(port, f"note-{next(names)}")[0])
         processes = {host.process.pid, *started}
@@ -133,6 +131,6 @@ def test_fork_without_hook_shares_no_connection(uwsgi, deployment, port):
 def test_pending_requests_are_answered_before_uwsgi_ends(uwsgi, deployment, port):
     with uwsgi() as host:
         with Load(port) as load:
-            until(lambda: both(host) and both(host) <= set(load.answered_by))
+            until(lambda: two_workers(host) and two_workers(host) <= set(load.answered_by))
         assert_pending_requests_are_answered_at_end(deployment, host, port)
         assert trouble(host) == []

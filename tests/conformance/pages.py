@@ -31,8 +31,6 @@ Proofs = dict[str, list[str]]  # ID -> test nodes such as tests/cmap/test_clear.
 
 @dataclass(frozen=True)
 class Row:
-    """One requirement on a page."""
-
     id: str
     level: str
     demand: str
@@ -63,20 +61,20 @@ def read_markers(source: str) -> Iterator[tuple[str, str]]:
     of_module = _assigned_markers(module.body)
     for node in module.body:
         if isinstance(node, ast.ClassDef):
-            of_class = of_module + _marked(node) + _assigned_markers(node.body)
+            of_class = of_module + _decorator_markers(node) + _assigned_markers(node.body)
             for member in node.body:
-                yield from _of_test(member, of_class, f"{node.name}::")
+                yield from _markers_of_test(member, of_class, f"{node.name}::")
         else:
-            yield from _of_test(node, of_module, "")
+            yield from _markers_of_test(node, of_module, "")
 
 
-def _of_test(node: ast.AST, inherited: list[str], prefix: str) -> Iterator[tuple[str, str]]:
+def _markers_of_test(node: ast.AST, inherited: list[str], prefix: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-        for identifier in dict.fromkeys(inherited + _marked(node)):
+        for identifier in dict.fromkeys(inherited + _decorator_markers(node)):
             yield identifier, prefix + node.name
 
 
-def _marked(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
+def _decorator_markers(node: ast.ClassDef | ast.FunctionDef) -> list[str]:
     return [identifier for decorator in node.decorator_list for identifier in _ids_in(decorator)]
 
 
@@ -102,12 +100,10 @@ def _ids_in(expression: ast.AST) -> list[str]:
 
 
 def pages(folder: Path = PAGES) -> list[Path]:
-    """Return all pages."""
     return sorted(page for page in folder.glob("*.md") if page.name != "README.md")
 
 
 def read_rows(text: str) -> list[Row]:
-    """Return the requirements of a page."""
     matches = filter(None, map(_ROW.match, text.splitlines()))
     return [Row(*(value.strip() for value in match.group("id", "level", "demand", "proof"))) for match in matches]
 
@@ -159,7 +155,6 @@ def complaints(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
 
 
 def main() -> int:
-    """Check or write the pages."""
     parser = argparse.ArgumentParser(description="Check that the conformance pages agree with the tests.")
     parser.add_argument("--write", action="store_true", help="update the column of proofs first")
     if parser.parse_args().write:

@@ -38,7 +38,6 @@ PAGE = """# X
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Create a project with one page and one test file."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "docs").mkdir()
     (tmp_path / "tests" / "test_x.py").write_text(SOURCE)

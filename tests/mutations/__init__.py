@@ -1,1 +1,1 @@
-"""Mutations: small changes of the code that a test must detect. ``python -m tests.mutations`` runs the mutations."""
+"""Mutations are small changes of the code that a test must detect (``python -m tests.mutations``)."""

@@ -1,7 +1,8 @@
-"""Run mutations: ``python -m tests.mutations [--only fork,w50]``, or random mutations: ``--random 100 --seed 7 [--only cmap,wire/tls.py]``.
+"""Run mutations: ``python -m tests.mutations [--only fork,w50]``.
 
-Each mutation changes a copy of the project. Named mutations run the tests of their table, and then the folders of these tests. Random
-mutations run the tests that reach the changed line. A test that fails without a mutation is reported, and proves no mutation.
+The options ``--random 100 --seed 7 [--only cmap,wire/tls.py]`` run random mutations. Each mutation changes a copy
+of the project. Named mutations run the tests of their row, and then the folders of these tests. Random mutations
+run the tests that reach the changed line. A test that also fails without a mutation proves no mutation.
 """
 
 from __future__ import annotations

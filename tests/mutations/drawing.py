@@ -16,11 +16,11 @@ from tests.mutations.kinds import Change, changes, differs
 from tests.mutations.mutation import ROOT
 from tests.mutations.recording import Recording, Test
 
-_FOR_A_LINE = 5  # tests
-_QUICK, _MANY_QUICK = 0.02, 300  # seconds, and the number of such tests that come first
+_LINE_TESTS = 5  # tests
+_QUICK, _QUICK_COUNT = 0.02, 300  # seconds, and the number of such tests that come first
 _PORTION = 5.0  # seconds
 _OVERHEAD = 0.01  # seconds for each test
-_OF_OTHERS = 20  # factor for the cost of a test of another subject
+_OTHER_SUBJECT = 20  # factor for the cost of a test of another subject
 _TESTS_OF = {
     "_encryption": "encryption",
     "_server_facts": "unit",
@@ -34,13 +34,13 @@ _TESTS_OF = {
     "options": "unit",
     "wire": "tls",
 }  # other packages have a folder of the same name, and top-level modules belong to the API
-_READ_THE_TEXT = (  # tests that read the text of all files
+_READ_ALL_TEXTS = (  # tests that read the text of all files
     "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause",
     "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
 )
 _READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # reads all modules
 _LONGEST = 8.0  # seconds, the limit for a chosen test
-_LOOK_AT_ALL = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # read every class or number of any module
+_READ_ALL_MODULES = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # read the classes or numbers
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
 
     :param sources: the texts of the files.
     """
-    dice = random.Random(seed)
+    generator = random.Random(seed)
     by_line: dict[tuple[str, int], dict[str, list[Change]]] = {}
     for file, source in sources.items():
         for change in changes(file, source):
@@ -107,23 +107,23 @@ def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
     bounds = [len(lines) * number // count for number in range(count + 1)] if count else []
     result = []
     for first, beyond in pairwise(bounds):
-        for place in dice.sample(lines[first:beyond], beyond - first):
-            if found := _one(by_line[place], sources[place[0]], dice):
+        for place in generator.sample(lines[first:beyond], beyond - first):
+            if found := _random_change(by_line[place], sources[place[0]], generator):
                 result.append(found)
                 break
     return result
 
 
-def _one(kinds: Mapping[str, Sequence[Change]], source: str, dice: random.Random) -> Drawn | None:
+def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> Drawn | None:
     """Return one change of a line, or None if no change has an effect."""
-    for kind in dice.sample(sorted(kinds), len(kinds)):
-        for change in dice.sample(kinds[kind], len(kinds[kind])):
+    for kind in generator.sample(sorted(kinds), len(kinds)):
+        for change in generator.sample(kinds[kind], len(kinds[kind])):
             if differs(change, source):
-                return _as_lines(change, source)
+                return _whole_lines(change, source)
     return None
 
 
-def _as_lines(change: Change, source: str) -> Drawn:
+def _whole_lines(change: Change, source: str) -> Drawn:
     data = source.encode()
     start = data.rfind(b"\n", 0, change.start) + 1
     end = data.find(b"\n", change.end) + 1 or len(data)
@@ -134,9 +134,9 @@ def _as_lines(change: Change, source: str) -> Drawn:
 def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
     """Return the tests that may detect a change, and the number of such tests.
 
-    The order: first fast tests, the most specific test first. Then some tests for each line of the function that only a part of the tests
-    reaches, such as a branch. For a change outside functions, the tests of files that import the module. Then the cheapest test of each
-    test function.
+    The fast tests come first, sorted by specificity. Next come some tests for each line of the function that
+    only a part of the tests reaches, such as a branch. A change outside functions selects the tests of files
+    that import the module instead. The cheapest test of each test function comes last.
 
     :param seconds: the limit for the total duration of the tests.
     """
@@ -145,23 +145,23 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
     lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
     at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
     rare = [
-        test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_FOR_A_LINE]
+        test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
-            for files in (_LOOK_AT_ALL, _importing(drawn.file))
+            for files in (_READ_ALL_MODULES, _importing(drawn.file))
             for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
         ]
-    text = [found for name in _READ_THE_TEXT if (found := recording.tests.get(name))]
+    text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
     if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
-    quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_MANY_QUICK]
+    quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
     return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(reaching.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
-    """Yield the names of tests within the time limit, grouped by file within a portion, because the tests of a file share fixtures."""
+    """Yield the names of tests within the time limit. Portions group the tests of a file, which share fixtures."""
     left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
     for test in tests:
         if test.seconds > min(left, _LONGEST):
@@ -180,7 +180,7 @@ def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
 
     def cost(test: Test) -> tuple[float, str]:
         near = _is_about(test.name.partition("::")[0], file)
-        return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OF_OTHERS), test.name
+        return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OTHER_SUBJECT), test.name
 
     return sorted(tests, key=cost)
 
@@ -203,7 +203,6 @@ def _is_about(tests: str, file: str) -> bool:
 
 
 def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
-    """Return all tests that may detect a change."""
     if _function_at(drawn.file, drawn.line) and (
         reaching := recording.reaching(drawn.file, _traced_line(drawn.file, drawn.line))
     ):
@@ -213,7 +212,7 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
     if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
         return found
     if names:  # tests may read a table without running its lines
-        importing = {*_importing(drawn.file), *_LOOK_AT_ALL}
+        importing = {*_importing(drawn.file), *_READ_ALL_MODULES}
         found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
     for name in names:  # the line runs on import: all users of the name may detect the change
         for file, line in _mentions(name):
@@ -247,7 +246,6 @@ def _traced_line(file: str, line: int) -> int:
 
 @cache
 def _function_around(file: str, line: int) -> range:
-    """Return the lines of the innermost function at a line."""
     found = [
         range(node.lineno, (node.end_lineno or 0) + 1)
         for node in ast.walk(_tree(file))
@@ -258,7 +256,6 @@ def _function_around(file: str, line: int) -> range:
 
 @cache
 def _function_at(file: str, line: int) -> bool:
-    """True if a line is in the body of a function."""
     return any(
         isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
         for node in ast.walk(_tree(file))
@@ -289,7 +286,6 @@ def _place(file: str, line: int) -> tuple[range, list[str]]:
 
 
 def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
-    """Return the smallest statement at a line."""
     for child in ast.iter_child_nodes(node):
         first = (
             min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
@@ -308,7 +304,6 @@ def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
 
 @cache
 def _importing(file: str) -> frozenset[str]:
-    """Return the test files that import a file of gmongo."""
     package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
     package, name = re.escape(package), re.escape(name)
     pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?(\w+( as \w+)?,\s*)*{name}\b")

@@ -118,7 +118,7 @@ def main(options: argparse.Namespace) -> int:
 
     warm: dict[Path, Warm] = {}
 
-    def one(drawn: Drawn, root: Path) -> Trial:
+    def run(drawn: Drawn, root: Path) -> Trial:
         if root not in warm:
             warm[root] = Warm(root, folders)
         trial = attempt(drawn, root, recording, options.seconds, warm[root])
@@ -128,7 +128,7 @@ def main(options: argparse.Namespace) -> int:
         return trial
 
     try:
-        trials = list(each_in_a_copy(mutations, options.jobs, one))
+        trials = list(each_in_a_copy(mutations, options.jobs, run))
     finally:
         for each in warm.values():
             each.close()

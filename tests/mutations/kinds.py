@@ -1,6 +1,6 @@
 """The kinds of random changes: each change is an edit of the text at a node of the syntax tree.
 
-cosmic-ray was no alternative. Its operators do not remove statements, arguments, `finally` or `except`, and do change annotations.
+The operators of cosmic-ray change annotations, but remove no statement, argument, `finally` or `except`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Change:
     new: str
 
     def apply(self, source: str) -> str:
-        """Return the changed text."""
         data = source.encode()
         return (data[: self.start] + self.new.encode() + data[self.end :]).decode()
 
@@ -49,7 +48,7 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.BitOr: "&", ast.BitAnd: "|", ast.LShift: ">>", ast.RShift: "<<",
 }  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_FOR_CHECKERS = {"cast", "TypeVar", "ParamSpec", "NewType"}
+_TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
 _SIGNALS = {"kill", "killpg"}  # a wrong number here signals foreign processes
 
 
@@ -208,12 +207,11 @@ class _Span(ast.AST):
 
 
 def changes(file: str, source: str) -> list[Change]:
-    """Return all changes of a file by line."""
     lines = [0]
     for line in source.encode().splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
     found = set()
-    for node in _running(ast.parse(source)):
+    for node in _executable_nodes(ast.parse(source)):
         for kind, edits in KINDS.items():
             for place, new in edits(node):
                 start, end = (
@@ -233,8 +231,8 @@ def differs(change: Change, source: str) -> bool:
     return meaning(changed) != meaning(compile(source, change.file, "exec", dont_inherit=True))
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and its executable descendants, without annotations, docstrings, contents of f-strings and type-checking code."""
+def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and its executable descendants, without annotations, docstrings and contents of f-strings."""
     if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -245,7 +243,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Assign) and _text(node.targets[0]) in ("__all__", "__slots__"):
         return
-    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNALS | _FOR_CHECKERS:
+    if isinstance(node, ast.Call) and _text(node.func).rpartition(".")[2] in _SIGNALS | _TYPING_CALLS:
         return
     yield node
     for name, value in ast.iter_fields(node):
@@ -253,7 +251,7 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _running(child)
+                yield from _executable_nodes(child)
 
 
 def meaning(code: CodeType) -> object:

@@ -84,7 +84,7 @@ def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[
         except KeyError:  # reported by the trial
             continue
 
-    def one(target: str, root: Path) -> str:
+    def run(target: str, root: Path) -> str:
         try:
             failed = first_failure(root, [target]).failed
         except NotRun as error:
@@ -93,11 +93,10 @@ def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[
             print(f"failed without a mutation: {target}: {failed}", flush=True)
         return target if failed else ""
 
-    return frozenset(each_in_a_copy(sorted(targets), jobs, one)) - {""}
+    return frozenset(each_in_a_copy(sorted(targets), jobs, run)) - {""}
 
 
 def report(trials: Sequence[Trial]) -> str:
-    """Return a table of the outcomes by subject."""
     counts = Counter((trial.area, trial.outcome) for trial in trials)
     rows = [
         "| subject | mutations | " + " | ".join(OUTCOMES) + " | killed |",
@@ -120,12 +119,12 @@ def main(options: argparse.Namespace) -> int:
     chosen = choose(options.only)
     red = red_targets(chosen, options.jobs)
 
-    def one(pair: tuple[str, Mutation], root: Path) -> Trial:
+    def run(pair: tuple[str, Mutation], root: Path) -> Trial:
         trial = attempt(*pair, root, options.own_only, red)
         name, what = trial.mutation.name, trial.mutation.what
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
         return trial
 
-    trials = list(each_in_a_copy(chosen, options.jobs, one))
+    trials = list(each_in_a_copy(chosen, options.jobs, run))
     print(report(trials))
     return int(any(trial.outcome in (SURVIVED, NOT_TRIED) for trial in trials))

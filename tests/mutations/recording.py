@@ -1,8 +1,8 @@
-"""Record the lines of gmongo that each test reaches, and the duration of each test. Changed test files are recorded again.
+"""Record the lines of gmongo that each test reaches, and the duration of each test.
 
-A recording is one run of pytest under coverage.py with the running test as context. The tracer follows greenlets. ``.mutations`` keeps
-the recording with the executed code, so that changed files still match. As a pytest plugin (``-p tests.mutations.recording``) this
-module creates a recording, including the processes and forks of a test.
+A recording is one run of pytest under coverage.py with the running test as context. The tracer follows greenlets.
+``.mutations`` keeps the recording with the executed code, so that changed files still match. As a pytest plugin
+(``-p tests.mutations.recording``) this module records the tests with their processes and forks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLDERS = (
 WITHOUT_OFFICIAL_TESTS = {"GMONGO_SPEC_TESTS": "none"}  # the official test files are not part of the project
 _VARIABLE = "GMONGO_RECORDING"  # the output folder of the plugin
 _TEST = "GMONGO_RECORDED_TEST"  # the context of processes of a test
-_LONGEST = 3000  # seconds
+_RUN_TIMEOUT = 3000  # seconds
 _SETTINGS = """
 [run]
 data_file = {into}/lines
@@ -102,16 +102,16 @@ class Recording:
             for data, part, names in self._parts:
                 recorded = data.contexts_by_lineno(str(ROOT / "gmongo" / file))
                 reached = {line: (names | {""}).intersection(contexts) for line, contexts in recorded.items()}
-                for line, contexts in brought_up_to_date(reached, _recorded_source(part, file), now).items():
+                for line, contexts in updated_lines(reached, _recorded_source(part, file), now).items():
                     found.setdefault(line, set()).update(contexts)
             self.__dict__["_lines"][file] = found
         lines: Mapping[int, set[str]] = self.__dict__["_lines"][file]
         return lines
 
 
-def brought_up_to_date(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
+def updated_lines(reached: Mapping[int, set[str]], before: str, now: str) -> dict[int, set[str]]:
     """Return the tests of each line after a change of the text. A new line has the tests of its neighbours."""
-    place = carried_over(before, now)
+    place = moved_lines(before, now)
     found = {place[line]: set(tests) for line, tests in reached.items() if line in place}
     for line in sorted(set(range(1, len(now.splitlines()) + 1)).difference(place.values())):
         above = max((each for each in found if each < line), default=0)
@@ -121,7 +121,7 @@ def brought_up_to_date(reached: Mapping[int, set[str]], before: str, now: str) -
 
 
 @cache
-def carried_over(before: str, after: str) -> dict[int, int]:
+def moved_lines(before: str, after: str) -> dict[int, int]:
     """Return line number -> line number in a later version of the text."""
     matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     return {a + i + 1: b + i + 1 for a, b, size in matcher.get_matching_blocks() for i in range(size)}
@@ -174,14 +174,13 @@ def _kept(folder: str) -> list[dict[str, Any]]:
 
 
 def _record(into: Path, targets: list[str], digests: Mapping[str, str]) -> None:
-    """Run each test once."""
     from coverage import Coverage
 
     into.mkdir(parents=True)
     plugins = ["-p", "no:cacheprovider", "-p", "tests.mutations.recording", "--timeout=120", "-m", "not long"]
     command = [sys.executable, "-m", "pytest", "-q", *plugins, *targets]
     environment = {**os.environ, **WITHOUT_OFFICIAL_TESTS, _VARIABLE: str(into)}
-    output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_LONGEST, check=False)
+    output = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=_RUN_TIMEOUT, check=False)
     if not (into / "found.json").exists():
         raise RuntimeError(f"there is no recording: {output.stdout.decode()[-2000:]}{output.stderr.decode()[-2000:]}")
     combined = Coverage(data_file=str(into / "lines"), config_file=False)

@@ -22,8 +22,8 @@ from tests.mutations.mutation import ROOT
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
-HANGS = 25  # seconds for one test
-_LONGEST = 900
+TEST_TIMEOUT = 25  # seconds for one test
+_RUN_TIMEOUT = 900
 _MEMORY = 6 << 30  # bytes, which end an endless loop that allocates memory
 _COPIED = (
     "gmongo", "tests", "docs", "examples", "pyproject.toml", "setup.cfg", "README.md",
@@ -52,7 +52,6 @@ class Outcome:
 
 
 def copy_project(to: Path) -> Path:
-    """Copy the files that the tests need."""
     for name in _COPIED:
         source = ROOT / name
         if source.is_dir():
@@ -84,7 +83,7 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     story, names = root / "story", root / "wanted"
     story.write_text("", "utf-8")
     names.write_text("\n".join([*wanted, *(f"not {name}" for name in skipped)]), "utf-8")
-    limit = f"--timeout={HANGS}"
+    limit = f"--timeout={TEST_TIMEOUT}"
     # A thread ends an endless loop, because a signal would raise an error in an arbitrary greenlet.
     plugins = [
         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutations.trials", limit,
@@ -102,7 +101,7 @@ def _run(root: Path, targets: Sequence[str], wanted: Sequence[str], skipped: Seq
     )
     with process:
         try:
-            output = process.communicate(timeout=_LONGEST)[0].decode(errors="replace")
+            output = process.communicate(timeout=_RUN_TIMEOUT)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
             process.kill()
             output = ""
@@ -125,7 +124,6 @@ def outcome_of(code: int, story: Sequence[str], output: str) -> Outcome:
 
 
 def environment(root: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process in a copy."""
     return {**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
@@ -133,14 +131,14 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def each_in_a_copy(given: Iterable[Given], jobs: int, one: Callable[[Given, Path], Result]) -> Iterator[Result]:
-    """Call `one` for each item, in `jobs` parallel copies of the project."""
+def each_in_a_copy(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
+    """Call `run` for each item, in `jobs` parallel copies of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
     def run_in_copy(each: Given) -> Result:
         root = roots.get()
         try:
-            return one(each, root)
+            return run(each, root)
         finally:
             roots.put(root)
 

@@ -27,20 +27,20 @@ from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
 from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
 
 _SOCKET = "GMONGO_WARM"  # the descriptor for requests
-_BEFORE_THE_FIRST = 120  # seconds
-_WAITING = 6  # the limit for the ratio of elapsed time to processor time
+_START_TIMEOUT = 120  # seconds
+_ELAPSED_RATIO = 6  # the limit for the ratio of elapsed time to processor time
 
 
 class RunsAtImport(Exception):
     """A change affects more than functions."""
 
 
-def exchanged(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
     """Yield the functions of a module that differ after a change, with both versions.
 
     :raises RunsAtImport: other code also differs.
     """
-    if not _is_function(before) and _own(before) != _own(after):
+    if not _is_function(before) and _without_inner_code(before) != _without_inner_code(after):
         raise RunsAtImport(before.co_name)
     if _is_function(before):
         if (
@@ -50,22 +50,22 @@ def exchanged(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, Cod
         if before.co_freevars != after.co_freevars:
             raise RunsAtImport(before.co_name)
         yield before, after
-    inner = list(zip(_codes(before), _codes(after), strict=False))
-    if len(_codes(before)) == len(_codes(after)) and all(old.co_name == new.co_name for old, new in inner):
+    inner = list(zip(_inner_codes(before), _inner_codes(after), strict=False))
+    if len(_inner_codes(before)) == len(_inner_codes(after)) and all(old.co_name == new.co_name for old, new in inner):
         for old, new in inner:
             if meaning(old) != meaning(new) and (not _is_function(before) or not old.co_name.startswith("<")):
-                yield from exchanged(old, new)
+                yield from changed_functions(old, new)
 
 
 def _is_function(code: CodeType) -> bool:
     return bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
-def _codes(code: CodeType) -> list[CodeType]:
+def _inner_codes(code: CodeType) -> list[CodeType]:
     return [each for each in code.co_consts if isinstance(each, CodeType)]
 
 
-def _own(code: CodeType) -> object:
+def _without_inner_code(code: CodeType) -> object:
     """Return the behaviour of a code object without its functions and classes."""
     nothing = (lambda: None).__code__
     return meaning(
@@ -121,7 +121,7 @@ class Warm:
 
     def _run(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
         path = self._root / "gmongo" / file
-        pairs = exchanged(
+        pairs = changed_functions(
             compile(before, str(path), "exec", dont_inherit=True),
             compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
         )
@@ -138,7 +138,6 @@ class Warm:
         raise RuntimeError((self._root / "output").read_text("utf-8")[-2000:])
 
     def close(self) -> None:
-        """End the process."""
         self._file.close()
         self._process.wait()
 
@@ -168,7 +167,7 @@ class _Plugin:
                 try:
                     os.setsid()
                     limit_memory()
-                    _exchange(functions, Path(path), before)
+                    _replace_functions(functions, Path(path), before)
                     # A file on the command line, as in a recording, may have more tests than in its folder.
                     chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
                     code = _run(session, chosen, seconds, Path(story))
@@ -176,14 +175,14 @@ class _Plugin:
                     traceback.print_exc()
                 finally:
                     os._exit(code)
-            self._send(str(_end_of(pid, _BEFORE_THE_FIRST + 2 * _WAITING * seconds)))
+            self._send(str(_exit_code_of(pid, _START_TIMEOUT + 2 * _ELAPSED_RATIO * seconds)))
         return True
 
     def _send(self, text: str) -> None:
         print(text, file=self._file, flush=True)
 
 
-def _end_of(pid: int, seconds: float) -> int:
+def _exit_code_of(pid: int, seconds: float) -> int:
     """Return the exit code of a child, and kill the child after a timeout."""
     end = monotonic() + seconds
     while True:
@@ -204,10 +203,12 @@ def _place(code: CodeType) -> tuple[str, int, str]:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
-def _exchange(functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str) -> None:
+def _replace_functions(
+    functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str
+) -> None:
     """Give the functions of a file the code of its current text."""
     codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
-    for old, new in exchanged(*codes):
+    for old, new in changed_functions(*codes):
         for function in functions.get(_place(old), ()):
             function.__code__ = new
 
@@ -216,7 +217,7 @@ def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], se
     """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
     writer = Story(story)
     session.config.pluginmanager.register(writer, "story")
-    used, end = sum(os.times()[:4]), monotonic() + _WAITING * seconds
+    used, end = sum(os.times()[:4]), monotonic() + _ELAPSED_RATIO * seconds
     for number, (item, limit) in enumerate(items):
         if sum(os.times()[:4]) - used > seconds or monotonic() > end:
             break

@@ -14,8 +14,6 @@ _EXTERNAL = re.compile(r"[a-z]+:")
 
 
 class Page(HTMLParser):
-    """The links and anchors of a page."""
-
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: list[str] = []

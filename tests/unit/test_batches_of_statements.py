@@ -32,7 +32,6 @@ def server(room: int, count: int = 100, message: int = 1 << 20, document: int = 
 
 
 def counts_per_message(hello: Hello, statements: Statements) -> list[int]:
-    """Return the number of statements in each message."""
     counts = []
     place = 0
     while True:

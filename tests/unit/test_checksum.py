@@ -40,7 +40,6 @@ def test_crc32c_matches_published_vectors(data: bytes) -> None:
 
 
 def crc32c_by_definition(data: bytes) -> int:
-    """Compute the checksum bit by bit."""
     value = 0xFFFFFFFF
     for byte in data:
         value ^= byte

@@ -33,7 +33,7 @@ def payload(body: bytes = REPLY, flags: int = 0) -> memoryview:
     return memoryview(struct.pack("<IB", flags, 0) + body)
 
 
-def connected(**steps: Any) -> tuple[Connection, Any]:
+def connection_with(**steps: Any) -> tuple[Connection, Any]:
     """Return a connection on a mock transport whose methods have the results `steps`."""
     usual = {"closed": False, "out_of_step": False, "max_message_size": 1000}
     transport = Mock(**usual)
@@ -50,7 +50,7 @@ def connected(**steps: Any) -> tuple[Connection, Any]:
 
 
 def test_immediate_reply_leaves_connection_usable() -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     assert connection.exchange(5, REQUEST, None, bson.decode) == {"ok": 1}
     transport.round_trip.assert_called_once_with(REQUEST, 5)
     assert connection.usable and not transport.release.called
@@ -66,7 +66,7 @@ def test_immediate_reply_leaves_connection_usable() -> None:
 @pytest.mark.parametrize("more", [False, True])
 @pytest.mark.parametrize("clean", [False, True])
 def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bool) -> None:
-    connection, transport = connected(
+    connection, transport = connection_with(
         round_trip=None, receive=(9, 5, OP_MSG, payload(flags=2 if more else 0)), release=clean
     )
     assert connection.exchange(5, STREAM, None, bson.decode) == {"ok": 1}
@@ -97,7 +97,7 @@ def test_reply_in_pieces_is_read_and_extra_data_sets_error(more: bool, clean: bo
 )
 @pytest.mark.parametrize("state", ["in step", "out of step", "closed"])
 def test_failed_exchange_breaks_connection(thrown: BaseException, raised: Any, unanswered: bool, state: str) -> None:
-    connection, transport = connected(round_trip=thrown)
+    connection, transport = connection_with(round_trip=thrown)
     transport.out_of_step, transport.closed = state == "out of step", state == "closed"
     with pytest.raises(raised or type(thrown)) as caught:
         connection.exchange(5, REQUEST, None, bson.decode)
@@ -112,7 +112,7 @@ def test_failed_exchange_breaks_connection(thrown: BaseException, raised: Any, u
 @pytest.mark.parametrize("seconds", [0, -1])
 @pytest.mark.parametrize("call", ["exchange", "next_reply", "send"])
 def test_expired_timeout_raises_before_request_is_sent(seconds: float, call: str) -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     with pytest.raises(NetworkTimeout) as caught:
         if call == "exchange":
             connection.exchange(5, REQUEST, seconds, bson.decode)
@@ -128,7 +128,7 @@ def test_expired_timeout_raises_before_request_is_sent(seconds: float, call: str
 
 @pytest.mark.parametrize("thrown", [TransportError("reset"), GreenletExit()])
 def test_failed_send_leaves_connection_mid_message(thrown: BaseException) -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     connection.send(REQUEST, None)
     transport.send.assert_called_once_with(REQUEST)
     assert connection.usable
@@ -140,7 +140,7 @@ def test_failed_send_leaves_connection_mid_message(thrown: BaseException) -> Non
 
 
 def test_requests_are_compressed_after_negotiation() -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     hello = Hello({"maxMessageSizeBytes": 100}, 0.0)
     connection.established(hello, make_compressor("zlib", -1))
     assert connection.hello is hello
@@ -160,7 +160,7 @@ def test_requests_are_compressed_after_negotiation() -> None:
 )
 @pytest.mark.parametrize("call", ["immediate", "pieces", "next_reply"])
 def test_reply_that_no_options_can_decode_makes_connection_unusable(wire: bytes, call: str) -> None:
-    connection, transport = connected(round_trip=wire if call == "immediate" else None)
+    connection, transport = connection_with(round_trip=wire if call == "immediate" else None)
     transport.receive.return_value = (9, 5, OP_MSG, payload(wire))
     with pytest.raises(InvalidBSON):
         if call == "next_reply":
@@ -171,7 +171,7 @@ def test_reply_that_no_options_can_decode_makes_connection_unusable(wire: bytes,
 
 
 def test_unknown_opcode_leaves_transport_out_of_step() -> None:
-    connection, transport = connected(round_trip=None, receive=(9, 5, 4711, payload()))
+    connection, transport = connection_with(round_trip=None, receive=(9, 5, 4711, payload()))
     with pytest.raises(ProtocolError):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
@@ -179,7 +179,7 @@ def test_unknown_opcode_leaves_transport_out_of_step() -> None:
 
 def test_interrupt_during_decompression_expects_no_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gmongo.cmap.server_connection.decompressed", Mock(side_effect=GreenletExit))
-    connection, transport = connected(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
+    connection, transport = connection_with(round_trip=None, receive=(9, 5, OP_COMPRESSED, payload()))
     with pytest.raises(GreenletExit):
         connection.exchange(5, REQUEST, None, bson.decode)
     assert transport.out_of_step is True and connection.unanswered is None
@@ -195,11 +195,11 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
 
 
 def test_interrupt_and_fork_mark_reach_transport() -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     error = PoolClearedError("x", ("h", 1))
     connection.interrupt(error)
     assert transport.interrupt.call_args.args == (error,) and type(connection.error) is PoolClearedError
-    forked, transport = connected()
+    forked, transport = connection_with()
     forked.mark_forked(error)
     assert forked.inherited and forked.error is error
     transport.mark_forked.assert_called_once_with(error)
@@ -207,13 +207,13 @@ def test_interrupt_and_fork_mark_reach_transport() -> None:
     late.interrupt(error)
     late.attach(transport := Mock())
     assert type(transport.interrupt.call_args.args[0]) is PoolClearedError
-    plain, transport = connected()
+    plain, transport = connection_with()
     plain.hold_hub(False)
     transport.hold_hub.assert_called_once_with(False)
 
 
 def test_first_failure_is_kept_as_error() -> None:
-    connection, _ = connected()
+    connection, _ = connection_with()
     first, second = AutoReconnect("first"), AutoReconnect("second")
     connection.record_failure(first)
     assert connection.error is None
@@ -223,7 +223,7 @@ def test_first_failure_is_kept_as_error() -> None:
         assert str(connection.error) == "first"
     connection.mark_unusable(second)
     assert str(connection.error) == "first"
-    other, _ = connected()
+    other, _ = connection_with()
     other.mark_unusable(second)
     assert str(other.error) == "second" and other.error is not second
 
@@ -231,7 +231,7 @@ def test_first_failure_is_kept_as_error() -> None:
 @pytest.mark.parametrize("purpose", Purpose)
 @pytest.mark.parametrize("unanswered", [None, 5])
 def test_late_reply_is_expected_only_for_unanswered_operation(purpose: Purpose, unanswered: int | None) -> None:
-    connection, _ = connected()
+    connection, _ = connection_with()
     connection.purpose, connection.unanswered = purpose, unanswered
     connection.expect_late_reply(callback := Mock(), True)
     waits = unanswered is not None and purpose is Purpose.OTHER
@@ -240,7 +240,7 @@ def test_late_reply_is_expected_only_for_unanswered_operation(purpose: Purpose, 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_interrupted_reauthentication_sets_error(fails: bool) -> None:
-    connection, _ = connected()
+    connection, _ = connection_with()
     with pytest.raises(InvalidOperation, match="has not authenticated, so it cannot do so again"):
         connection.reauthenticate()
     connection.authentication = Mock()
@@ -262,7 +262,7 @@ def test_interrupted_reauthentication_sets_error(fails: bool) -> None:
 )
 def test_valid_late_reply_makes_connection_usable(most: int, clean: bool, flags: int, failure: Any) -> None:
     limits: list[int] = []
-    connection, transport = connected(release=clean)
+    connection, transport = connection_with(release=clean)
 
     def receive(request_id: int, or_to: Any) -> Any:
         limits.append(transport.max_message_size)
@@ -296,7 +296,7 @@ def test_hello_uses_op_msg_and_legacy_hello_uses_op_query(name: str, opcode: int
 
 
 def test_late_reply_timeout_error_names_its_option() -> None:
-    connection, transport = connected()
+    connection, transport = connection_with()
     transport.receive.side_effect = lambda *_: gevent.sleep(60)
     connection.unanswered, connection.late_reply = 5, Mock()
     with pytest.raises(NetworkTimeout, match="drainLateRepliesMS"):
@@ -325,7 +325,7 @@ def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.Mon
         return MagicMock()
 
     monkeypatch.setattr("gmongo.cmap.connection.interrupt_after", limited)
-    connection, transport = connected()
+    connection, transport = connection_with()
     transport.receive.return_value = 9, 5, OP_MSG, payload()
     connection.unanswered, connection.late_reply = 5, Mock()
     connection.read_late_reply(2.0, 100)
@@ -336,7 +336,7 @@ def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("before", [None, AutoReconnect("before")])
 @pytest.mark.parametrize("error", [None, GreenletExit()])
 def test_interruption_of_exchange_is_recorded_unless_error_exists(mid_message: bool, before: Any, error: Any) -> None:
-    connection, _ = connected()
+    connection, _ = connection_with()
     connection.mid_message, connection.error = mid_message, before
     connection.record_failure(error)
     assert type(connection.error) is type(error if mid_message and before is None else before)

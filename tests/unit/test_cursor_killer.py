@@ -1,4 +1,4 @@
-"""The process that opened a cursor ends the cursor after the application has dropped it."""
+"""Cursors that the application has dropped: the process that opened a cursor ends the cursor."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ class Executor:
 
 
 class Pin:
-    """The pinned connection of a cursor."""
-
     releases = 0
 
     def release(self):
@@ -43,7 +41,7 @@ def started():
     return executor, CursorKiller(executor)
 
 
-def dropped(number, pin=None, namespace="db.c", port=1):
+def dropped_cursor(number, pin=None, namespace="db.c", port=1):
     return Dropped(number, namespace, ("127.0.0.1", port), None, pin)
 
 
@@ -51,9 +49,9 @@ def dropped(number, pin=None, namespace="db.c", port=1):
 def test_forked_child_does_not_end_cursors_of_parent(make_pin):
     executor, cursor_killer = started()
     inherited = make_pin()
-    cursor_killer.take(dropped(1, inherited))
+    cursor_killer.take(dropped_cursor(1, inherited))
     executor.epoch = 1  # the child starts with a copy of the pending cursor
-    cursor_killer.take(dropped(2, make_pin()))
+    cursor_killer.take(dropped_cursor(2, make_pin()))
     gevent.idle()
     assert executor.run_operations == [(1, [2])]
     assert inherited is None or inherited.releases == 0
@@ -65,9 +63,9 @@ def test_pinned_cursor_does_not_wait_for_unpinned_cursor():
     executor.run = lambda operation, session: (operation.pin or may_run.wait(), run(operation, session))
     cursor_killer = CursorKiller(executor)
     pins = [Pin(), Pin()]
-    cursor_killer.take(dropped(1))
-    cursor_killer.take(dropped(2, pins[0]))
-    cursor_killer.take(dropped(3, pins[1]))
+    cursor_killer.take(dropped_cursor(1))
+    cursor_killer.take(dropped_cursor(2, pins[0]))
+    cursor_killer.take(dropped_cursor(3, pins[1]))
     gevent.idle()
     assert executor.run_operations == [(0, [2]), (0, [3])]
     assert [pin.releases for pin in pins] == [1, 1]
@@ -79,8 +77,8 @@ def test_pinned_cursor_does_not_wait_for_unpinned_cursor():
 def test_reap_ends_cursors_before_greenlet_starts():
     executor, pin = Executor(), Pin()
     cursor_killer = CursorKiller(executor)
-    cursor_killer.take(dropped(1))
-    cursor_killer.take(dropped(2, pin))
+    cursor_killer.take(dropped_cursor(1))
+    cursor_killer.take(dropped_cursor(2, pin))
     cursor_killer.reap()
     assert executor.run_operations == [(0, [2]), (0, [1])]
     gevent.idle()
@@ -90,7 +88,7 @@ def test_reap_ends_cursors_before_greenlet_starts():
 def test_cursor_dropped_after_idle_period_is_ended():
     executor, cursor_killer = started()
     for number in (1, 2, 3):
-        cursor_killer.take(dropped(number))
+        cursor_killer.take(dropped_cursor(number))
         gevent.idle()
         assert executor.run_operations[-1] == (0, [number])
 
@@ -98,14 +96,14 @@ def test_cursor_dropped_after_idle_period_is_ended():
 @pytest.mark.parametrize("error", [AutoReconnect("lost"), InvalidBSON("no reply"), GreenletExit()])
 def test_failed_kill_releases_pin_and_next_cursor_is_ended(error):
     executor, pin = Executor(), Pin()
-    run, executor.run = executor.run, lambda operation, session: throw(error)
+    run, executor.run = executor.run, lambda operation, session: raise_error(error)
     cursor_killer = CursorKiller(executor)
-    cursor_killer.take(dropped(1))
-    cursor_killer.take(dropped(2, pin))
+    cursor_killer.take(dropped_cursor(1))
+    cursor_killer.take(dropped_cursor(2, pin))
     gevent.idle()
     assert pin.releases == 1
     executor.run = run
-    cursor_killer.take(dropped(3))
+    cursor_killer.take(dropped_cursor(3))
     gevent.idle()
     assert executor.run_operations == [(0, [3])]
 
@@ -123,12 +121,12 @@ def test_cursor_is_ended_if_greenlet_is_killed_before_start(make_pin, monkeypatc
 
     monkeypatch.setattr("gmongo.engines.cursor_killer.spawn", spawn)
     cursor_killer = CursorKiller(executor)
-    cursor_killer.take(dropped(1, make_pin()))
+    cursor_killer.take(dropped_cursor(1, make_pin()))
     gevent.idle()
     assert killed[0].dead and executor.run_operations == [(0, [1])]
 
 
-def throw(error):
+def raise_error(error):
     raise error
 
 
@@ -136,7 +134,7 @@ def test_cursor_dropped_while_greenlet_ends_is_ended():
     class Queue(deque):
         """A queue whose emptiness check runs a finalizer."""
 
-        late = [dropped(2)]
+        late = [dropped_cursor(2)]
 
         def __bool__(self):
             found = len(self) > 0
@@ -146,17 +144,19 @@ def test_cursor_dropped_while_greenlet_ends_is_ended():
 
     executor, cursor_killer = started()
     cursor_killer._unpinned = Queue()
-    cursor_killer.take(dropped(1))
+    cursor_killer.take(dropped_cursor(1))
     assert comes_true(lambda: executor.run_operations == [(0, [1]), (0, [2])])
 
 
 def test_cursor_after_killed_operation_is_ended():
     executor = Executor()
     run = executor.run
-    executor.run = lambda *given: throw(GreenletExit()) if given[0].command(None)["cursors"] == [1] else run(*given)
+    executor.run = lambda *given: (
+        raise_error(GreenletExit()) if given[0].command(None)["cursors"] == [1] else run(*given)
+    )
     cursor_killer = CursorKiller(executor)
-    cursor_killer.take(dropped(1))
-    cursor_killer.take(dropped(2, port=2))
+    cursor_killer.take(dropped_cursor(1))
+    cursor_killer.take(dropped_cursor(2, port=2))
     gevent.idle()
     gevent.idle()
     assert executor.run_operations == [(0, [2])]
@@ -166,15 +166,21 @@ def test_closed_client_releases_pin_of_dropped_cursor():
     executor, released = Executor(), []
     executor.topology.hub = None
     cursor_killer = CursorKiller(executor)
-    cursor_killer.take(dropped(1, SimpleNamespace(release_soon=lambda: released.append(1))))
-    cursor_killer.take(dropped(2))
+    cursor_killer.take(dropped_cursor(1, SimpleNamespace(release_soon=lambda: released.append(1))))
+    cursor_killer.take(dropped_cursor(2))
     gevent.idle()
     assert (released, executor.run_operations) == ([1], [])
 
 
 def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
     executor, cursor_killer = started()
-    for cursor in (dropped(1), dropped(2, namespace="db.d"), dropped(3), dropped(4, port=2), dropped(5)):
+    for cursor in (
+        dropped_cursor(1),
+        dropped_cursor(2, namespace="db.d"),
+        dropped_cursor(3),
+        dropped_cursor(4, port=2),
+        dropped_cursor(5),
+    ):
         cursor_killer.take(cursor)
     assert executor.run_operations == []
     gevent.idle()

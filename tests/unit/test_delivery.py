@@ -81,11 +81,11 @@ def test_pending_events_do_not_outnumber_their_greenlets(delivery: Delivery) -> 
         most = max(most, len(delivery._events))
         gevent.sleep(0.0001)
 
-    def happen() -> None:
+    def cause_events() -> None:
         for number in range(20):
             emit(delivery, (receive, number))
 
-    gevent.joinall([gevent.spawn(happen) for _ in range(10)], raise_error=True)
+    gevent.joinall([gevent.spawn(cause_events) for _ in range(10)], raise_error=True)
     assert most <= 10
 
 
@@ -305,7 +305,7 @@ def test_all_listeners_receive_random_events_in_one_order(impatient: None, seed:
     received: list[list[int]] = [[], []]
     inside = 0
 
-    def happen() -> None:
+    def cause_events() -> None:
         for _ in range(random.randint(1, 3)):
             noted.append(len(noted))
             delivery.note(publish, noted[-1])
@@ -332,21 +332,21 @@ def test_all_listeners_receive_random_events_in_one_order(impatient: None, seed:
         elif what < 0.4:
             gevent.sleep(random.choice([0.0005, 0.002]))
         elif what < 0.45 and len(noted) < 400:
-            happen()
+            cause_events()
             delivery.deliver()
 
-    def live() -> None:
+    def work() -> None:
         while len(noted) < 300:
-            happen()
+            cause_events()
             delivery.deliver(wait=random.random() < 0.9)
             gevent.sleep(random.choice([0, 0, 0.001]))
 
-    crowd = [gevent.spawn(live) for _ in range(8)]
+    crowd = [gevent.spawn(work) for _ in range(8)]
     while not all(each.ready() for each in crowd):
         gevent.sleep(0.002)
         if random.random() < 0.3:
             random.choice(crowd).kill(block=False)
-            crowd.append(gevent.spawn(live))
+            crowd.append(gevent.spawn(work))
     assert eventually(lambda: not delivery.pending)
     assert received == [noted, noted]
     assert not delivery._turns

@@ -45,7 +45,7 @@ FIELD = re.compile(r"^:(\w+)(?: [\w.]+)?:(?!`)", re.MULTILINE)
 FIELDS_KNOWN = frozenset({"param", "raises", "returns", "ivar"})
 
 
-def public(name: str) -> bool:
+def is_public(name: str) -> bool:
     return not name.startswith("_")
 
 
@@ -55,7 +55,7 @@ def public_objects() -> dict[str, Any]:
     for module_name in sorted(MODULES, key=len, reverse=True):
         module = importlib.import_module(module_name)
         own = [name for name, thing in vars(module).items() if getattr(thing, "__module__", "") == module_name]
-        for name in getattr(module, "__all__", filter(public, own)):
+        for name in getattr(module, "__all__", filter(is_public, own)):
             thing = getattr(module, name)
             if (inspect.isclass(thing) or inspect.isroutine(thing)) and thing.__module__.startswith("gmongo"):
                 found.setdefault(id(thing), (f"{module_name}.{name}", thing))
@@ -66,11 +66,11 @@ def public_objects() -> dict[str, Any]:
     return dict(sorted(found.values(), key=lambda each: each[0]))
 
 
-def members(kind: type) -> Iterator[tuple[str, Any]]:
+def public_members(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield the public methods and properties that a class has from gmongo, including its private bases."""
     for name, _ in inspect.getmembers(kind):
         owner = next((base for base in kind.__mro__ if name in vars(base)), None)
-        if public(name) and owner is not None and owner.__module__.startswith("gmongo"):
+        if is_public(name) and owner is not None and owner.__module__.startswith("gmongo"):
             member = vars(owner)[name]
             member = getattr(member, "__func__", member)
             if inspect.isroutine(member) or isinstance(member, property):
@@ -82,19 +82,18 @@ CASES: dict[str, tuple[Any, str | None]] = {name: (thing, None) for name, thing 
     f"{name}.{member}": (kind, member)
     for name, kind in PUBLIC_OBJECTS.items()
     if inspect.isclass(kind)
-    for member, _ in members(kind)
+    for member, _ in public_members(kind)
 }
 
 
-def subject(thing: Any, member: str | None) -> tuple[Any, str]:
+def documented_object(thing: Any, member: str | None) -> tuple[Any, str]:
     """Return the documented object and its docstring. A constructor is documented by its class."""
     if member is None:
         return thing, inspect.getdoc(thing) or ""
-    return dict(members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
+    return dict(public_members(thing))[member], inspect.getdoc(getattr(thing, member)) or ""
 
 
 def constructor_of(kind: type) -> type:
-    """Return the class that defines the constructor."""
     if issubclass(kind, enum.Enum):
         return enum.Enum
     return next(base for base in kind.__mro__ if {"__init__", "__new__"} & set(vars(base)))
@@ -106,7 +105,6 @@ def is_documented_by_base(thing: Any) -> bool:
 
 
 def parameters(thing: Any) -> list[str]:
-    """Return the names of the public parameters."""
     if isinstance(thing, property):
         return []
     if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
@@ -115,7 +113,7 @@ def parameters(thing: Any) -> list[str]:
         found = inspect.signature(thing).parameters
     except ValueError:
         return []
-    return [name for name in found if name not in ("self", "cls") and public(name)]
+    return [name for name in found if name not in ("self", "cls") and is_public(name)]
 
 
 def is_described(documented: Any, thing: Any, text: str) -> bool:
@@ -132,7 +130,6 @@ def has_its_parameters(documented: Any, text: str) -> bool:
 
 
 def has_well_formed_fields(text: str) -> bool:
-    """True if all fields of a text have known kinds."""
     raised = len(re.findall(r"^:raises", text, re.MULTILINE))
     return set(FIELD.findall(text)) <= FIELDS_KNOWN and len(RAISES.findall(text)) == raised
 
@@ -140,7 +137,7 @@ def has_well_formed_fields(text: str) -> bool:
 def test_public_docstrings_describe_all_parameters() -> None:
     wrong = []
     for name, (thing, member) in CASES.items():
-        documented, text = subject(thing, member)
+        documented, text = documented_object(thing, member)
         if not (
             is_described(documented, thing, text)
             and has_its_parameters(documented, text)
@@ -158,7 +155,7 @@ def test_search_finds_public_api() -> None:
     assert len(CASES) > 700
 
 
-EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>" in subject(*case)[1]]
+EXAMPLES = [pytest.param(*case, id=name) for name, case in CASES.items() if ">>>" in documented_object(*case)[1]]
 
 
 @pytest.fixture
@@ -181,7 +178,7 @@ def names() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(("thing", "member"), EXAMPLES)
 def test_docstring_example_has_documented_output(thing: Any, member: str | None, names: dict[str, Any]) -> None:
     title = thing.__name__ if member is None else f"{thing.__name__}.{member}"
-    example = doctest.DocTestParser().get_doctest(subject(thing, member)[1], names, title, None, None)
+    example = doctest.DocTestParser().get_doctest(documented_object(thing, member)[1], names, title, None, None)
     output: list[str] = []
     assert doctest.DocTestRunner(verbose=False).run(example, out=output.append).failed == 0, "".join(output)
 

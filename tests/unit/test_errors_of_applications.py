@@ -60,7 +60,7 @@ def not_primary(code: int, **more: Any) -> NotPrimaryError:
         (not_primary(11600), CLEAR, CLEAR),
     ],
 )
-def test_error_determines_its_action(error: BaseException, establishing: ErrorAction, running: ErrorAction) -> None:
+def test_error_determines_action_on_pool(error: BaseException, establishing: ErrorAction, running: ErrorAction) -> None:
     assert error_action(error, True, 21) is establishing
     assert error_action(error, False, 21) is running
     assert error_action(error, False, 8) is running

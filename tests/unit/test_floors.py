@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_TESTED = {"PyICU", "gssapi", "mypy", "ruff", "tox"}
 
 
-def declared() -> dict[str, dict[str, str]]:
+def required_versions() -> dict[str, dict[str, str]]:
     """Return group -> name -> lowest version."""
     settings = configparser.ConfigParser(interpolation=None)
     settings.read(ROOT / "setup.cfg")
@@ -19,7 +19,7 @@ def declared() -> dict[str, dict[str, str]]:
     return {group: dict(re.findall(r"^([\w-]+) >= ([\d.]+)$", text, re.MULTILINE)) for group, text in groups.items()}
 
 
-def pinned(name: str) -> dict[str, str]:
+def pinned_versions(name: str) -> dict[str, str]:
     lines = (ROOT / "tests" / name).read_text().splitlines()
     return dict(re.findall(r"^([\w-]+)==([\d.]+)$", "\n".join(lines), re.MULTILINE))
 
@@ -29,15 +29,17 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def test_lowest_core_versions_match_setup():
-    assert pinned("floors-core.txt") == declared()["install_requires"]
+    assert pinned_versions("floors-core.txt") == required_versions()["install_requires"]
 
 
 def test_lowest_versions_with_extras_match_setup():
     highest: dict[str, str] = {}
-    for packages in declared().values():
+    for packages in required_versions().values():
         for name, version in packages.items():
             highest[name] = max(highest.get(name, version), version, key=release)
-    assert pinned("floors.txt") == {name: version for name, version in highest.items() if name not in NOT_TESTED}
+    assert pinned_versions("floors.txt") == {
+        name: version for name, version in highest.items() if name not in NOT_TESTED
+    }
 
 
 def test_requirements_have_no_upper_bound():

@@ -22,7 +22,6 @@ class Forkable:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the steps of the hook in order."""
     steps: list[str] = []
     monkeypatch.setattr(_fork, "_registered", {})
     monkeypatch.setattr(_fork.gevent, "reinit", lambda: steps.append("loop reinitialized"))

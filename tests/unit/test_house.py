@@ -80,7 +80,6 @@ PROPER_NAMES = re.compile(r"""["'/.](nobody|somebody)["'-]""")
 
 
 def metaphors_in(text: str) -> list[str]:
-    """Return the metaphors of a text."""
     return re.findall(rf"(?<![a-z])(?:{METAPHORS})(?![a-z])", PROPER_NAMES.sub("", text), flags=re.IGNORECASE)
 
 

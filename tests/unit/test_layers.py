@@ -111,7 +111,6 @@ CYCLES = {
 
 
 def import_cycles(imports: dict[str, set[str]]) -> set[tuple[str, ...]]:
-    """Return the groups of modules that import one another."""
     reached = {name: set(targets) for name, targets in imports.items()}
     for middle in imports:
         for targets in reached.values():

@@ -111,7 +111,7 @@ def test_metadata_names_application_driver_platform_and_os() -> None:
 
 
 def test_oversized_metadata_drops_fields_in_specified_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order: fields of `env` except its name, fields of `os` except its type, `env`, the end of `platform`."""
+    """The order is: fields of `env` except its name, fields of `os` except its type, `env`, the end of `platform`."""
     monkeypatch.setenv("VERCEL", "1")
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     stages = []

@@ -116,12 +116,12 @@ def test_event_reasons_match_specification():
     assert (failed.TIMEOUT, failed.POOL_CLOSED, failed.CONN_ERROR) == ("timeout", "poolClosed", "connectionError")
 
 
-class Both(monitoring.CommandListener, monitoring.ServerHeartbeatListener):
+class TwoKindsListener(monitoring.CommandListener, monitoring.ServerHeartbeatListener):
     pass
 
 
 def test_listeners_are_grouped_by_kind():
-    both, pool = Both(), monitoring.ConnectionPoolListener()
+    both, pool = TwoKindsListener(), monitoring.ConnectionPoolListener()
     server, topology = monitoring.ServerListener(), monitoring.TopologyListener()
     sorted_out = monitoring.EventListeners([both, pool, server, topology])
     assert sorted_out.command == (both,)

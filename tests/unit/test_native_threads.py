@@ -22,7 +22,6 @@ _NativeThread = monkey.get_original("threading", "Thread")
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """An event for which jobs wait."""
     gate = threading.Event()
     yield gate
     gate.set()

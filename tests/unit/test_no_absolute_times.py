@@ -130,7 +130,6 @@ class _Measured:
 
 
 def _assignment(node: ast.AST) -> tuple[ast.expr | None, list[ast.expr]]:
-    """Return the value and the targets of an assignment."""
     if isinstance(node, ast.Assign):
         return node.value, node.targets
     if isinstance(node, ast.NamedExpr | ast.AnnAssign):

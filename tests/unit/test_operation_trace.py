@@ -177,9 +177,7 @@ def observer(**members: Any) -> Observer:
     return kind()
 
 
-def observing(received: list[Any], name: str, method: str, raises: BaseException | None = None) -> Observer:
-    """Return an observer with one method."""
-
+def observer_of(received: list[Any], name: str, method: str, raises: BaseException | None = None) -> Observer:
     def receive(self: Any, *arguments: Any) -> None:
         received.append((name, *arguments))
         if raises is not None:
@@ -192,7 +190,7 @@ def observing(received: list[Any], name: str, method: str, raises: BaseException
 def test_each_observer_is_called_despite_error_of_another(method: str, capsys: pytest.CaptureFixture[str]) -> None:
     received: list[Any] = []
     arguments = CALLBACKS[method]
-    first, second = observing(received, "first", method, ValueError("mine")), observing(received, "second", method)
+    first, second = observer_of(received, "first", method, ValueError("mine")), observer_of(received, "second", method)
     for observers, names in (
         ((), []),
         ((Observer(),), []),
@@ -204,8 +202,8 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
         assert received == [(name, *arguments) for name in names]
         assert ("ValueError: mine" in capsys.readouterr().err) is ("first" in names)
     for each in (
-        (observing(received, "x", method, GreenletExit()),),
-        (observing(received, "x", method, GreenletExit()), second),
+        (observer_of(received, "x", method, GreenletExit()),),
+        (observer_of(received, "x", method, GreenletExit()), second),
     ):
         with pytest.raises(GreenletExit):
             getattr(Observers(each), method)(*arguments)

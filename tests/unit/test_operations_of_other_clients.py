@@ -37,7 +37,7 @@ class MongoClient:
         return self.kind(self, name)
 
 
-class Narrow(Database):
+class NarrowDatabase(Database):
     """A database whose methods accept fewer parameters than gmongo's methods, like Ming's database."""
 
     def __getitem__(self, name):
@@ -94,7 +94,7 @@ def calls_of(made, name):
 
 CALLS = [
     (library, kind, name, given)
-    for library in (Database, Narrow)
+    for library in (Database, NarrowDatabase)
     for kind, make in OBJECTS.items()
     for made in [make(MongoClient(library).shop)]
     for name, _ in inspect.getmembers(type(made), callable)
@@ -114,7 +114,6 @@ def test_operation_on_foreign_client_raises_invalid_operation(library, kind, nam
 
 
 def run_operation(made):
-    """Run the operation of a cursor or file."""
     if isinstance(made, GridIn):
         made.close()
     elif hasattr(made, "read"):

@@ -289,30 +289,30 @@ def test_client_without_options_has_defaults_of_each_layer() -> None:
     assert (pool.upkeep_interval, topology.srv_rescan_interval) == (10.0, 60)
 
 
-def named(condition: Any) -> set[str]:
+def names_with(condition: Any) -> set[str]:
     return {option.name for option in OPTIONS if condition(option)}
 
 
 def test_options_have_their_attributes_and_aliases() -> None:
-    assert named(lambda option: option.secret) == {
+    assert names_with(lambda option: option.secret) == {
         *("proxyUsername", "proxyPassword", "tlsCertificateKeyFilePassword", "authMechanismProperties"),
         *("username", "password", "auto_encryption_opts"),
     }
-    assert named(lambda option: option.protects) == {
+    assert names_with(lambda option: option.protects) == {
         *("srvAllowedHostsSuffix", "tls", "tlsCAFile", "tlsCRLFile", "tlsCertificateKeyFile", "authMechanism"),
         *("tlsCertificateKeyFilePassword", "authSource", "username", "password", "auto_encryption_opts"),
     }
-    assert named(lambda option: option.source is Source.KEYWORD) == {
+    assert names_with(lambda option: option.source is Source.KEYWORD) == {
         *("srv_host_validator", "server_selector", "driver", "server_api", "event_listeners", "username", "password"),
         *("auto_encryption_opts", "read_preference", "document_class", "type_registry", "tzinfo", "tracing", "metrics"),
         "slow_operation_ms",
     }
-    assert named(lambda option: option.insecure is True) == {
+    assert names_with(lambda option: option.insecure is True) == {
         *("tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"),
         *("tlsDisableCertificateRevocationCheck", "tlsDisableOCSPEndpointCheck"),
     }
-    assert named(lambda option: option.insecure is False) == {"tls"}
-    assert named(lambda option: option.decodes) == {"readPreferenceTags"}
+    assert names_with(lambda option: option.insecure is False) == {"tls"}
+    assert names_with(lambda option: option.decodes) == {"readPreferenceTags"}
     for alias, name in (("ssl", "tls"), ("max_adaptive_retries", "maxAdaptiveRetries"), ("wtimeout", "wTimeoutMS"),
                         ("j", "journal"), ("enable_overload_retargeting", "enableOverloadRetargeting")):  # fmt: skip
         assert find(alias) is find(name) is find(alias.upper())

@@ -33,24 +33,24 @@ class MongoClient:
         return self[name]
 
     def __getitem__(self, name):
-        return Memory(self, name)
+        return MemoryDatabase(self, name)
 
 
-class Derived(MongoClient):
+class DerivedClient(MongoClient):
     """A client that is recognized by the name of its base class."""
 
 
-class Memory(Database):
+class MemoryDatabase(Database):
     def __getitem__(self, name):
-        return Documents(self, name)
+        return MemoryCollection(self, name)
 
 
-class Documents(Collection):
+class MemoryCollection(Collection):
     def find_one(self, *arguments, **options):
         return {"_id": self.full_name}
 
 
-@pytest.mark.parametrize("kind", [MongoClient, Derived])
+@pytest.mark.parametrize("kind", [MongoClient, DerivedClient])
 def test_options_are_inherited_from_public_attributes(kind):
     client = kind()
     for each in (client.shop, client.shop.orders, client.shop.orders.archive):
@@ -89,7 +89,7 @@ def test_cursor_on_foreign_collection_can_be_created():
     assert Cursor(collection, {}, limit=3).collection is collection
 
 
-class Plain(Documents):
+class PlainCollection(MemoryCollection):
     """A collection that accepts PyMongo's options only, and returns itself."""
 
     def __getitem__(self, name):
@@ -99,7 +99,7 @@ class Plain(Documents):
         return self
 
 
-class Vault(Plain):
+class KeyVault(PlainCollection):
     kept: ClassVar[list] = []
 
     def insert_one(self, document):
@@ -108,16 +108,16 @@ class Vault(Plain):
 
 def test_key_vault_of_library_stores_data_keys(monkeypatch):
     pytest.importorskip("pymongocrypt")
-    monkeypatch.setattr(Memory, "__getitem__", lambda database, name: Vault(database, name))
+    monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: KeyVault(database, name))
     providers = {"local": {"key": bytes(96)}}
-    with ClientEncryption(providers, "keys.vault", Derived(), CodecOptions()) as encryption:
+    with ClientEncryption(providers, "keys.vault", DerivedClient(), CodecOptions()) as encryption:
         made = encryption.create_data_key("local")
-    assert [key["_id"] for key in Vault.kept] == [made]
+    assert [key["_id"] for key in KeyVault.kept] == [made]
     with pytest.raises(TypeError, match="key_vault_client must be a MongoClient"):
         ClientEncryption(providers, "keys.vault", MongoClient().keys, CodecOptions())
 
 
-class WithoutIndexes(Plain):
+class WithoutIndexes(PlainCollection):
     """A collection that describes an index as pairs."""
 
     made: ClassVar[list] = []
@@ -133,7 +133,7 @@ class WithoutIndexes(Plain):
 
 
 def test_gridfs_creates_missing_indexes_on_foreign_client(monkeypatch):
-    monkeypatch.setattr(Memory, "__getitem__", lambda database, name: WithoutIndexes(database, name))
+    monkeypatch.setattr(MemoryDatabase, "__getitem__", lambda database, name: WithoutIndexes(database, name))
     monkeypatch.setattr(MongoClient, "write_concern", WriteConcern(1))
     with pytest.raises(InvalidOperation):
         GridFS(MongoClient().shop).put(b"x")

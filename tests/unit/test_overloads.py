@@ -23,7 +23,6 @@ def defaults(function: ast.FunctionDef) -> dict[str, str]:
 
 
 def overloaded(tree: ast.AST) -> list[tuple[ast.FunctionDef, ast.FunctionDef]]:
-    """Return each overload with its function."""
     pairs = []
     for node in ast.walk(tree):
         waiting: list[ast.FunctionDef] = []

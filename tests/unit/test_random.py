@@ -20,11 +20,13 @@ def test_only_random_module_imports_generators() -> None:
     sources = {path.relative_to(ROOT).as_posix(): path for path in ROOT.rglob("*.py")}
     del sources["_random.py"]
     assert len(sources) > 300
-    found = {name: draws(path.read_text(encoding="utf-8")) for name, path in sources.items()}
-    assert {name: drawn for name, drawn in found.items() if drawn} == {name: {"random"} for name in _GIVEN}
+    found = {name: random_sources(path.read_text(encoding="utf-8")) for name, path in sources.items()}
+    assert {name: random_values for name, random_values in found.items() if random_values} == {
+        name: {"random"} for name in _GIVEN
+    }
 
 
-def draws(code: str) -> set[str]:
+def random_sources(code: str) -> set[str]:
     """Return the generators that a module imports, and the functions of other modules that draw random values."""
     found = set()
     for node in ast.walk(ast.parse(code)):
@@ -41,29 +43,29 @@ def draws(code: str) -> set[str]:
 
 
 def test_random_source_in_code_is_found() -> None:
-    assert draws("import random") == draws("from random import Random") == {"random"}
-    assert draws("import uuid\nuuid.uuid4()") == draws("from uuid import uuid4") == {"uuid4"}
-    assert draws("import os\nos.urandom(3)") == {"urandom"}
-    assert draws("from bson import ObjectId\nObjectId()") == {"ObjectId"}
-    assert draws("import os, uuid\nfrom bson import ObjectId\nObjectId(b'')\nuuid.UUID(int=1)") == set()
+    assert random_sources("import random") == random_sources("from random import Random") == {"random"}
+    assert random_sources("import uuid\nuuid.uuid4()") == random_sources("from uuid import uuid4") == {"uuid4"}
+    assert random_sources("import os\nos.urandom(3)") == {"urandom"}
+    assert random_sources("from bson import ObjectId\nObjectId()") == {"ObjectId"}
+    assert random_sources("import os, uuid\nfrom bson import ObjectId\nObjectId(b'')\nuuid.UUID(int=1)") == set()
 
 
-def drawn() -> list[object]:
+def random_values() -> list[object]:
     return [_random.random(), _random.sample(range(1000), 3), _random.urandom(8), _random.uuid4()]
 
 
 def test_same_seed_repeats_values() -> None:
     with _random.repeatable(3):
-        first = drawn()
+        first = random_values()
     with _random.repeatable(3):
-        assert drawn() == first
+        assert random_values() == first
     with _random.repeatable("3"):
-        assert drawn() != first
+        assert random_values() != first
 
 
 def test_seed_has_same_values_in_every_python_version() -> None:
     with _random.repeatable(7):
-        assert drawn()[1:3] == [[154, 404, 666], bytes.fromhex("d07f5c0c332f8b12")]
+        assert random_values()[1:3] == [[154, 404, 666], bytes.fromhex("d07f5c0c332f8b12")]
 
 
 def test_block_restores_random_functions() -> None:

@@ -58,7 +58,7 @@ def reply_with(batch, field="firstBatch", **extra):
     return bson.encode({"cursor": cursor, "ok": 1.0, **extra})
 
 
-def drain(batch):
+def decode_all(batch):
     found = []
     while run := batch.decode_run():
         found += run
@@ -72,7 +72,7 @@ def test_lazy_decoding_equals_eager_decoding(batch, field):
     lazy = cut_batch(body, PLAIN)
     cut = lazy["cursor"][field]
     assert cut.raw() == b"".join(bson.encode(each) for each in batch)
-    lazy["cursor"][field] = drain(cut)
+    lazy["cursor"][field] = decode_all(cut)
     assert lazy == eager
 
 
@@ -81,7 +81,7 @@ def test_batch_survives_reuse_of_receive_buffer(batch):
     buffer = bytearray(reply_with(batch))
     cut = cut_batch(memoryview(buffer), PLAIN)["cursor"]["firstBatch"]
     buffer[:] = b"\xff" * len(buffer)
-    assert drain(cut) == [bson.decode(bson.encode(each)) for each in batch]
+    assert decode_all(cut) == [bson.decode(bson.encode(each)) for each in batch]
 
 
 @given(documents)
@@ -97,7 +97,7 @@ def test_fields_around_batch_are_decoded(before, after):
     after = {f"a{name}": value for name, value in after.items()}
     body = bson.encode({**before, "cursor": {**before, "id": 0, "firstBatch": [{"a": 1}], **after}, **after})
     reply = cut_batch(body, PLAIN)
-    reply["cursor"]["firstBatch"] = drain(reply["cursor"]["firstBatch"])
+    reply["cursor"]["firstBatch"] = decode_all(reply["cursor"]["firstBatch"])
     assert reply == bson.decode(body)
 
 
@@ -146,13 +146,13 @@ def test_custom_types_do_not_change_reply_fields(options, kind, size):
     assert type(reply) is dict
     assert type(reply["cursor"]) is dict
     assert type(reply["cursor"]["id"]) is Int64
-    found = drain(reply["cursor"]["firstBatch"])
+    found = decode_all(reply["cursor"]["firstBatch"])
     assert len(found) == size
     assert all(type(each) is kind for each in found)
     assert found[0]["price"] == (Money(3) if options is WITH_CODEC else 3)
 
 
-@pytest.mark.parametrize("value", [{"price": Int64(3), "in": {"price": Int64(4)}}, None], ids=["document", "nothing"])
+@pytest.mark.parametrize("value", [{"price": Int64(3), "in": {"price": Int64(4)}}, None], ids=["document", "none"])
 def test_find_and_modify_value_has_custom_types(value):
     body = bson.encode({"lastErrorObject": {"n": Int64(1)}, "value": value, "ok": 1})
     reply = decode_field(body, WITH_CODEC, "value")
@@ -178,14 +178,13 @@ ACCEPTED = (ProtocolError, bson.errors.InvalidBSON)
 
 
 def read_all(body):
-    """Read a reply to its end in all ways."""
     reply = cut_batch(body, PLAIN)
     cursor = reply.get("cursor")
     for field in ("firstBatch", "nextBatch"):
         batch = cursor.get(field) if isinstance(cursor, dict) else None
         if isinstance(batch, Batch):
             batch.raw()
-            drain(batch)
+            decode_all(batch)
 
 
 def test_truncated_reply_raises_documented_error():
@@ -338,7 +337,7 @@ def test_document_with_invalid_length_raises_documented_error(length, place):
     struct.pack_into("<i", body, body.index(documents[place]), length)
     batch = cut_batch(bytes(body), PLAIN)["cursor"]["firstBatch"]
     with pytest.raises(ACCEPTED):
-        drain(batch)
+        decode_all(batch)
 
 
 @pytest.mark.parametrize("of_errors", [None, CodecOptions(document_class=OrderedDict)])

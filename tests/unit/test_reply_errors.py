@@ -79,7 +79,7 @@ def test_write_concern_error_is_raised_if_it_comes_first(code: int, first: bool,
     assert (error.details == CONCERN) is (kind is WriteConcernError)
 
 
-class Reverse(TypeCodec):
+class IdentityCodec(TypeCodec):
     python_type, bson_type = complex, str  # type: ignore[assignment]
 
     def transform_python(self, value: Any) -> Any:
@@ -89,7 +89,7 @@ class Reverse(TypeCodec):
         return value
 
 
-CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([Reverse()]))
+CUSTOM_CODEC = CodecOptions(type_registry=TypeRegistry([IdentityCodec()]))
 
 
 def error_raised_in(module: str) -> Exception:

@@ -25,7 +25,6 @@ LIMITED = ("max_bson_size", "max_message_size", "max_write_batch_size", "message
 
 
 def facts_in(source: str) -> set[str]:
-    """Return the server facts in `source`."""
     tree = ast.parse(source)
     numbers = dict(_named_numbers(tree))
     found: set[str] = set()

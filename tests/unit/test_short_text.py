@@ -57,8 +57,6 @@ def test_truncated_text_of_nested_document_is_prefix(nest: Callable[[Any], Any],
 
 
 class Visits:
-    """Count the visited elements."""
-
     def __init__(self) -> None:
         self.count = 0
 
@@ -85,12 +83,12 @@ class CountingDict(dict[str, Any]):
         return self.visits.note(super().__iter__())
 
 
-def counting(visits: Visits, value: Any) -> Any:
+def counted_copy(visits: Visits, value: Any) -> Any:
     """Return a copy that counts visits of its elements."""
     if isinstance(value, dict):
-        made: Any = CountingDict({name: counting(visits, each) for name, each in value.items()})
+        made: Any = CountingDict({name: counted_copy(visits, each) for name, each in value.items()})
     elif isinstance(value, list):
-        made = CountingList([counting(visits, each) for each in value])
+        made = CountingList([counted_copy(visits, each) for each in value])
     else:
         return value
     made.visits = visits
@@ -98,9 +96,9 @@ def counting(visits: Visits, value: Any) -> Any:
 
 
 LARGE: dict[str, Callable[[], Any]] = {
-    "many documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
-    "many numbers": lambda: {"a": [1] * 20_000},
-    "many fields": lambda: {f"f{number}": number for number in range(20_000)},
+    "many_fields documents": lambda: {"insert": "c", "documents": [{"_id": i, "a": "x" * 50} for i in range(4_000)]},
+    "many_fields numbers": lambda: {"a": [1] * 20_000},
+    "many_fields fields": lambda: {f"f{number}": number for number in range(20_000)},
     "empty documents": lambda: {"a": [{}] * 20_000},
     "lists in lists": lambda: {"a": [[[1] * 30] * 30] * 30},
     "deep": lambda: deep(90),
@@ -120,9 +118,9 @@ def test_truncation_visits_no_more_elements_than_it_shows(make: Callable[[], Any
     visits = Visits()
     document = make()
     if document.keys() == {"a", "b"}:  # the document is too large for a copy
-        document = {"deep": counting(visits, [1] * 5_000), **document}
+        document = {"deep": counted_copy(visits, [1] * 5_000), **document}
     else:
-        document = counting(visits, document)
+        document = counted_copy(visits, document)
     assert len(document_text(document, length)) == length
     assert visits.count <= length + 2
 
@@ -135,9 +133,7 @@ def test_large_raw_document_is_not_decoded() -> None:
     assert document_text({"documents": [small]}, 100) == '{"documents": [{"a": [1, 2]}]}'
 
 
-@pytest.mark.parametrize(
-    "value", [object(), range(3), {1, 2}, deep(2000)], ids=["an object", "a range", "a set", "deep"]
-)
+@pytest.mark.parametrize("value", [object(), range(3), {1, 2}, deep(2000)], ids=["object", "range", "set", "deep"])
 def test_text_of_unencodable_value_raises_no_error(value: Any) -> None:
     assert isinstance(document_text({"a": value}, 50), str)
 
@@ -163,7 +159,7 @@ def test_short_equals_reprlib_for_plain_values(value: Any) -> None:
     assert short(value) == reprlib.repr(value)
 
 
-def many(kind: Callable[..., Any], count: int = 10_000) -> Any:
+def many_fields(kind: Callable[..., Any], count: int = 10_000) -> Any:
     return kind((f"f{number}", number) for number in range(count))
 
 
@@ -173,7 +169,7 @@ def test_short_does_not_build_repr_of_whole_mapping(kind: Callable[..., Any]) ->
         def __repr__(self) -> str:
             raise AssertionError("the whole value was shown")
 
-    assert short(many(Counted, 2000)) == "Counted({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
+    assert short(many_fields(Counted, 2000)) == "Counted({'f0': 0, 'f1': 1, 'f2': 2, 'f3': 3, ...})"
 
 
 def test_model_error_does_not_show_document(monkeypatch: pytest.MonkeyPatch) -> None:

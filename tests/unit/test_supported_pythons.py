@@ -13,23 +13,23 @@ def read(name: str) -> str:
     return (ROOT / name).read_text("utf-8")
 
 
-def supported() -> list[str]:
+def supported_versions() -> list[str]:
     """Return the versions in the classifiers of the package."""
     return re.findall(r"Programming Language :: Python :: (3\.\d+)", read("setup.cfg"))
 
 
 def test_tox_runs_supported_versions() -> None:
     (list_of,) = re.findall(r"^env_list = py\{([\d,]+)\}", read("tox.ini"), re.MULTILINE)
-    assert [f"3.{minor[1:]}" for minor in list_of.split(",")] == supported()
+    assert [f"3.{minor[1:]}" for minor in list_of.split(",")] == supported_versions()
 
 
 def test_continuous_integration_runs_supported_versions() -> None:
     (list_of,) = re.findall(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))
-    assert re.findall(r'"(.*?)"', list_of) == supported()
+    assert re.findall(r'"(.*?)"', list_of) == supported_versions()
 
 
 def test_lowest_version_is_required_and_target_of_tools() -> None:
-    lowest, settings = supported()[0], configparser.ConfigParser()
+    lowest, settings = supported_versions()[0], configparser.ConfigParser()
     settings.read_string(read("setup.cfg"))
     assert settings["options"]["python_requires"] == f">={lowest}"
     assert settings["mypy"]["python_version"] == lowest

@@ -205,11 +205,11 @@ def test_malformed_reply_element_raises_protocol_error(reply: bytes, why: str) -
     assert str(caught.value) == why
 
 
-class Upper(dict[str, Any]):
+class CustomDict(dict[str, Any]):
     """A custom document class."""
 
 
-@pytest.mark.parametrize("kind", [dict, Upper])
+@pytest.mark.parametrize("kind", [dict, CustomDict])
 def test_error_reply_has_document_class_if_it_is_a_dict(kind: Any) -> None:
     reply = bson.encode({"ok": 0, "errmsg": "no"})
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
@@ -239,7 +239,7 @@ class UnreadableDict(dict[str, Any]):
     __iter__ = keys = items = values  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("kind", [dict, Upper, UnreadableDict])
+@pytest.mark.parametrize("kind", [dict, CustomDict, UnreadableDict])
 def test_document_class_applies_to_batch_but_not_to_reply(kind: Any) -> None:
     options = DEFAULT_CODEC_OPTIONS.with_options(document_class=kind)
     reply = cut_batch(bson.encode({"cursor": {"firstBatch": [{"a": {"b": 1}}, {}], "id": 5}}), options)
@@ -282,7 +282,9 @@ def test_batch_is_decoded_in_runs_of_32_kib(sizes: tuple[int, ...], runs: list[i
 
 @pytest.mark.parametrize("place", ["0", "1"])
 @pytest.mark.parametrize("value", [5, "text", [1], None])
-@pytest.mark.parametrize("options", [DEFAULT_CODEC_OPTIONS, DEFAULT_CODEC_OPTIONS.with_options(document_class=Upper)])
+@pytest.mark.parametrize(
+    "options", [DEFAULT_CODEC_OPTIONS, DEFAULT_CODEC_OPTIONS.with_options(document_class=CustomDict)]
+)
 def test_batch_element_that_is_no_document_raises_protocol_error(place: str, value: Any, options: Any) -> None:
     array = bson.encode({"0": {"a": 1}, "1": {"a": 2}, place: value})
     kind = {int: "0x10", str: "0x2", list: "0x4", type(None): "0xa"}[type(value)]

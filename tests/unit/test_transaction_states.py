@@ -59,7 +59,7 @@ ERRORS: list[tuple[Any, bool]] = [
 def test_commit_error_with_unknown_result_unpins_transaction(make: Any, unknown: bool, overloaded: bool) -> None:
     error = make()
     assert is_result_unknown(error) is unknown
-    transaction = begun()
+    transaction = started_transaction()
     transaction.sent()
     transaction.begin_commit()
     pin = transaction.pin = Mock()
@@ -74,7 +74,7 @@ def test_commit_error_with_unknown_result_unpins_transaction(make: Any, unknown:
 
 
 def test_transient_commit_error_unpins_transaction() -> None:
-    transaction = begun()
+    transaction = started_transaction()
     transaction.pinned_address = ("h", 1)
     transaction.commit_failed(labelled(OperationFailure("x", 8000), TRANSIENT), True)
     assert transaction.pinned_address is None and transaction.commit_write_concern == {}
@@ -94,7 +94,7 @@ def test_network_error_of_operation_is_labelled_transient(error: PyMongoError, t
     assert error.has_error_label(TRANSIENT) is transient
 
 
-def begun(read_concern: Any = None, write_concern: Any = None) -> Transaction:
+def started_transaction(read_concern: Any = None, write_concern: Any = None) -> Transaction:
     transaction = Transaction()
     transaction.start(TransactionSettings(read_concern or {}, write_concern or {}, WRITABLE, None))
     return transaction
@@ -102,7 +102,7 @@ def begun(read_concern: Any = None, write_concern: Any = None) -> Transaction:
 
 @pytest.mark.parametrize("concern", [{}, {"w": 1}, {"w": 2, "wtimeout": 5, "j": True}])
 def test_repeated_commit_uses_majority_write_concern(concern: dict[str, Any]) -> None:
-    transaction = begun(write_concern=concern)
+    transaction = started_transaction(write_concern=concern)
     assert transaction.commit_write_concern == concern
     transaction.sent()
     assert transaction.begin_commit() and transaction.commit_write_concern == concern
@@ -115,7 +115,7 @@ def test_repeated_commit_uses_majority_write_concern(concern: dict[str, Any]) ->
 @pytest.mark.parametrize("after", [None, 5])
 @pytest.mark.parametrize("concern", [{}, {"level": "majority"}])
 def test_first_command_starts_transaction_with_read_concern(after: Any, concern: dict[str, Any]) -> None:
-    transaction = begun(concern)
+    transaction = started_transaction(concern)
 
     def decorated() -> dict[str, Any]:
         command: dict[str, Any] = {"find": "c"}
@@ -136,7 +136,7 @@ def test_first_command_starts_transaction_with_read_concern(after: Any, concern:
 
 def test_interrupted_end_can_restart_unless_command_was_sent() -> None:
     for end in ("begin_commit", "begin_abort"):
-        transaction = begun()
+        transaction = started_transaction()
         transaction.sent()
         assert getattr(transaction, end)() is True
         transaction.end_interrupted()
@@ -153,7 +153,7 @@ def test_interrupted_end_can_restart_unless_command_was_sent() -> None:
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_abort_sends_nothing_if_pinned_connection_is_broken(broken: bool) -> None:
-    transaction = begun()
+    transaction = started_transaction()
     transaction.sent()
     transaction.pin = Mock()
     transaction.pin.connection.error = AutoReconnect("x") if broken else None
@@ -161,7 +161,7 @@ def test_abort_sends_nothing_if_pinned_connection_is_broken(broken: bool) -> Non
 
 
 def test_next_transaction_forgets_recovery_token_and_pin() -> None:
-    transaction = begun()
+    transaction = started_transaction()
     transaction.observe({"ok": 1})
     assert transaction.recovery_token is None
     for token in ("one", "two"):
