@@ -27,10 +27,7 @@ TROUBLE = re.compile(r"warning|error|critical|traceback|exception", re.IGNORECAS
 
 
 class Host:
-    """A program that runs the application.
-
-    :ivar lines: the output of the program.
-    """
+    """A program that runs the application. `lines` is the output of the program."""
 
     def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
         self._log = log
@@ -84,7 +81,7 @@ class Host:
 def hosted(
     deployment: Deployment, log: Path, *arguments: str, program: Sequence[str] = PYTHON, **environment: str
 ) -> Iterator[Host]:
-    """Run ``program *arguments`` with the database. Print the output of the program after a failure."""
+    """Run ``program *arguments`` with the database. Print the output after a failure."""
     host = Host([*program, *arguments], {"HOSTED_DATABASE": deployment.uri, **environment}, log)
     try:
         with gevent.Timeout(PATIENCE):

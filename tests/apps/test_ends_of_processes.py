@@ -1,4 +1,4 @@
-"""Processes that end with an open client and running operations end silently, and leave no connection."""
+"""Processes with an open client and running operations end silently, and leave no connection."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def connections_belong_to_live_workers(deployment, host):
 
 
 def assert_clean_end(deployment, host):
-    """End gunicorn after both workers have started, because gunicorn signals each worker only once."""
+    """End gunicorn after both workers have started, because gunicorn signals each worker once."""
     until(lambda: len(alive(workers(host))) == 2 and connections_belong_to_live_workers(deployment, host))
     assert host.end() == 0
     until(lambda: not connections(deployment))

@@ -1,4 +1,4 @@
-"""uWSGI with its gevent loop: uWSGI forks in C, reloads by execution, and stops after the last request.
+"""uWSGI with its gevent loop: forks in C, reloads by execution, and the end after the last request.
 
 uWSGI is no dependency of the tests, because pip compiles uWSGI for a minute. ``pip install uwsgi`` installs uWSGI with
 its gevent loop.

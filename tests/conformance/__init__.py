@@ -1,1 +1,1 @@
-"""From a requirement to its proof: the pages in docs/conformance, kept true by the markers of the tests."""
+"""The pages in docs/conformance list each requirement with the tests that have its marker."""

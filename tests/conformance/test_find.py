@@ -20,7 +20,7 @@ def test_search_for_file_returns_tests_of_its_mutations(file: str) -> None:
 
 
 def test_search_for_file_returns_tests_that_import_it() -> None:
-    assert "tests/unit/test_short_text.py" in search("_truncated_repr.py")
+    assert "tests/unit/test_truncated_repr.py" in search("_truncated_repr.py")
 
 
 @pytest.mark.parametrize("words", ["retries back-off", "retries backoff", "Back off, retries"])

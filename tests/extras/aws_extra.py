@@ -1,4 +1,4 @@
-"""MONGODB-AWS, which needs no packages: credentials of the environment sign the nonce of the server."""
+"""MONGODB-AWS, which needs no packages: credentials of the environment sign the server nonce."""
 
 from __future__ import annotations
 

@@ -45,10 +45,7 @@ _READ_ALL_MODULES = ("tests/unit/test_values.py", "tests/unit/test_numbers.py") 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A change of whole lines, which `apply` finds again after other changes of the file.
-
-    :param line: the first line of `old`.
-    """
+    """A change of the whole lines from `line` on, which `apply` finds again after other changes of the file."""
 
     file: str
     line: int

@@ -24,11 +24,9 @@ OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a mutation.
+    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`.
 
-    :param outcome: one of :data:`OUTCOMES`.
-    :param why: the test that killed the mutation, the number of passed tests, or the reason why the mutation did not run.
-    :param seconds: the duration of the trial.
+    :param why: the test that killed the mutation, the number of passed tests, or the reason for no trial.
     """
 
     drawn: Drawn

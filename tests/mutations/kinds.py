@@ -16,15 +16,7 @@ Edits = Iterator[tuple[ast.AST, str]]
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """A change of a file.
-
-    :param file: the path below ``gmongo``.
-    :param line: the first changed line.
-    :param kind: the name in :data:`KINDS`.
-    :param start: the first replaced byte.
-    :param end: the first byte after the replaced bytes.
-    :param new: the replacement.
-    """
+    """Replace the bytes from `start` to `end` of a file below ``gmongo`` by `new`. `kind` is a name in :data:`KINDS`."""
 
     file: str
     line: int

@@ -19,14 +19,10 @@ class MutationError(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
-    """One small change.
+    """Replace `old`, which occurs once in a file below ``gmongo``, by `new`. A test of `tests` must fail.
 
-    :param name: a short name, such as ``c35``.
     :param what: the fault of the changed code.
-    :param file: the path below ``gmongo``.
-    :param old: text that occurs once in the file.
-    :param new: the replacement.
-    :param tests: targets with a test that must fail: files below ``tests`` without suffix, or requirement IDs.
+    :param tests: files below ``tests`` without suffix, or requirement IDs.
     """
 
     name: str

@@ -19,12 +19,9 @@ OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a mutation.
+    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`, and `area` is the subject of the mutation.
 
-    :param area: the subject of the mutation.
-    :param outcome: one of :data:`OUTCOMES`.
-    :param why: the test that killed the mutation, or the reason why the mutation did not run.
-    :param seconds: the duration of the trial.
+    :param why: the test that killed the mutation, or the reason for no trial.
     """
 
     area: str

@@ -50,11 +50,7 @@ disable_warnings = no-data-collected, couldnt-parse, module-not-imported, trace-
 
 @dataclass(frozen=True, order=True)
 class Test:
-    """A recorded test.
-
-    :param seconds: the duration of the test.
-    :param breadth: the number of lines of gmongo that the test reaches.
-    """
+    """A recorded test, its duration in seconds, and the number of lines of gmongo that the test reaches."""
 
     __test__ = False
 
@@ -65,11 +61,7 @@ class Test:
 
 @dataclass
 class Recording:
-    """The tests that reach each line.
-
-    :param tests: all passed tests by name.
-    :param red: the names of tests that failed without a mutation. Trials never choose these tests.
-    """
+    """The passed tests by name, and the names of tests that failed without a mutation (`red`)."""
 
     tests: dict[str, Test] = field(default_factory=dict)
     red: list[str] = field(default_factory=list)

@@ -39,12 +39,7 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run.
-
-    :param failed: the first failed test, or an empty text.
-    :param timed_out: True if the failed test exceeded its timeout.
-    :param ran: the number of started tests.
-    """
+    """The first failed test of a run, or an empty text, and the number of started tests."""
 
     failed: str = ""
     timed_out: bool = False

@@ -1,4 +1,4 @@
-"""The code on the pages: sessions run, other Python code compiles, and imported names of gmongo exist."""
+"""The code on the pages: sessions run, other code compiles, and imported names of gmongo exist."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SESSIONS = [page for page in PAGES if any(">>> from gmongo import" in code for c
 
 @pytest.mark.parametrize("code", CASES)
 def test_code_compiles_and_its_imports_exist(code: str) -> None:
-    tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")  # where a return is allowed
+    tree = ast.parse(f"def page():\n{re.sub('^', '    ', code, flags=re.MULTILINE)}\n")  # a function permits `return`
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmongo":
             module = importlib.import_module(node.module or "")

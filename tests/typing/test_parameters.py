@@ -1,4 +1,4 @@
-"""The annotation of each public parameter accepts every container that PyMongo's annotation accepts."""
+"""The annotation of each public parameter accepts each container that PyMongo accepts."""
 
 from __future__ import annotations
 

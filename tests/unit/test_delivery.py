@@ -1,4 +1,4 @@
-"""Order of events: listeners receive one event at a time, in the order of their occurrence (CMAP-06)."""
+"""Listeners receive one event at a time, in the order of occurrence (CMAP-06)."""
 
 from __future__ import annotations
 

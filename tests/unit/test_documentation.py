@@ -1,4 +1,4 @@
-"""The docstrings of the public API: functions, classes with their constructors, methods and properties."""
+"""The docstrings of the public API: functions, classes, constructors, methods and properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logger names of each module. Applications set levels and handlers by these names (docs/events.md)."""
+"""Logger names of each module, with which applications set levels and handlers (docs/events.md)."""
 
 from __future__ import annotations
 

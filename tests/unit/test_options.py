@@ -54,7 +54,7 @@ def choices(*names: str) -> tuple[Good, Bad]:
 
 
 def merged(good: Good, bad: Bad, others: list[tuple[Any, Any]]) -> tuple[Good, Bad]:
-    """Add the accepted values `others` to a rule, and remove these values from its rejected values."""
+    """Move the values `others` of a rule from the rejected values to the accepted values."""
     taken = [value for value, _ in others]
 
     def is_taken(value: Any) -> bool:

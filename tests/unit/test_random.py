@@ -1,4 +1,4 @@
-"""The driver and the simulated deployments have one source of random values, which a seed controls."""
+"""Driver and simulated deployments have one source of random values, which a seed controls."""
 
 from __future__ import annotations
 

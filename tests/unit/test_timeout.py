@@ -1,4 +1,4 @@
-"""Time limits of blocks and exchanges: their errors, and their behaviour after a blocked event loop."""
+"""Time limits of blocks and exchanges: errors, and behaviour after a blocked event loop."""
 
 from __future__ import annotations
 

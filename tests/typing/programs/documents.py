@@ -35,12 +35,12 @@ def from_the_client(client: MongoClient[Movie]) -> None:
 
 
 def by_codec_options(client: MongoClient[Movie]) -> None:
-    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: by the options
-    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: by the options
-    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: by the options
+    assert_type(client.get_database("shop", codec_options=RAW), Database[RawBSONDocument])  # better: typed by options
+    assert_type(client.get_database("shop", RAW), Database[RawBSONDocument])  # better: typed by options
+    assert_type(client.get_default_database("shop", RAW), Database[RawBSONDocument])  # better: typed by options
     assert_type(client.shop.with_options(RAW), Database[RawBSONDocument])
-    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: by the options
-    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: by the options
+    assert_type(client.shop.get_collection("movies", RAW), Collection[RawBSONDocument])  # better: typed by options
+    assert_type(client.shop.create_collection("movies", RAW), Collection[RawBSONDocument])  # better: typed by options
     assert_type(client.shop.movies.with_options(codec_options=RAW), Collection[RawBSONDocument])
     assert_type(client.shop.movies.with_options(), Collection[Movie])
 
@@ -58,7 +58,7 @@ def of_a_collection(movies: Collection[Movie]) -> None:
     assert_type(movies.find_one_and_update({}, {"$inc": {"year": 1}}), Movie | None)
     assert_type(movies.aggregate([]).to_list(), list[Movie])
     for batch in movies.find_raw_batches():
-        assert_type(batch, bytes)  # better: PyMongo says a document
+        assert_type(batch, bytes)  # better: PyMongo declares a document
     with movies.watch() as stream:
         assert_type(next(stream), Movie)
 

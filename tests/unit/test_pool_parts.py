@@ -1,4 +1,4 @@
-"""Parts of a pool: generations, report of checked-out connections, pins, background work, late replies."""
+"""Parts of a pool: generations, report of checked-out connections, pins, background, late replies."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class MongoClient:
 
 
 class NarrowDatabase(Database):
-    """A database whose methods accept fewer parameters than gmongo's methods, like Ming's database."""
+    """A database whose methods accept fewer parameters than in gmongo, like Ming's database."""
 
     def __getitem__(self, name):
         return NarrowCollection(self, name)

@@ -1,4 +1,4 @@
-"""Exchanges of a connection on a mock transport, and the state of the connection after each result."""
+"""Exchanges of a connection on a mock transport, and the connection state after each result."""
 
 from __future__ import annotations
 

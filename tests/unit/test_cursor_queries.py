@@ -1,4 +1,4 @@
-"""The filter and the fields of a cursor's command, for each parameter and method, without a server."""
+"""The filter and the command fields of a cursor for each parameter and method, without a server."""
 
 from __future__ import annotations
 
