@@ -1,1 +1,1 @@
-"""Discovery, monitoring and selection, seen from outside: what is sent to servers, and what listeners hear."""
+"""Tests of server discovery, monitoring and selection with scripted servers."""

@@ -30,7 +30,7 @@ def plain(server: ScriptedServer) -> list[dict[str, Any]]:
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
 
-def connection_that_streams(server: ScriptedServer) -> int:
+def streaming_connection(server: ScriptedServer) -> int:
     """Return the number of the newest streaming connection."""
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 

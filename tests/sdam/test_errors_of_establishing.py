@@ -3,7 +3,6 @@
 The SDAM specification defines two groups. Network errors before the end of the hello are overload errors, and change
 neither server nor pool. Other errors of the server mark it Unknown and clear the pool. Timeouts of the application have
 no effect on the server.
-
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import gevent
 import pytest
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
-from tests.sdam.harness import awaitable, connection_that_streams, description_of, pool_of, settle
+from tests.sdam.harness import awaitable, description_of, pool_of, settle, streaming_connection
 from tests.support.server import ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
@@ -73,7 +73,7 @@ def test_lost_known_server_is_checked_immediately(connect: Any, streaming: Scrip
     client = connect(streaming, heartbeatFrequencyMS=60_000)
     eventually(lambda: awaitable(streaming))
     recorder.forget()
-    streaming.peers[connection_that_streams(streaming)].close()
+    streaming.peers[streaming_connection(streaming)].close()
     recorder.wait_for("PoolReady")
     assert recorder.only("Heartbeat", "Pool")[:5] == [
         "HeartbeatFailed awaited",
@@ -141,7 +141,7 @@ def test_handshake_command_error_marks_server_unknown_without_check(
 def test_network_error_of_operation_cancels_check(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
     client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
     eventually(lambda: awaitable(streaming))
-    old = connection_that_streams(streaming)
+    old = streaming_connection(streaming)
     recorder.forget()
     streaming.fail("find", cut(0))
     with pytest.raises(AutoReconnect):

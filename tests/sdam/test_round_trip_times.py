@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import _clock
 from gmongo.sdam.round_trip_time import RoundTripTime
-from tests.sdam.harness import awaitable, connection_that_streams, description_of, plain
+from tests.sdam.harness import awaitable, description_of, plain, streaming_connection
 from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
@@ -82,7 +82,7 @@ def test_polled_server_has_one_monitor_connection(connect: Any, polled: Scripted
 def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServer, recorder: Any) -> None:
     client = connect(server, heartbeat=0.02)
     eventually(lambda: description_of(client, server).min_round_trip_time > 0)
-    streams_on = connection_that_streams(server) if server.streams else None
+    streams_on = streaming_connection(server) if server.streams else None
     recorder.forget()
     if streams_on:
         server.peers[streams_on].close()
@@ -104,7 +104,7 @@ def test_rtt_monitor_uses_second_connection(connect: Any, streaming: ScriptedSer
     assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain(streaming))
     assert rtt_commands(streaming)[:4] == ["ismaster", "hello", "hello", "hello"]
     assert streaming.connection_count == len(streaming.commands("handshake")) == 2
-    assert connection_that_streams(streaming) not in streaming.connections_of("handshake")[1:]
+    assert streaming_connection(streaming) not in streaming.connections_of("handshake")[1:]
 
 
 @pytest.mark.requirement("SM-70", "SM-123")

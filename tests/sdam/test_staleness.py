@@ -18,7 +18,7 @@ from gmongo.sdam.transitions import updated
 
 EPOCH = datetime(2020, 1, 1)
 LIMIT, HEARTBEAT = 120, 10.0
-AGES = (0, 109, 110, 111, None)  # seconds since the newest possible write; None: no lastWrite
+AGES = (0, 109, 110, 111, None)  # seconds since the newest possible write, or None without lastWrite
 CHECKED = (0.0, 1.0)  # seconds between this check and the newest check
 
 

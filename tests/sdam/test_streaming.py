@@ -13,7 +13,7 @@ from gmongo.errors import PyMongoError
 from gmongo.read_preferences import Secondary
 from gmongo.sdam.monitor import streaming_wanted
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
-from tests.sdam.harness import awaitable, connection_that_streams, description_of, newer, plain, settle
+from tests.sdam.harness import awaitable, description_of, newer, plain, settle, streaming_connection
 from tests.support.framing import HEADER, write_message
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 from tests.support.wait import eventually
@@ -131,7 +131,7 @@ def command_error(streaming: ScriptedServer) -> None:
 
 
 def close_connection(streaming: ScriptedServer) -> None:
-    streaming.peers[connection_that_streams(streaming)].close()
+    streaming.peers[streaming_connection(streaming)].close()
 
 
 @pytest.mark.requirement("SM-64")
@@ -142,13 +142,13 @@ def test_monitor_streams_on_new_connection_after_failure(
 ) -> None:
     connect(streaming, heartbeat=0.5)
     eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
-    old = connection_that_streams(streaming)
+    old = streaming_connection(streaming)
     cause_failure(streaming)
     recorder.wait_for("HeartbeatFailed awaited")
     streaming.hello_edit = None
     eventually(lambda: old not in streaming.peers)
-    eventually(lambda: connection_that_streams(streaming) != old)
-    new = connection_that_streams(streaming)
+    eventually(lambda: streaming_connection(streaming) != old)
+    new = streaming_connection(streaming)
     assert [each.name for each in streaming.received if each.connection == new] == ["handshake", "hello"]
     assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
 
