@@ -1,7 +1,7 @@
-"""``python -m tests.hostile``: the attacks in large.
+"""``python -m tests.hostile``: long campaigns with hostile servers.
 
-Without a campaign's name all of them run in turn, `--cases` of each or for `--minutes` in all. ``soak`` takes
-``--topology``, and goes on where another run ended with ``--first`` and the number that it told.
+Without a name, all campaigns run in turn, with `--cases` each or for `--minutes` in total. ``soak`` accepts
+``--topology``, and ``--first`` continues an earlier run at the printed step number.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ CAMPAIGNS: dict[str, _Campaign] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run campaigns; returns how many violations there were, at most 100."""
+    """Run campaigns, and return the number of violations, at most 100."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
-    parser.add_argument("campaign", nargs="?", choices=(*CAMPAIGNS, "soak"), help="one of them; all by default")
-    parser.add_argument("--cases", type=int, default=100_000, help="cases of each, or interrupts of the soak")
-    parser.add_argument("--minutes", type=float, help="how long in all; without limit by default")
+    parser.add_argument("campaign", nargs="?", choices=(*CAMPAIGNS, "soak"), help="all campaigns by default")
+    parser.add_argument("--cases", type=int, default=100_000, help="cases of each campaign, or interrupts of the soak")
+    parser.add_argument("--minutes", type=float, help="total time, no limit by default")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"), help="random by default")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case, or step of the soak")
-    parser.add_argument("--topology", choices=tuple(TOPOLOGIES), help="of the soak; all by default")
-    given = parser.parse_args(arguments)
-    wanted: dict[str, _Campaign] = {}
-    if given.campaign != "soak":
-        wanted |= {name: CAMPAIGNS[name] for name in CAMPAIGNS if given.campaign in (None, name)}
-    if given.campaign in (None, "soak"):
-        wanted |= {f"soak {name}": _soak(name) for name in TOPOLOGIES if given.topology in (None, name)}
-    seconds = None if given.minutes is None else given.minutes * 60 / len(wanted)
+    parser.add_argument("--topology", choices=tuple(TOPOLOGIES), help="topology of the soak, all by default")
+    options = parser.parse_args(arguments)
+    campaigns: dict[str, _Campaign] = {}
+    if options.campaign != "soak":
+        campaigns |= {name: CAMPAIGNS[name] for name in CAMPAIGNS if options.campaign in (None, name)}
+    if options.campaign in (None, "soak"):
+        campaigns |= {f"soak {name}": _soak(name) for name in TOPOLOGIES if options.topology in (None, name)}
+    seconds = None if options.minutes is None else options.minutes * 60 / len(campaigns)
     violations = 0
-    for run in wanted.values():
-        findings = run(given.seed, given.cases, seconds, given.first)
+    for run in campaigns.values():
+        findings = run(options.seed, options.cases, seconds, options.first)
         print(findings.report(), flush=True)
         violations += len(findings.violations)
     return min(violations, 100)

@@ -1,4 +1,4 @@
-"""The same wrong replies to PyMongo: ``python -m tests.hostile.beside CASES SEED``. Outcomes are counted, no more."""
+"""``python -m tests.hostile.beside CASES SEED``: send wrong replies to PyMongo, and count the outcomes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.hostile.peer import HostilePeer  # noqa: E402
 from tests.hostile.replies import OPERATIONS, Replies  # noqa: E402
 
 _LONGEST = 5.0
-# Those that take gmongo's own classes of models.
+# Operations with model classes of gmongo.
 _FOREIGN = frozenset({"_bulk", "_client_bulk"})
 
 
 def main(cases: int, seed: int) -> Counter[str]:
-    """Run the cases of a campaign with PyMongo; returns how often each outcome was."""
+    """Run the cases of a campaign with PyMongo, and count the outcomes."""
     campaign, outcomes = Replies(seed), Counter[str]()
     operations = [each for each in OPERATIONS if each.__name__ not in _FOREIGN]
     with HostilePeer(campaign._answer) as campaign._peer:
@@ -53,7 +53,7 @@ def main(cases: int, seed: int) -> Counter[str]:
                 outcomes["results"] += 1
             campaign._wrong = 0
             if number % 50 == 0 and client is not None and not _works(client):
-                outcomes["clients that good replies no longer helped"] += 1
+                outcomes["clients unusable after good replies"] += 1
                 client = None
     return outcomes
 

@@ -1,5 +1,6 @@
-"""Watches everything that leaves the driver, for secrets: logs, events, spans, metrics, the page and its tables, reprs,
-exceptions with the locals of the driver's frames, warnings and pickles.
+"""Search all output of the driver for secrets.
+
+The output includes logs, events, spans, metrics, the status page, reprs, warnings, pickles and exceptions with locals.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _AROUND = 150
 
 
 class Finding(NamedTuple):
-    """A secret where it must not be."""
+    """A secret in an output channel."""
 
     channel: str
     secret: str
@@ -50,17 +51,17 @@ class Finding(NamedTuple):
 
 
 def forms(secret: str) -> list[str]:
-    """How a secret may be written: as it is, in hexadecimal, in base64 wherever it begins."""
+    """Return the encodings of a secret: plain, hexadecimal, and base64 at each alignment."""
     raw = secret.encode()
     inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
     return [secret, raw.hex(), *inside]
 
 
 class Canary:
-    """Watches while it is entered.
+    """Search the output for secrets while the context is active.
 
-    :param secrets: what must not be seen, by name.
-    :ivar findings: where it was seen.
+    :param secrets: the secrets by name.
+    :ivar findings: the secrets in the output.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -69,9 +70,7 @@ class Canary:
         self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
         self._errors: list[BaseException] = []
         self._stack = ExitStack()
-        self.heard: set[str] = set()  # channels that had anything at all
-
-    # From its beginning to its end
+        self.used_channels: set[str] = set()  # channels with output
 
     def __enter__(self) -> Canary:
         enter = self._stack.enter_context
@@ -84,24 +83,24 @@ class Canary:
         enter(patch("gmongo.monitoring.listeners._registered", [_Listener(self)]))
         caught = enter(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        self._stack.callback(lambda: [self.look("a warning", str(each.message)) for each in caught or ()])
+        self._stack.callback(lambda: [self.search("a warning", str(each.message)) for each in caught or ()])
         enter(patch("sys.stderr", _Text(self, "stderr")))
         self._log_to(_Handler(self))
         gc.collect()
-        gc.freeze()  # what lives already is none of this one's: get_objects() leaves it out
-        watcher = gevent.spawn(self._look_at_states)
+        gc.freeze()  # get_objects() omits existing objects
+        watcher = gevent.spawn(self._search_states)
         self._stack.callback(watcher.kill)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.look_at_state()
-        self.look_at_objects()
+        self.search_state()
+        self.search_objects()
         for span in self._spans.get_finished_spans():
-            self.look("a span", span.to_json())
+            self.search("a span", span.to_json())
         data = self._metrics.get_metrics_data()
-        self.look("metrics", "" if data is None else data.to_json())
+        self.search("metrics", "" if data is None else data.to_json())
         self._stack.close()
 
     def _log_to(self, handler: logging.Handler) -> None:
@@ -112,32 +111,30 @@ class Canary:
             logger.addHandler(handler)
             self._stack.callback(logger.removeHandler, handler)
 
-    # What is looked at
-
-    def look(self, channel: str, text: str) -> None:
+    def search(self, channel: str, text: str) -> None:
         if text:
-            self.heard.add(channel)
+            self.used_channels.add(channel)
         for name, form in self._forms:
             at = text.find(form)
             if at >= 0:
                 self.findings.add(Finding(channel, name, text[max(0, at - _AROUND) : at + len(form) + 20]))
 
-    def look_at_state(self) -> None:
-        """The page, as JSON and as tables."""
+    def search_state(self) -> None:
+        """Search the status page, as JSON and as tables."""
         state = process_state(query_text=True)
-        self.look("the page", repr(state))
+        self.search("the page", repr(state))
         terminal = io.StringIO()
         Console(file=terminal, width=300).print(Tables([state]))
-        self.look("the terminal", terminal.getvalue())
+        self.search("the terminal", terminal.getvalue())
 
-    def _look_at_states(self) -> None:
+    def _search_states(self) -> None:
         while True:
-            self.look_at_state()
+            self.search_state()
             gevent.sleep(0.05)
 
-    def look_at_objects(self) -> None:
-        """The reprs, strings and pickles of all objects of the driver's that live."""
-        gc.collect()  # the application's own, such as an InsertOne, may be garbage behind an exception
+    def search_objects(self) -> None:
+        """Search the reprs, strings and pickles of all living driver objects."""
+        gc.collect()  # deletes application objects that exceptions refer to
         for each in gc.get_objects():
             module = getattr(type(each), "__module__", None)
             if not isinstance(module, str) or not module.startswith("gmongo") or "testing" in module:
@@ -146,25 +143,25 @@ class Canary:
                 self.error(each)
             for show in (repr, str):
                 with suppress(Exception):
-                    self.look(f"the {show.__name__} of a {type(each).__name__}", show(each))
+                    self.search(f"the {show.__name__} of a {type(each).__name__}", show(each))
 
     def error(self, error: BaseException) -> None:
-        """An exception, with all that hangs on it."""
+        """Search an exception, and its attributes, causes and frames."""
         for each in chain(error):
             name = type(each).__name__
-            self.look(f"the text of {name}", f"{each} {each!r} {each.args!r}")
-            self.look(f"the notes of {name}", " ".join(getattr(each, "__notes__", ())))
-            self.look(f"the attributes of {name}", repr(vars(each)))
+            self.search(f"the text of {name}", f"{each} {each!r} {each.args!r}")
+            self.search(f"the notes of {name}", " ".join(getattr(each, "__notes__", ())))
+            self.search(f"the attributes of {name}", repr(vars(each)))
             with suppress(Exception):
-                self.look(f"the pickle of {name}", pickle.dumps(each).decode("latin-1"))
-            self.look("a traceback", "".join(traceback.format_exception(each)))
+                self.search(f"the pickle of {name}", pickle.dumps(each).decode("latin-1"))
+            self.search("a traceback", "".join(traceback.format_exception(each)))
             for where, local, value in locals_of(each):
                 with suppress(Exception):
-                    self.look(f"the local {local} of {where}", repr(value))
+                    self.search(f"the local {local} of {where}", repr(value))
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those behind it."""
+    """Yield an exception and its causes."""
     waiting, seen = [error], set()
     while waiting:
         each = waiting.pop()
@@ -177,7 +174,7 @@ def chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
-    """The locals of the frames of the driver and of what it calls, as programs that report errors show them."""
+    """Yield the locals of frames of the driver and of its callees, as error reporters do."""
     for frame, _line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename
         if not file.startswith((TESTS, f"{DRIVER}/testing")):
@@ -192,7 +189,7 @@ class _Listener(HearsAll):
     def hear(self, event: Any) -> None:
         names = [name for name in dir(event) if not name.startswith("_")]
         values = {name: getattr(event, name) for name in names}
-        self._canary.look(f"the event {type(event).__name__}", f"{event!r} {values!r}")
+        self._canary.search(f"the event {type(event).__name__}", f"{event!r} {values!r}")
         if isinstance(values.get("reply"), BaseException):
             self._canary.error(values["reply"])
 
@@ -204,18 +201,18 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = logging.Formatter("%(message)s").format(record)
-        self._canary.look(f"the log {record.name}", f"{text} {getattr(record, 'structured', '')!r} {record.args!r}")
+        self._canary.search(f"the log {record.name}", f"{text} {getattr(record, 'structured', '')!r} {record.args!r}")
         if record.exc_info and record.exc_info[1] is not None:
             self._canary.error(record.exc_info[1])
 
 
 class _Text(io.StringIO):
-    """A stream that is looked at as it is written."""
+    """A stream that searches each written text."""
 
     def __init__(self, canary: Canary, channel: str) -> None:
         super().__init__()
         self._canary, self._channel = canary, channel
 
     def write(self, text: str) -> int:
-        self._canary.look(self._channel, text)
+        self._canary.search(self._channel, text)
         return len(text)

@@ -1,7 +1,7 @@
-"""Forks in a soak: a child goes on with the client that it has inherited, while its parent does, too.
+"""Forks in a soak: a child and its parent continue with the same client.
 
-The servers live in the parent. The child closes its copies of their sockets before anything else can run in it; it is a
-client of its parent's servers, on connections of its own.
+The parent runs the servers. The child first closes its copies of their sockets, and then connects to the servers of the
+parent.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from gmongo.errors import PyMongoError
 from tests.hostile.witness import Commands, Violation
 
 FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
-_LONGEST = 90.0  # seconds that a child may live
+_LONGEST = 90.0  # time limit of a child in seconds
 _READY = b"."
 
 
 class KnownCommands(Commands):
-    """Knows besides which sessions and cursors commands were about, and so whether a child used its parent's."""
+    """Record the sessions and cursors of commands, and detect use of the parent's sessions and cursors."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._used: dict[Any, str] = {}  # by which command
+        self._used: dict[Any, str] = {}  # session or cursor -> command name
         self._opened: set[Any] = set()
         self._of_parent: frozenset[Any] = frozenset()
 
     def mark_forked(self) -> None:
-        """All that is known so far is the parent's."""
+        """Mark all known sessions and cursors as owned by the parent."""
         self._of_parent = frozenset(self._used.keys() | self._opened)
         self._used = {}
 
     def faults_of_child(self) -> list[str]:
-        """The parent's sessions and cursors that the child has used."""
+        """Return the sessions and cursors of the parent that the child has used."""
         return [f"{self._used[each]} used {each}" for each in self._used.keys() & self._of_parent]
 
     def started(self, event: Any) -> None:
@@ -67,11 +67,11 @@ class KnownCommands(Commands):
 
 
 class Child:
-    """A forked child, as its parent sees it.
+    """A forked child process, seen by the parent.
 
-    :param fork: one of :data:`FORKS`.
-    :param leave_servers: closes what belongs to the parent; it must not switch.
-    :param live: what the child does; what it returns is told to the parent.
+    :param fork: a function of :data:`FORKS`.
+    :param leave_servers: closes the sockets of the parent without a switch.
+    :param live: runs in the child, and returns the result for the parent.
     """
 
     def __init__(self, fork: Callable[[], int], leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
@@ -81,19 +81,19 @@ class Child:
         if self.pid == 0:
             _be_child(writes, leave_servers, live)
         os.close(writes)
-        # Until then a member that is restarted would find its port taken by the child's copy of its socket.
+        # Before this signal, the child's copy of a socket may block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
         os.read(self._reads, len(_READY))
 
     def end(self) -> dict[str, Any]:
-        """Wait until it has ended; returns what it tells.
+        """Wait for the end of the child, and return its result.
 
-        :raises Violation: it found one, failed, or does not end.
+        :raises Violation: the child reports a violation, fails, or does not end.
         """
         text = b""
-        too_late = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
+        timeout_error = gevent.Timeout(2 * _LONGEST, Violation("a forked child does not end"))
         try:
-            with too_late:
+            with timeout_error:
                 while piece := self._read():
                     text += piece
         except Violation:
@@ -104,16 +104,15 @@ class Child:
             with contextlib.suppress(ChildProcessError):  # libev has reaped it
                 gevent.os.waitpid(self.pid, 0)
         try:
-            told: dict[str, Any] = json.loads(text)
+            result: dict[str, Any] = json.loads(text)
         except ValueError:
-            raise Violation(f"a forked child ended so: {text.decode() or 'without a word'}") from None
-        return told
+            raise Violation(f"the output of a forked child is {text.decode() or 'empty'}") from None
+        return result
 
     def _read(self) -> bytes:
         gevent.socket.wait_read(self._reads)
         if os.getpid() != self._parent:
-            # This greenlet is its copy in a child that was forked later. It is killed, but may have been due to run
-            # before that, and what it read would be missing from its parent.
+            # A later child has a copy of this greenlet. The copy may run before its kill, and must not read the pipe.
             raise GreenletExit
         return os.read(self._reads, 1 << 16)
 
@@ -124,18 +123,18 @@ def _be_child(writes: int, leave_servers: Callable[[], None], live: Callable[[],
         os.write(writes, _READY)
         gevent.reinit()  # type: ignore[no-untyped-call]
         printed = len(sys.stderr.getvalue())  # type: ignore[attr-defined]
-        too_late = gevent.Timeout(_LONGEST)
+        timeout_error = gevent.Timeout(_LONGEST)
         try:
-            with too_late:
-                told = live()
+            with timeout_error:
+                result = live()
         except gevent.Timeout as timeout:
-            if timeout is not too_late:
+            if timeout is not timeout_error:
                 raise
             where = "\n".join(format_run_info())[-6000:]
-            raise Violation(f"it is not done within {_LONGEST} s: {where}") from None
+            raise Violation(f"the child does not end within {_LONGEST} s: {where}") from None
         if text := sys.stderr.getvalue()[printed:]:  # type: ignore[attr-defined]
             raise Violation(f"printed on stderr: {text[-2000:]}")
-        os.write(writes, json.dumps(told).encode())
+        os.write(writes, json.dumps(result).encode())
     except BaseException as error:
         os.write(writes, f"{type(error).__name__}: {error}".encode()[-8000:])
     finally:
@@ -143,7 +142,7 @@ def _be_child(writes: int, leave_servers: Callable[[], None], live: Callable[[],
 
 
 def eventually(action: Callable[[], Any]) -> Any:
-    """Do it again until it does not fail any more; the deployment may be in trouble meanwhile."""
+    """Repeat an action until it succeeds. Errors of the deployment are expected."""
     while True:
         try:
             return action()

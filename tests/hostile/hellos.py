@@ -1,4 +1,4 @@
-"""Hellos that no server should send, and then good ones: the client has to find back."""
+"""Malformed hellos, followed by good hellos: the client must recover."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _FIELDS = (
 
 
 class _Case:
-    """One client, and the server that lies to it."""
+    """A client, and a server with malformed hellos."""
 
     def __init__(self, seed: int, number: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
-        self.lies = rng.choice((1, 2, 3))  # how many hellos are wrong
-        self.damages = rng.random() < 0.25
-        self.honest = False
-        self.told = 0
+        self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hellos
+        self.damages_bytes = rng.random() < 0.25
+        self.is_good = False
+        self.count = 0
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name != "hello":
@@ -49,24 +49,24 @@ class _Case:
         reply = hello(self.peer.name)
         if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
             gevent.sleep(0.01)
-        if self.honest:
-            # Of another process, and of a newer election, or the client is right to hold to what it was told.
+        if self.is_good:
+            # A new process ID and a newer election: the client must accept this hello.
             reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
             reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
             return hello_message(reply, command, number)
-        self.told += 1
+        self.count += 1
         wrong = reply
-        if self.told <= self.lies or self.rng.random() < 0.5:
+        if self.count <= self.bad_hellos or self.rng.random() < 0.5:
             wrong = mutated(reply, self.rng) if self.rng.random() < 0.5 else reply
             for _ in range(self.rng.choice((1, 1, 2))):
                 wrong[self.rng.choice(_FIELDS)] = value(self.rng)
         raw = hello_message(wrong, command, number)
-        return damaged(raw, self.rng) if self.damages else raw
+        return damaged(raw, self.rng) if self.damages_bytes else raw
 
     def run(self) -> BaseException | None:
-        """Let a client use the server; returns the first error it had.
+        """Run a client, and return its first error.
 
-        :raises Violation: it had one that is not documented, or does not find back.
+        :raises Violation: the error is not documented, or the client does not recover.
         """
         commands, rng = Commands(), self.rng
         with HostilePeer(self.answer) as self.peer:
@@ -89,31 +89,31 @@ class _Case:
                 )
                 error = attempt(rng.choice(operations))
                 attempt(rng.choice(operations))
-                self.honest = True
+                self.is_good = True
                 self._recover(client)
             if commands.open or commands.faults:
                 raise Violation(f"commands {commands.open} {commands.faults}")
         return error
 
     def _recover(self, client: MongoClient[Any]) -> None:
-        """The server is honest from now on, and is used, unless the topology is rightly without it."""
-        end = monotonic() + 20  # a busy machine misses the limits of a connection a few times
+        """Check that the client uses the good server, unless the topology has removed the server."""
+        end = monotonic() + 20  # connections may time out on a busy machine
         address = "127.0.0.1", self.peer.port
         while True:
             error = attempt(client.d.c.find_one)
             if error is None:
                 return
             if address not in client.topology_description.server_descriptions():
-                return  # it was told that the replica set has other members, or the server another kind
+                return  # a malformed hello has removed the server
             if isinstance(error, ConfigurationError):
-                return  # it is a member of another replica set than it was asked to be
+                return  # the replica set name differs
             if monotonic() > end:
-                raise Violation(f"it does not find back: {error!r:.500}")
+                raise Violation(f"the client does not recover: {error!r:.500}")
             gevent.sleep(0.01)
 
 
 class Hellos:
-    """A campaign, as :class:`tests.hostile.replies.Replies`."""
+    """A campaign like :class:`tests.hostile.replies.Replies`."""
 
     name = "hellos"
 
@@ -122,9 +122,9 @@ class Hellos:
         self.findings = Findings(self.name, seed)
 
     def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
-        """Run so many cases, or as many as fit; some at a time, since most of each is waiting."""
+        """Run at most `cases` cases within the time limit. Eight cases run concurrently, because cases mostly wait."""
         end = None if seconds is None else monotonic() + seconds
-        before = census()
+        before = resource_counts()
         pool = Pool(_AT_ONCE)
         try:
             with quick_checks(), silent_stderr():
@@ -148,13 +148,13 @@ class Hellos:
     def _check_gone(self, before: tuple[int, int]) -> None:
         for _ in range(100):
             gc.collect()
-            greenlets, descriptors = census()
+            greenlets, descriptors = resource_counts()
             if greenlets <= before[0] and descriptors <= before[1] + 2:
                 return
             gevent.sleep(0.02)
-        self.findings.violations.append((-1, f"left: greenlets and descriptors {census()}, before {before}"))
+        self.findings.violations.append((-1, f"left: greenlets and descriptors {resource_counts()}, before {before}"))
 
 
-def census() -> tuple[int, int]:
-    """How many greenlets and descriptors there are."""
+def resource_counts() -> tuple[int, int]:
+    """Return the numbers of greenlets and descriptors."""
     return len(living()), len(os.listdir("/proc/self/fd"))

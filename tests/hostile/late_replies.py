@@ -1,8 +1,7 @@
-"""Operations that are interrupted while their reply is on its way, on a client that keeps their connections.
+"""Interrupted operations with pending replies, on a client that keeps the connections.
 
-Each question has a number, and so has its reply: a reply to another's question, or a piece of one, would show. The
-server answers after a random time, in random pieces and sizes, so that interruptions land before the reply, inside its
-header, inside a long reply, and after it.
+Each request and its reply have the same number, so that a wrong reply is visible. The server replies after a random
+time, in random pieces and sizes. An interruption happens before the reply, inside its header or body, or after it.
 """
 
 from __future__ import annotations
@@ -31,21 +30,18 @@ _WORKERS = 24
 INTERRUPTS_PER_STEP = 4000
 _MAX_BYTES = 150_000
 _DATABASE = "late"
-_IMPATIENT, _PATIENT = (
-    2,
-    2_000,
-)  # how long a late reply is waited for, in milliseconds; none takes longer than the latter
-# What a reply has beside its number. Most fit the buffer; some have memory of their own, some are above the limit.
+_IMPATIENT, _PATIENT = (2, 2_000)  # milliseconds to wait for a late reply, at most 2000
+# Sizes of the filling of a reply. Most replies fit the buffer, some exceed the limit.
 _SIZES = (0, 0, 0, 0, 100, 5_000, 60_000, 70_000, 140_000, 400_000)
 _WEIGHTS = (60, 60, 60, 60, 60, 30, 3, 3, 2, 1)
 
 
-class _Mine(Exception):
-    """What a worker is interrupted with, beside time-outs and kills."""
+class _Interruption(Exception):
+    """The exception that interrupts a worker, as an alternative to timeouts and kills."""
 
 
 class _Server:
-    """Answers with the number of the question."""
+    """Reply with the number of the request."""
 
     def __init__(self, rng: random.Random, compresses: bool) -> None:
         self.rng = rng
@@ -71,12 +67,12 @@ class _Server:
 
     def _content(self, name: str, command: dict[str, Any]) -> dict[str, Any]:
         if name != "find":
-            return {"ok": 1.0, "n": 1, "asked": command["asked"]}
+            return {"ok": 1.0, "n": 1, "number": command["number"]}
         filling = self._filling[self.rng.choices(_SIZES, _WEIGHTS)[0]]
         document = {"_id": command["filter"]["_id"], "filling": filling}
         cursor_id = 0
         if not command.get("singleBatch"):
-            document["filling"] = filling[:30_000]  # or its connection is closed, and the client never knows of it
+            document["filling"] = filling[:30_000]  # a larger reply would close the connection without a cursor
             cursor_id = next(self.cursors)
             self.open.add(cursor_id)
         return {"ok": 1.0, "cursor": {"id": Int64(cursor_id), "ns": f"{_DATABASE}.c", "firstBatch": [document]}}
@@ -90,7 +86,7 @@ class _Server:
 
 
 class _Counted:
-    """Counts the late replies that are read, and those that are given up."""
+    """Count the late replies that are read or given up."""
 
     def __init__(self) -> None:
         self.read = self.given_up = 0
@@ -114,7 +110,7 @@ class _Counted:
 
 
 class _Step:
-    """One server, one client, and workers that are interrupted."""
+    """A server, a client, and interrupted workers."""
 
     def __init__(self, seed: int, number: int, interrupts: int) -> None:
         self.rng = rng = random.Random(f"{seed}:{number}")
@@ -125,12 +121,12 @@ class _Step:
         self.faults: list[str] = []
         self.patience = rng.choice((_IMPATIENT, _PATIENT, _PATIENT))
         self.commands = Commands()
-        self._pace = 0.002  # how long a question takes that is left in peace, in seconds
+        self._pace = 0.002  # seconds of an uninterrupted request
 
     def run(self) -> None:
-        """Run it.
+        """Run the step.
 
-        :raises Violation: something is not as it must be.
+        :raises Violation: an invariant is violated.
         """
         options: dict[str, Any] = {
             "maxPoolSize": self.rng.choice((4, 30, 100)),
@@ -144,56 +140,56 @@ class _Step:
         with self.server.peer, MongoClient(f"mongodb://{self.server.peer.name}/?replicaSet=rs", **options) as client:
             self.collection: Any = client[_DATABASE].c
             for _ in range(20):
-                self._ask()
-            workers = [gevent.spawn(self._work) for _ in range(_WORKERS)]
+                self._request()
+            workers = [gevent.spawn(self._run_worker) for _ in range(_WORKERS)]
             while self.left > 0 and not self.faults:
                 gevent.sleep(self.rng.random() * self._pace)
                 index = self.rng.randrange(_WORKERS)
                 if workers[index].dead:
-                    workers[index] = gevent.spawn(self._work)
+                    workers[index] = gevent.spawn(self._run_worker)
                 elif self.rng.random() < 0.5:
                     workers[index].kill(block=False)
                 else:
-                    workers[index].kill(_Mine, block=False)
+                    workers[index].kill(_Interruption, block=False)
             gevent.killall(workers)
             if self.faults:
                 raise Violation("; ".join(self.faults[:3]))
-            self._ask()  # uninterrupted
+            self._request()  # uninterrupted
             self._settle(client)
             check_at_rest(client, self.commands)
 
     def _settle(self, client: MongoClient[Any]) -> None:
         for _ in range(1000):
-            # A cursor whose reply was lost with its connection is forgotten by the server itself, after a while.
+            # The server itself ends a cursor whose reply was lost with its connection.
             lost = self.server.peer.lost if self.patience == _IMPATIENT else 0
             if len(self.server.open) <= lost and not client.pool_stats()[0]["draining"]:
                 return
             gevent.sleep(0.002)
         raise Violation(f"left: {client.pool_stats()} and the cursors {sorted(self.server.open)[:5]}")
 
-    def _work(self) -> None:
+    def _run_worker(self) -> None:
         try:
             while self.left > 0 and not self.faults:
-                self._interrupted_ask()
-        except _Mine:
+                self._request_with_interruption()
+        except _Interruption:
             self._count()
 
     def _count(self) -> None:
         self.interrupted += 1
         self.left -= 1
 
-    def _interrupted_ask(self) -> None:
+    def _request_with_interruption(self) -> None:
         limit = self.rng.random() * 4 * self._pace
-        mine = gevent.Timeout(limit)
+        own_timeout = gevent.Timeout(limit)
         try:
             if self.rng.random() < 0.5:
-                with mine:
-                    self._ask()
+                with own_timeout:
+                    self._request()
             else:
                 with gmongo.timeout(limit):
-                    self._ask()
+                    self._request()
         except gevent.Timeout as timeout:
-            if timeout is not mine:
+            if timeout is not own_timeout:
                 self.faults.append(f"{timeout!r} of another")
             self._count()
         except PyMongoError as error:
@@ -204,8 +200,8 @@ class _Step:
             self._count()
             raise
 
-    def _ask(self) -> None:
-        begun = monotonic()
+    def _request(self) -> None:
+        started = monotonic()
         number = next(self.numbers)
         kind = self.rng.random()
         if kind < 0.5:
@@ -214,18 +210,18 @@ class _Step:
             with self.collection.find({"_id": number}) as cursor:
                 found = next(cursor)["_id"]
         else:
-            found = self.collection.database.command("ask", asked=number)["asked"]
+            found = self.collection.database.command("ask", number=number)["number"]
         if found != number:
-            self.faults.append(f"the reply to {found} came for {number}")
+            self.faults.append(f"request {number} got the reply to {found}")
         self.answered += 1
-        self._pace += (monotonic() - begun - self._pace) / 20  # on a busy machine it takes longer
+        self._pace += (monotonic() - started - self._pace) / 20  # adapts to a busy machine
 
 
 class LateReplies:
     """The campaign.
 
-    :param seed: of all that is random but time.
-    :param interrupts_per_step: with one client.
+    :param seed: determines all random choices except times.
+    :param interrupts_per_step: the number of interrupts with one client.
     """
 
     def __init__(self, seed: int, interrupts_per_step: int = INTERRUPTS_PER_STEP) -> None:
@@ -237,12 +233,12 @@ class LateReplies:
         interrupts: int,
         seconds: float | None = None,
         first: int = 0,
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
     ) -> Findings:
-        """Run until so many operations were interrupted, or the time is up.
+        """Run `interrupts` interruptions within the time limit.
 
-        :param first: the number of the step to begin with.
-        :param tell: hears how it goes.
+        :param first: the number of the first step.
+        :param report: receives the progress.
         """
         findings, end, number = self.findings, None if seconds is None else monotonic() + seconds, first
         answered, counted = 0, _Counted()
@@ -261,5 +257,5 @@ class LateReplies:
                 "late replies read": counted.read,
                 "late replies given up": counted.given_up,
             }
-            tell(f"{findings.report()}; next step {number}")
+            report(f"{findings.report()}; next step {number}")
         return findings

@@ -1,4 +1,4 @@
-"""Documents and bytes as no server should send them, from a seed."""
+"""Malformed documents and bytes, determined by a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import bson
 from bson import Code, DBRef, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
 
-# What the driver reads in replies.
+# Reply fields that the driver reads.
 FIELDS = (
     "$clusterTime", "$err", "atClusterTime", "code", "codeName", "cursor", "errInfo", "errmsg", "errorLabels",
     "firstBatch", "hosts", "id", "idx", "lastErrorObject", "n", "nModified", "nextBatch", "ns", "ok", "operationTime",
@@ -27,7 +27,7 @@ LABELS = (
 
 
 def nested(depth: int, as_list: bool) -> Any:
-    """A value so many levels deep."""
+    """Return a value with `depth` levels."""
     value: Any = 1
     for _ in range(depth):
         value = [value] if as_list else {"a": value}
@@ -46,7 +46,7 @@ _PLAIN: tuple[Any, ...] = (
 
 
 def value(rng: random.Random) -> Any:
-    """Some value of some type."""
+    """Return a random value of a random type."""
     kind = rng.random()
     if kind < 0.9:
         return copy.deepcopy(rng.choice(_PLAIN))
@@ -60,7 +60,7 @@ def value(rng: random.Random) -> Any:
 
 
 def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where the values in a document are."""
+    """Return the paths of all values in a document."""
     found: list[tuple[Any, ...]] = []
     items = document.items() if isinstance(document, dict) else enumerate(document)
     for name, each in items:
@@ -114,7 +114,7 @@ _WEIGHTS = (10, 3, 4, 3, 1)
 
 
 def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A copy with one to three changes."""
+    """Return a copy with one to three changes."""
     result = copy.deepcopy(document)
     for change in rng.choices(_CHANGES, _WEIGHTS, k=rng.choice((1, 1, 1, 2, 3))):
         change(result, rng)
@@ -122,7 +122,7 @@ def mutated(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def encoded(document: dict[str, Any]) -> bytes:
-    """As BSON; what cannot be encoded is left out."""
+    """Encode as BSON. Replace a document that BSON cannot encode."""
     try:
         return bson.encode(document)
     except Exception:
@@ -130,7 +130,7 @@ def encoded(document: dict[str, Any]) -> bytes:
 
 
 def damaged(message: bytes, rng: random.Random) -> bytes:
-    """A whole message with some of its bytes changed, lost, doubled, or with false lengths in it."""
+    """Return a message with changed, lost or repeated bytes, or with wrong lengths."""
     data = bytearray(message)
     for _ in range(rng.choice((1, 1, 2, 5))):
         kind = rng.randrange(7)

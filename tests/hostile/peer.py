@@ -1,4 +1,4 @@
-"""A server that answers as it is told, as quickly as it can, and shuts nothing down by itself."""
+"""A fast server with replies from a callback."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ _HELLOS = ("hello", "ismaster", "isMaster")
 OP_QUERY, OP_COMPRESSED, OP_MSG = 2004, 2012, 2013
 MORE_TO_COME, EXHAUST_ALLOWED = 2, 1 << 16
 
-# From the name of a command, the command, the number of the request and its flags to the reply; None closes the
-# connection.
+# (command name, command, request ID, flags) -> the reply, or None to close the connection.
 Answer = Callable[[str, dict[str, Any], int, int], bytes | None]
 
 
 def read_command(opcode: int, body: bytes) -> dict[str, Any]:
-    """The command of a request, with the documents that travel beside it."""
+    """Return the command of a request, including its document sequences."""
     if opcode == OP_COMPRESSED:  # with zlib
         return read_command(struct.unpack_from("<i", body)[0], zlib.decompress(body[9:]))
     if opcode == OP_QUERY:
@@ -39,20 +38,20 @@ def read_command(opcode: int, body: bytes) -> dict[str, Any]:
 
 
 def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> bytes:
-    """An OP_MSG."""
+    """Return an OP_MSG message."""
     return struct.pack("<iiiiIB", 21 + len(body), number, response_to, OP_MSG, flags, 0) + body
 
 
 class HostilePeer:
     """A server on the loopback interface.
 
-    :param answer: makes the replies.
+    :param answer: returns the replies.
     """
 
     def __init__(self, answer: Answer, **options: Any) -> None:
         self.answer = answer
         self.sockets: set[Any] = set()
-        self.lost = 0  # how many have ended
+        self.lost = 0  # number of ended connections
         self._server = StreamServer(("127.0.0.1", 0), self._serve, **options)
         self._server.start()
         self.port: int = self._server.server_port
@@ -97,7 +96,7 @@ class HostilePeer:
 
 
 def hello(name: str) -> dict[str, Any]:
-    """The hello of the only member of a replica set."""
+    """Return the hello of the only member of a replica set."""
     return {
         "ok": 1.0, "helloOk": True, "isWritablePrimary": True, "ismaster": True, "setName": "rs", "setVersion": 1,
         "electionId": ObjectId(b"e" * 12), "hosts": [name], "me": name, "primary": name, "minWireVersion": 0,
@@ -110,10 +109,7 @@ def hello(name: str) -> dict[str, Any]:
 
 
 TIMES: dict[str, Any] = {
-    "$clusterTime": {
-        "clusterTime": Timestamp(9, 1),
-        "signature": {"hash": b"h" * 20, "keyId": Int64(7)},
-    },
+    "$clusterTime": {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(7)}},
     "operationTime": Timestamp(9, 1),
 }
 
@@ -123,7 +119,7 @@ def _cursor(batch: list[Any], cursor_id: int = 0, field: str = "firstBatch") -> 
 
 
 def good_reply(name: str, command: dict[str, Any]) -> dict[str, Any]:
-    """What an honest server replies."""
+    """Return the reply of a correct server."""
     return {**_content(name, command), "ok": 1.0, **TIMES}
 
 

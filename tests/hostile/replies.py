@@ -1,4 +1,4 @@
-"""Replies to commands that no server should send: every operation, with what is wrong drawn from a seed."""
+"""Malformed replies to all operations, determined by a seed."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
 
 
 class Replies:
-    """A campaign. Every case is drawn from the seed and its own number, so that one can be run alone.
+    """A campaign. The seed and the case number determine a case, so that a case can run alone.
 
-    :param seed: of the campaign.
-    :param share_of_damage: how many of the replies are damaged as bytes, rather than as documents.
+    :param seed: the seed of the campaign.
+    :param share_of_damage: the share of replies with damaged bytes instead of changed documents.
     """
 
     name = "replies"
@@ -116,7 +116,7 @@ class Replies:
         self.findings = Findings(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
-        self._wrong = 0  # how many replies are still to be wrong
+        self._wrong = 0  # number of further malformed replies
 
     def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
         if name == "hello":
@@ -131,19 +131,19 @@ class Replies:
 
     @contextmanager
     def client(self) -> Iterator[tuple[MongoClient[Any], Commands]]:
-        """A client of the server that lies."""
+        """Create a client of the malformed server."""
         commands = Commands()
         options = {
             "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
             "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
         }  # fmt: skip
         if self._damage:
-            options["socketTimeoutMS"] = 30  # what says that it is longer than it is keeps the reader waiting
+            options["socketTimeoutMS"] = 30  # ends the wait for a message with a too large length
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 
     def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
-        """Run so many cases, or as many as fit."""
+        """Run at most `cases` cases within the time limit."""
         end = None if seconds is None else monotonic() + seconds
         with quick_checks(), HostilePeer(self._answer) as self._peer:
             number = first
@@ -152,7 +152,7 @@ class Replies:
         return self.findings
 
     def _run_some(self, number: int, last: int) -> int:
-        """With one client, until it is spoilt or enough has been tried with it."""
+        """Run cases with one client, until a violation or the last case."""
         try:
             with silent_stderr(), self.client() as (client, commands):
                 while number < last:
@@ -181,15 +181,15 @@ class Replies:
 
 
 def check_good(client: MongoClient[Any], number: int) -> None:
-    """A good reply is understood."""
-    with gevent.Timeout(5, Violation("a good server is not used within 5 s")):
+    """Check that the client reads a good reply."""
+    with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):
         try:
             if client.d.c.find_one({"_id": number}) != {"_id": number}:
-                raise Violation("the reply to another question")
+                raise Violation("the reply of another request")
         except Violation:
             raise
         except Exception as error:
-            raise Violation(f"a good reply is not understood: {error!r:.300}") from error
+            raise Violation(f"a good reply is rejected: {error!r:.300}") from error
 
 
 def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -> bytes:
@@ -201,7 +201,7 @@ def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -
 
 @contextmanager
 def quick_checks() -> Iterator[None]:
-    """Half a second is the least between two checks of a server; here it is less."""
+    """Reduce the minimum interval between checks to 5 ms."""
     before = monitor.MIN_HEARTBEAT_FREQUENCY
     monitor.MIN_HEARTBEAT_FREQUENCY = 0.005
     try:

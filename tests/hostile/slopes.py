@@ -1,4 +1,4 @@
-"""What grows in a long run: figures after each step, and how they rise once the run is warm."""
+"""Growth of resources in a long run: measurements after each step, and their slopes after the warm-up."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gevent import get_hub
 
 from tests.support.greenlets import living
 
-_LEAST_STEPS = 12  # fewer say nothing of a slope
+_LEAST_STEPS = 12  # the minimum for a slope
 _WARM_UP = 1 / 3  # of the steps
-# How much each figure may rise from the end of the warm-up to the end of the run, by the line that fits it best.
+# The allowed rise of each figure on the regression line, from the end of the warm-up to the end of the run.
 _TOLERANCE = {"memory": 0.03, "descriptors": 1.0, "greenlets": 1.0, "watchers": 1.0, "objects": 2000.0}
 _RELATIVE = ("memory",)
-_ERRORS = 3  # standard errors that a rise has at least
+_ERRORS = 3  # a fault exceeds this number of standard errors
 
 
 def figures() -> dict[str, float]:
-    """How much there is now of what a process must not gather: bytes, descriptors, greenlets, watchers, objects."""
+    """Measure memory in bytes, descriptors, greenlets, watchers and objects of the process."""
     with open("/proc/self/statm") as statistics:
         memory = int(statistics.read().split()[1]) * resource.getpagesize()
     return {
@@ -34,43 +34,43 @@ def figures() -> dict[str, float]:
     }
 
 
-def _alike(rests: list[float]) -> float:
-    """How much each says of the next one, from 0 to almost 1: their autocorrelation."""
-    power = sum(rest**2 for rest in rests)
-    return min(max(0.0, sum(map(mul, rests, rests[1:])) / power), 0.95) if power else 0.0
+def _autocorrelation(residuals: list[float]) -> float:
+    """Return the autocorrelation of consecutive values, from 0 to 0.95."""
+    power = sum(residual**2 for residual in residuals)
+    return min(max(0.0, sum(map(mul, residuals, residuals[1:])) / power), 0.95) if power else 0.0
 
 
 class Slopes:
-    """The figures of all steps."""
+    """The measurements of all steps."""
 
     def __init__(self) -> None:
         self.steps: list[dict[str, float]] = []
 
-    def note(self, found: dict[str, float]) -> None:
-        """Note the figures after a step."""
-        self.steps.append(found)
+    def add(self, measured: dict[str, float]) -> None:
+        """Add the measurements after a step."""
+        self.steps.append(measured)
 
     def rises(self) -> dict[str, tuple[float, float]]:
-        """By how much each figure has risen since the warm-up, memory in relation to what it is then; and the standard
-        error of that. Figures swing: one that is above its line is followed by another such one more often than by
-        chance, so that the line is less certain than if each step said something new.
+        """Return the rise of each figure since the warm-up, and the standard error of the rise.
+
+        The rise of memory is relative. The error includes the autocorrelation of the residuals.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))
-        found = {}
+        measured = {}
         for name in _TOLERANCE:
             values = [each[name] for each in warm]
             unit = (len(warm) - 1) / (values[0] if name in _RELATIVE else 1)
             slope, start = linear_regression(steps, values)
-            rests = [value - start - slope * step for step, value in zip(steps, values, strict=True)]
+            residuals = [value - start - slope * step for step, value in zip(steps, values, strict=True)]
             spread = sum((step - fmean(steps)) ** 2 for step in steps)
-            error = sqrt(sum(rest**2 for rest in rests) / (len(warm) - 2) / spread)
-            alike = _alike(rests)
-            found[name] = slope * unit, error * sqrt((1 + alike) / (1 - alike)) * unit
-        return found
+            error = sqrt(sum(residual**2 for residual in residuals) / (len(warm) - 2) / spread)
+            correlation = _autocorrelation(residuals)
+            measured[name] = slope * unit, error * sqrt((1 + correlation) / (1 - correlation)) * unit
+        return measured
 
     def faults(self) -> list[str]:
-        """What has risen too much, and not by chance."""
+        """Return the significant rises above the tolerance."""
         if len(self.steps) < _LEAST_STEPS:
             return []
         return [
@@ -80,7 +80,7 @@ class Slopes:
         ]
 
     def line(self) -> str:
-        """The rises, for people."""
+        """Return a text with the rises."""
         if len(self.steps) < _LEAST_STEPS:
             return f"no slopes of {len(self.steps)} steps"
         formats = {name: "{:+.2%}" if name in _RELATIVE else "{:+.2f}" for name in _TOLERANCE}

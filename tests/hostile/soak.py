@@ -1,9 +1,9 @@
-"""Everything at once, for as long as there is time, with the garbage collector switched off.
+"""Soak test: operations, interruptions, forks and server faults with the garbage collector off.
 
-A step is a fresh simulated deployment and a fresh client. Workers run operations of every kind while they are killed
-and timed out at random, while the process forks, and while the deployment has elections, cuts, garbage, freezes,
-overload and restarts. Then all heals, and what must be true is looked at. A step is drawn from the seed and its number,
-so that a run goes on where another ended.
+Each step has a new simulated deployment and a new client. Workers run operations of each kind. Kills and timeouts
+interrupt the workers, and the process forks. The deployment has elections, closed connections, malformed replies,
+freezes, overload and restarts. Then all faults end, and the step checks its invariants. The seed and the step number
+determine a step, so that a run can continue an earlier run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
 from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
-from tests.hostile.hellos import census
+from tests.hostile.hellos import resource_counts
 from tests.hostile.replies import quick_checks
 from tests.hostile.slopes import Slopes, figures
 from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
@@ -49,17 +49,17 @@ TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
 }
 _WORKERS = 16
 _COMMANDS = ("find", "insert", "update", "getMore", "aggregate", "commitTransaction", "abortTransaction", "hello")
-_FIXED = 40  # documents that are only read
+_FIXED = 40  # constant documents
 _COUNTERS = 8
-_QUIET = 30.0  # seconds after which everything must have ended
+_QUIET = 30.0  # seconds within which all workers must end
 _CLOSE_GRACE = 10.0  # seconds in which operations of other greenlets may end after close()
 _FORKS = 2  # in each step
-_BETWEEN_FAULTS = 30  # operations, at least
-_OF_CHILD = 100  # how many interrupts a forked child has of its own
+_BETWEEN_FAULTS = 30  # minimum number of operations
+_OF_CHILD = 100  # interrupts in a forked child
 
 
 class Work:
-    """What a worker has in its locals; nothing must keep it once the worker has ended."""
+    """An object in the locals of a worker. No reference may outlive the worker."""
 
     alive = 0
 
@@ -71,7 +71,7 @@ class Work:
 
 
 class Connections(HearsPools):
-    """Counts what pools tell."""
+    """Count the pool events."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
@@ -100,15 +100,15 @@ class Connections(HearsPools):
 
 
 class Step:
-    """One step.
+    """A step of the soak.
 
-    :param topology: the name of one of :data:`TOPOLOGIES`.
-    :param interrupts: how many there are in it, those of forked children besides.
+    :param topology: a name in :data:`TOPOLOGIES`.
+    :param interrupts: the number of interrupts, without interrupts in forked children.
     """
 
     database = "soak"
     options: Mapping[str, Any] = {}
-    """Of the client, besides those that are drawn."""
+    """Client options beside the random options."""
 
     def __init__(self, topology: str, seed: int, number: int, interrupts: int) -> None:
         self.topology = topology
@@ -121,11 +121,11 @@ class Step:
         self._forks_at = sorted(self.rng.randrange(interrupts) for _ in range(_FORKS))
         self._children: set[gevent.Greenlet] = set()
         self._is_child = False
-        self._pace = 0.005  # how long an operation takes that is left in peace, in seconds
+        self._pace = 0.005  # seconds of an uninterrupted operation
         self._acknowledged: set[int] = set()
         self._pairs: list[tuple[int, int]] = []
-        self._tried: Counter[int] = Counter()
-        self._done: Counter[int] = Counter()
+        self._attempted: Counter[int] = Counter()
+        self._acknowledged_counts: Counter[int] = Counter()
         self._greenlets: dict[gevent.Greenlet, Callable[[int, Work], None]] = {}
         transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
         streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
@@ -135,9 +135,9 @@ class Step:
         )  # fmt: skip
 
     def run(self) -> None:
-        """Run it.
+        """Run the step.
 
-        :raises Violation: something is not as it must be.
+        :raises Violation: an invariant is violated.
         """
         self._commands, self._connections = KnownCommands(), Connections()
         with self._start() as self.deployment:
@@ -152,11 +152,11 @@ class Step:
             self.db = client[self.database]
             with client:
                 self._prepare()
-                self._disturb()
+                self._run_with_faults()
                 try:
                     self._check(client)
                 except PyMongoError as error:
-                    raise Violation(f"an operation fails though all is well again: {error!r}") from error
+                    raise Violation(f"an operation fails after the end of all faults: {error!r}") from error
             limit = monotonic() + _CLOSE_GRACE
             while (found := self._connections.faults(0)) and monotonic() < limit:
                 gevent.sleep(0.01)
@@ -175,17 +175,15 @@ class Step:
         self.deployment.network.random = random.Random(self.rng.random())
         self.deployment.network.latency = self.rng.choice((0, 0.0005, 0.002))
 
-    # Disturbing
-
-    def _disturb(self) -> None:
-        self._troublemaker = gevent.spawn(self._trouble)
+    def _run_with_faults(self) -> None:
+        self._fault_greenlet = gevent.spawn(self._cause_faults)
         try:
             self._interrupt_workers()
         finally:
-            self._troublemaker.kill()
+            self._fault_greenlet.kill()
             self._heal()
         self.deployment.network.latency = 0
-        self._let_workers_end()
+        self._wait_for_workers()
         gevent.joinall(list(self._children))
         if self.violations:
             raise Violation(self.violations[0])
@@ -198,7 +196,7 @@ class Step:
                 self._fork(self._forks_at.pop(0))
             gevent.sleep(0.0005)
 
-    def _let_workers_end(self) -> None:
+    def _wait_for_workers(self) -> None:
         limit = monotonic() + _QUIET
         while self._greenlets and monotonic() < limit:
             gevent.sleep(0.005)
@@ -232,7 +230,7 @@ class Step:
     def _work(self, kind: Callable[[int, Work], None], number: int, limit: float | None) -> None:
         work, timeout = Work(), None if limit is None else Timeout(limit)
         self.operations += 1
-        begun = monotonic()
+        started = monotonic()
         try:
             if timeout is None:
                 kind(number, work)
@@ -243,7 +241,7 @@ class Step:
             self.outcomes["killed"] += 1
         except Timeout as error:
             if error is not timeout:
-                self.violations.append(f"{kind.__name__}: another's time-out came out: {error!r}")
+                self.violations.append(f"{kind.__name__}: a foreign timeout was raised: {error!r}")
             self.interrupts += 1
             self.left -= 1
             self.outcomes["timed out"] += 1
@@ -253,36 +251,34 @@ class Step:
             self.violations.append(f"{kind.__name__}: {type(error).__name__}: {error}")
         else:
             self.outcomes["done"] += 1
-            self._pace += (monotonic() - begun - self._pace) / 50
+            self._pace += (monotonic() - started - self._pace) / 50
         finally:
             timeout = None
 
-    # Forking
-
     def _fork(self, number: int) -> None:
         self.forks += 1
-        child = Child(self.rng.choice(FORKS), self.deployment.close, lambda: self._live_as_child(number))
+        child = Child(self.rng.choice(FORKS), self.deployment.close, lambda: self._run_child(number))
         waiting = gevent.spawn(self._await_child, child)
         self._children.add(waiting)
         waiting.link(self._children.discard)
 
     def _await_child(self, child: Child) -> None:
         try:
-            told = child.end()
+            result = child.end()
         except Violation as violation:
             self.violations.append(f"in a forked child: {violation}")
             return
-        self.interrupts_of_children += told["interrupts"]
-        self.operations += told["operations"]
-        self._acknowledged.update(told["acknowledged"])
-        self._pairs.extend((number, done) for number, done in told["pairs"])
-        for mine, of_child in ((self._tried, told["tried"]), (self._done, told["done"])):
+        self.interrupts_of_children += result["interrupts"]
+        self.operations += result["operations"]
+        self._acknowledged.update(result["acknowledged"])
+        self._pairs.extend((number, done) for number, done in result["pairs"])
+        for mine, of_child in ((self._attempted, result["tried"]), (self._acknowledged_counts, result["done"])):
             mine.update({int(counter): count for counter, count in of_child.items()})
 
-    def _live_as_child(self, number: int) -> dict[str, Any]:
-        """What a forked child does: end what it has inherited, work with interruptions of its own, and look.
+    def _run_child(self, number: int) -> dict[str, Any]:
+        """Run in a forked child: end the inherited work, run and interrupt own workers, and check the invariants.
 
-        :raises Violation: something is not as it must be.
+        :raises Violation: an invariant is violated.
         """
         self._is_child = True
         gevent.killall(list(self._children), block=False)
@@ -291,17 +287,17 @@ class Step:
         self._commands.mark_forked()
         client = self.db.client
         eventually(lambda: client.admin.command("ping"))
-        self._let_workers_end()  # what only reads goes on, on connections and in sessions of the child's own
+        self._wait_for_workers()  # readers continue with connections and sessions of the child
         if self.violations:
-            raise Violation(f"what goes on: {self.violations[0]}")
+            raise Violation(f"an inherited reader: {self.violations[0]}")
         check_at_rest(client, self._commands)
         before = sum(stats["total"] for stats in client.pool_stats())
         self._connections.count.clear()
-        self._acknowledged, self._pairs, self._tried, self._done = set(), [], Counter(), Counter()
+        self._acknowledged, self._pairs, self._attempted, self._acknowledged_counts = set(), [], Counter(), Counter()
         self.interrupts = self.operations = 0
         self.left, self._forks_at, self._next = _OF_CHILD, [], (number + 1) * 1_000_000
         self._interrupt_workers()
-        self._let_workers_end()
+        self._wait_for_workers()
         if self.violations:
             raise Violation(self.violations[0])
         present = {each["_id"] for each in eventually(lambda: list(self.db.facts.find()))}
@@ -314,34 +310,32 @@ class Step:
             found.append(f"sessions and cursors of the parent were used: {used[:5]}")
         gevent.sleep(0.01)
         if Work.alive:
-            found.append(f"the locals of {Work.alive} ended workers live on")
+            found.append(f"{Work.alive} ended workers have living locals")
         if found:
             raise Violation("; ".join(found))
         return {
             "interrupts": self.interrupts, "operations": self.operations, "acknowledged": list(self._acknowledged),
-            "pairs": self._pairs, "tried": self._tried, "done": self._done,
+            "pairs": self._pairs, "tried": self._attempted, "done": self._acknowledged_counts,
         }  # fmt: skip
 
-    # Troubles
-
-    def _trouble(self) -> None:
+    def _cause_faults(self) -> None:
         rng = self.rng
         while True:
             operations = self.operations
             gevent.sleep(rng.uniform(0.05, 0.4))
-            while self.operations < operations + _BETWEEN_FAULTS:  # on a busy machine, too
+            while self.operations < operations + _BETWEEN_FAULTS:
                 gevent.sleep(0.01)
             if self._is_child:
                 return
             self.faults += 1
             member = rng.choice(self.deployment.members)
-            rng.choice(self._troubles())(member)
+            rng.choice(self._fault_kinds())(member)
             gevent.sleep(rng.uniform(0.01, 0.1))
-            if self._is_child:  # whose servers are its parent's
+            if self._is_child:  # the servers belong to the parent
                 return
             self._heal()
 
-    def _troubles(self) -> list[Callable[[Any], Any]]:
+    def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         commands = (
             "find",
             "insert",
@@ -394,13 +388,11 @@ class Step:
             member.faults.clear()
         self.deployment.set_fail_point("failCommand", "off", {})
 
-    # Work
-
     def _read(self, number: int, work: Work) -> None:
-        wanted = number % _FIXED
-        found = self.db.fixed.find_one({"_id": wanted})
-        if found != {"_id": wanted, "of": wanted}:
-            self.violations.append(f"asked for {wanted}, got {found}")
+        expected = number % _FIXED
+        found = self.db.fixed.find_one({"_id": expected})
+        if found != {"_id": expected, "of": expected}:
+            self.violations.append(f"expected {expected}, read {found}")
 
     def _read_all(self, number: int, work: Work) -> None:
         found = sorted(each["_id"] for each in self._cursor(number, 7))
@@ -408,7 +400,7 @@ class Step:
             self.violations.append(f"read {found}")
 
     def _cursor(self, number: int, batch_size: int) -> Any:
-        """A cursor of any kind over the documents that do not change."""
+        """Return a cursor of one of three kinds over the constant documents."""
         kind = number // 8 % 3
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
@@ -422,14 +414,14 @@ class Step:
         try:
             self.db.facts.insert_one({"_id": number})
         except DuplicateKeyError:
-            self.violations.append(f"a retryable write was done twice: {number}")
+            self.violations.append(f"a retryable write was executed twice: {number}")
         self._acknowledged.add(number)
 
     def _count(self, number: int, work: Work) -> None:
         counter = number % _COUNTERS
-        self._tried[counter] += 1
+        self._attempted[counter] += 1
         self.db.counters.update_one({"_id": counter}, {"$inc": {"v": 1}})
-        self._done[counter] += 1
+        self._acknowledged_counts[counter] += 1
 
     def _bulk(self, number: int, work: Work) -> None:
         self.db.facts.bulk_write(
@@ -458,10 +450,8 @@ class Step:
         with self.db.facts.watch(max_await_time_ms=5) as stream:
             stream.try_next()
 
-    # Looking
-
     def _check(self, client: MongoClient[Any]) -> None:
-        with Timeout(30, Violation("the client is not usable afterwards")):
+        with Timeout(30, Violation("the client is not usable after the faults")):
             self._usable(client)
         check_at_rest(client, self._commands)
         total = sum(stats["total"] for stats in client.pool_stats())
@@ -474,9 +464,9 @@ class Step:
             raise Violation(f"acknowledged writes are lost: {sorted(lost)[:10]}")
         for each in self.db.counters.find():
             number = each["_id"]
-            if not self._done[number] <= each["v"] <= self._tried[number]:
-                bounds = f"{self._done[number]} acknowledged and {self._tried[number]} tried"
-                if self.topology != "standalone" or each["v"] < self._done[number]:
+            if not self._acknowledged_counts[number] <= each["v"] <= self._attempted[number]:
+                bounds = f"{self._acknowledged_counts[number]} acknowledged and {self._attempted[number]} attempted"
+                if self.topology != "standalone" or each["v"] < self._acknowledged_counts[number]:
                     raise Violation(f"counter {number} is {each['v']}, with {bounds}")
         pairs = {each["_id"] for each in self.db.pairs.find()}
         halves = {number for number in pairs if -number not in pairs}
@@ -498,9 +488,9 @@ _GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor,
 
 
 class Soak:
-    """Step after step.
+    """A campaign of steps.
 
-    :param topology: the name of one of :data:`TOPOLOGIES`.
+    :param topology: a name in :data:`TOPOLOGIES`.
     """
 
     name = "soak"
@@ -518,16 +508,16 @@ class Soak:
         interrupts: int,
         seconds: float | None = None,
         first: int = 0,
-        tell: Callable[[str], None] = lambda text: None,
+        report: Callable[[str], None] = lambda text: None,
     ) -> Findings:
-        """Run until there were so many interrupts, or the time is up.
+        """Run `interrupts` interruptions within the time limit.
 
-        :param first: the number of the step to begin with.
+        :param first: the number of the first step.
         """
         end = None if seconds is None else monotonic() + seconds
         leave_out_what_lives()
         gc.disable()
-        before = census()
+        before = resource_counts()
         number = first
         try:
             with quick_checks():
@@ -535,9 +525,9 @@ class Soak:
                     known = len(self.findings.violations)
                     self._step(number, before)
                     number += 1
-                    tell(f"{self.line()}, next step {number}")
+                    report(f"{self.line()}, next step {number}")
                     for step, what in self.findings.violations[known:]:
-                        tell(f"step {step}: {what}")
+                        report(f"step {step}: {what}")
         finally:
             gc.enable()
             leave_out_what_lives()
@@ -545,7 +535,7 @@ class Soak:
         return self.findings
 
     def line(self) -> str:
-        """The figures so far."""
+        """Return a text with the current counts."""
         return (
             f"{self.topology}: {self.interrupts} interrupts, {self.operations} operations, {self.events} commands, "
             f"{self.faults} faults, {self.forks} forks, {self.interrupts_of_children} interrupts in forked children, "
@@ -572,13 +562,13 @@ class Soak:
             self.findings.outcomes[outcome] = self.findings.outcomes.get(outcome, 0) + count
         del step
         self._check_cycles(number)
-        self.slopes.note(figures())
+        self.slopes.add(figures())
 
     def _check_gone(self, before: tuple[int, int]) -> None:
-        """The collector has not run: what has ended is gone without it."""
+        """Check that ended workers and connections are released without the garbage collector."""
         gevent.sleep(0.01)
         if Work.alive:
-            raise Violation(f"the locals of {Work.alive} ended workers live on")
+            raise Violation(f"{Work.alive} ended workers have living locals")
         for _ in range(100):
             descriptors = len(os.listdir("/proc/self/fd"))
             if descriptors <= before[1] + 4:
@@ -587,37 +577,37 @@ class Soak:
         raise Violation(f"{descriptors} descriptors, {before[1]} before")
 
     def _check_cycles(self, number: int) -> None:
-        """What the collector finds between the steps must not be what anybody could have waited for."""
+        """Check that the garbage of a step has no workers, connections, cursors or sessions."""
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         gc.set_debug(0)
         found = Counter(type(each).__name__ for each in gc.garbage if isinstance(each, _KEPT_BY_CYCLES))
-        where = _where(gc.garbage) if found else ""
+        where = _describe(gc.garbage) if found else ""
         gc.garbage.clear()
         gc.collect()
         if found:
             self.findings.violations.append((number, f"in cycles: {dict(found)}, {where}"))
-        for _ in range(150):  # a monitor that was stopped has a last turn to take
-            gc.collect()  # its cycle may have been in use a moment ago
+        for _ in range(150):  # a stopped monitor may run once more
+            gc.collect()  # repeats, because a cycle may just have ended
             left = [each for each in gc.get_objects() if isinstance(each, _GONE_WITH_THE_CLIENT)]
             if not left:
                 return
-            names, kept_by = Counter(type(each).__name__ for each in left), _kept_by(left)
+            names, referrers = Counter(type(each).__name__ for each in left), _referrers(left)
             del left
             gevent.sleep(0.02)
-        self.findings.violations.append((number, f"outlives the client: {dict(names)}, {kept_by}"))
+        self.findings.violations.append((number, f"outlives the client: {dict(names)}, {referrers}"))
 
 
-def _kept_by(objects: list[Any]) -> list[str]:
-    """What refers to each of the objects."""
+def _referrers(objects: list[Any]) -> list[str]:
+    """Return the referrers of each object."""
     return [
         f"{type(each).__name__} by {[_name(other) for other in gc.get_referrers(each) if other is not objects][:8]}"
         for each in objects
     ]
 
 
-def _where(garbage: list[Any]) -> str:
-    """The frames of the driver, and the errors, that are in cycles; with what refers to each error."""
+def _describe(garbage: list[Any]) -> str:
+    """Describe the driver frames and errors in cycles, with the referrers of each error."""
     names = Counter(f"{each.f_code.co_name}:{each.f_lineno}" for each in garbage if _is_of_driver(each))
     errors = [
         f"{type(each).__name__} in {[_name(other) for other in gc.get_referrers(each) if other is not garbage]}"

@@ -1,4 +1,4 @@
-"""Servers that break the protocol, refuse, or vanish: the right exception each time, and nothing is lost by it."""
+"""Servers that violate the protocol, refuse commands, or stop: exceptions and resources."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, forged, garbled, held, silent
 from tests.support.wait import eventually
 
-BROKEN = {  # name: fault, exception, what its message says
+BROKEN = {  # name: (fault, exception, message)
     "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut(30), AutoReconnect, "connection closed by the server"),
     "negative length": (forged(length=-1), ProtocolError, "message length -1"),
-    "no length": (forged(length=0), ProtocolError, "message length 0"),
-    "shorter than a header": (forged(length=15), ProtocolError, "message length 15"),
-    "shorter than a document": (forged(length=17), ProtocolError, "too short"),
-    "shorter than it is": (forged(length=30), ProtocolError, "length|bytes"),
+    "length zero": (forged(length=0), ProtocolError, "message length 0"),
+    "length below header": (forged(length=15), ProtocolError, "message length 15"),
+    "length below document": (forged(length=17), ProtocolError, "too short"),
+    "length too small": (forged(length=30), ProtocolError, "length|bytes"),
     "2 GiB": (forged(length=2**31 - 1), ProtocolError, "message length 2147483647"),
-    "above the server's own limit": (forged(length=48_100_000), ProtocolError, "message length 48100000"),
+    "length above limit of hello": (forged(length=48_100_000), ProtocolError, "message length 48100000"),
     "reply to another request": (forged(response_to=77), ProtocolError, "reply is to request 77"),
     "unknown opcode": (forged(opcode=2099), ProtocolError, "opcode 2099"),
-    "compressed, unasked": (forged(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
+    "unrequested compression": (forged(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
     "garbage": (garbled, bson.errors.InvalidBSON, "."),
 }
 broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
@@ -54,7 +54,7 @@ broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), 
 
 @pytest.fixture(autouse=True)
 def quick_checks(monkeypatch):
-    """Half a second is the least between two checks of a server; here it is less, so that tests need not wait."""
+    """Reduce the minimum interval between checks to 10 ms."""
     monkeypatch.setattr("gmongo.sdam.monitor.MIN_HEARTBEAT_FREQUENCY", 0.01)
 
 
@@ -75,10 +75,10 @@ def lsid(command):
     return bytes(command["lsid"]["id"])
 
 
-def check_nothing_lost(client, server, sessions_lost):
-    """The pool is whole, the next operation gets its own reply, and the server hears of the end of every session.
+def check_resources(client, server, sessions_lost):
+    """Check the pool counts, the replies of new operations, and the end of all sessions.
 
-    :param sessions_lost: how many sessions had a connection fail under them and must not be used again.
+    :param sessions_lost: the number of sessions whose connection failed. The client must not use these sessions again.
     """
     for pool in client.pool_stats():
         assert (pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0)
@@ -92,10 +92,7 @@ def check_nothing_lost(client, server, sessions_lost):
     assert ended <= used
 
 
-# No server there
-
-
-def test_unreachable_server():
+def test_selection_error_describes_unreachable_server():
     with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=200) as client:
         server.stop()
         with pytest.raises(ServerSelectionTimeoutError) as caught:
@@ -108,7 +105,7 @@ def test_unreachable_server():
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
-def test_no_primary_is_named_as_what_is_missing():
+def test_selection_error_names_missing_primary():
     with ScriptedReplicaSet(2) as replica_set:
         replica_set.elect(None)
         uri = f"mongodb://{replica_set.members[0].name}/?replicaSet=scripted&serverSelectionTimeoutMS=200"
@@ -119,7 +116,7 @@ def test_no_primary_is_named_as_what_is_missing():
         assert message.count("RSSecondary") == 2
 
 
-def test_wrong_replica_set_name_is_named():
+def test_selection_error_names_wrong_replica_set_of_direct_connection():
     with ScriptedReplicaSet(1) as replica_set:
         uri = f"mongodb://{replica_set.members[0].name}/?replicaSet=other&directConnection=true"
         with (
@@ -129,9 +126,9 @@ def test_wrong_replica_set_name_is_named():
             client.db.c.find_one()
 
 
-@pytest.mark.parametrize("has_name", [True, False], ids=["another name", "no replica set"])
-def test_a_replica_set_name_that_no_seed_has_is_named(has_name):
-    """The seeds are no part of the topology any more: there is nothing else to show."""
+@pytest.mark.parametrize("has_name", [True, False], ids=["other name", "no replica set"])
+def test_selection_error_names_replica_set_that_no_seed_has(has_name):
+    """The topology has removed all seeds."""
     with ScriptedReplicaSet(1) as replica_set, ScriptedServer() as alone:
         seed = replica_set.members[0].name if has_name else alone.name
         message = (
@@ -144,7 +141,7 @@ def test_a_replica_set_name_that_no_seed_has_is_named(has_name):
             client.db.c.find_one()
 
 
-def test_members_that_are_known_under_other_addresses_only_are_named():
+def test_selection_error_names_addresses_of_replica_set_configuration():
     with ScriptedReplicaSet(1) as replica_set:
         member = replica_set.members[0]
         member.hello_extra = {"hosts": ["127.0.0.1:1"], "me": "127.0.0.1:1"}
@@ -157,22 +154,22 @@ def test_members_that_are_known_under_other_addresses_only_are_named():
 
 
 @pytest.mark.parametrize(
-    ("options", "limit", "shown"),
+    ("options", "limit", "message"),
     [
         ({}, 30, r"no complete reply within 30 ms: left of the limit of 30 ms"),
         ({"socketTimeoutMS": 30}, None, r"no complete reply within 30 ms: socketTimeoutMS\)"),
         ({"timeoutMS": 30}, None, r"no complete reply within 30 ms: left of the limit of 30 ms"),
     ],
 )
-def test_a_time_out_names_its_limit(server, options, limit, shown):
+def test_timeout_error_names_limit(server, options, limit, message):
     server.fail("find", silent)
     with MongoClient(server.name, retryReads=False, **options) as client:
         client.db.command("ping")
-        with pytest.raises(NetworkTimeout, match=shown), gmongo.timeout(limit and limit / 1000):
+        with pytest.raises(NetworkTimeout, match=message), gmongo.timeout(limit and limit / 1000):
             client.db.c.find_one()
 
 
-def test_a_time_out_of_a_check_names_its_limit():
+def test_check_timeout_error_names_connect_timeout():
     with ScriptedServer() as server:
         server.fail("handshake", *[silent] * 9)
         options = {"connectTimeoutMS": 20, "serverSelectionTimeoutMS": 200}
@@ -184,27 +181,27 @@ def test_a_time_out_of_a_check_names_its_limit():
 
 
 @pytest.mark.real_time
-def test_no_time_out_has_a_negative_limit(server):
-    """The limit is over before the command is sent, as a listener takes longer."""
+def test_timeout_before_send_has_no_negative_limit(server):
+    """A slow listener uses the time limit before the command is sent."""
     listener = Recorder()
     with MongoClient(server.name, event_listeners=[listener], retryReads=False) as client:
         client.db.command("ping")
         listener.hooks["CommandStarted"] = lambda _event: time.sleep(0.03)
-        late = pytest.raises(NetworkTimeout, match=r"the limit of .* ended before")
-        with late, gmongo.timeout(0.02):
+        timeout_error = pytest.raises(NetworkTimeout, match=r"the limit of .* ended before")
+        with timeout_error, gmongo.timeout(0.02):
             client.db.c.find_one()
 
 
-def test_a_selection_shows_the_limit_that_has_ended_it():
-    late = pytest.raises(ServerSelectionTimeoutError, match=r"Timeout: 0\.0[12]\d*s")
-    with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=10_000) as client, late, gmongo.timeout(0.02):
+def test_selection_error_has_time_limit_of_operation():
+    timeout_error = pytest.raises(ServerSelectionTimeoutError, match=r"Timeout: 0\.0[12]\d*s")
+    with MongoClient("127.0.0.1:1", serverSelectionTimeoutMS=10_000) as client, timeout_error, gmongo.timeout(0.02):
         client.db.c.find_one()
 
 
-@pytest.mark.parametrize("junk", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["another reply", "noise", "zeros"])
+@pytest.mark.parametrize("junk", [b"\x10\0\0\0" * 4, b"\xff" * 40, bytes(16)], ids=["other reply", "noise", "zeros"])
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
-def test_what_comes_after_a_reply_costs_the_connection_and_no_operation(junk, write):
-    """It comes when the connection is available again, and only the next operation can see it."""
+def test_bytes_after_reply_close_connection_without_failing_operation(junk, write):
+    """The bytes arrive while the connection is available. The next operation detects the bytes."""
     with (
         ScriptedReplicaSet(1) as replica_set,
         MongoClient(replica_set.members[0].name, replicaSet="scripted") as client,
@@ -221,53 +218,50 @@ def test_what_comes_after_a_reply_costs_the_connection_and_no_operation(junk, wr
         assert len({each.connection for each in member.received if each.name == name}) == 2
 
 
-def test_too_old_server_is_refused_with_its_version(server):
+def test_too_old_server_raises_configuration_error_with_wire_version(server):
     server.hello_extra = {"maxWireVersion": 7}
     message = r"wire version 7.*requires at least 8 \(MongoDB 4.2\)"
     with MongoClient(server.name) as client, pytest.raises(ConfigurationError, match=message):
         client.db.c.find_one()
 
 
-# Broken replies
-
-
 @broken
-def test_broken_reply_to_a_read(client, server, fault, kind, message):
+def test_broken_reply_to_read_raises_error(client, server, fault, kind, message):
     server.fail("find", fault)
     with pytest.raises(kind, match=message):
         client.db.c.find_one({"_id": "broken"})
-    check_nothing_lost(client, server, 1)
+    check_resources(client, server, 1)
 
 
 @broken
-def test_broken_reply_to_a_write(client, server, fault, kind, message):
+def test_broken_reply_to_write_raises_error_without_retry(client, server, fault, kind, message):
     server.fail("insert", fault)
     with pytest.raises(kind, match=message):
         client.db.c.insert_one({"_id": "broken"})
-    assert len(server.commands("insert")) == 1  # a standalone's writes are not sent twice
-    check_nothing_lost(client, server, 1)
+    assert len(server.commands("insert")) == 1  # no retry on a standalone
+    check_resources(client, server, 1)
 
 
 @broken
-def test_broken_handshake_of_an_operation(server, fault, kind, message):
+def test_broken_handshake_of_operation_raises_error(server, fault, kind, message):
     with gevent.Timeout(5), MongoClient(server.name, retryReads=False) as client:
         eventually(lambda: client.nodes)
         server.fail("handshake", fault)
         with pytest.raises(kind):
             client.db.c.find_one({"_id": "never sent"})
         assert not server.commands("find")
-        check_nothing_lost(client, server, 0)
+        check_resources(client, server, 0)
 
 
 @broken
-def test_broken_check_of_a_monitor(server, fault, kind, message):
+def test_client_recovers_from_broken_check(server, fault, kind, message):
     server.fail("handshake", fault)
     with gevent.Timeout(5), MongoClient(server.name) as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-        check_nothing_lost(client, server, 0)
+        check_resources(client, server, 0)
 
 
-NONSENSE = [
+MALFORMED_HELLOS = [
     {"setName": "scripted", "hosts": 5},
     {"setName": "scripted", "hosts": ["a:not-a-port"]},
     {"setName": "scripted", "hosts": [7]},
@@ -280,9 +274,8 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("junk", NONSENSE, ids=str)
-def test_monitor_outlives_nonsense_in_a_hello(junk):
-    """A server whose replies break the protocol for a while is used as soon as they are right again."""
+@pytest.mark.parametrize("junk", MALFORMED_HELLOS, ids=str)
+def test_client_recovers_from_malformed_hello_field(junk):
     with ScriptedServer(streams=True) as server:
         server.hello_extra = junk
         options = {"heartbeatFrequencyMS": 500, "directConnection": True, "serverSelectionTimeoutMS": 400}
@@ -295,8 +288,8 @@ def test_monitor_outlives_nonsense_in_a_hello(junk):
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
-def test_server_is_back_soon_after_a_connection_was_lost(streams):
-    """The monitor checks as soon as an operation needs the server, and not when its next heartbeat is due."""
+def test_lost_connection_is_replaced_within_two_seconds(streams):
+    """An operation requests a check before the next heartbeat."""
     with ScriptedServer(streams=streams) as server, MongoClient(server.name) as client:
         client.db.c.find_one()
         server.fail("find", cut(20))
@@ -309,7 +302,7 @@ def test_server_is_back_soon_after_a_connection_was_lost(streams):
             assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
 
 
-def test_lost_connection_clears_the_pool_once(client, server):
+def test_lost_connection_clears_pool_once(client, server):
     server.fail("insert", cut(0))
     with pytest.raises(AutoReconnect):
         client.db.c.insert_one({})
@@ -317,52 +310,50 @@ def test_lost_connection_clears_the_pool_once(client, server):
     assert client.pool_stats()[0]["generation"] == 1
 
 
-def test_silence_ends_with_socket_timeout(server):
+def test_silent_server_raises_network_timeout_after_socket_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         client.admin.command("ping")
         server.fail("find", silent)
         with pytest.raises(NetworkTimeout, match=f"{server.name}: timed out .*100 ms") as caught:
             client.db.c.find_one()
         assert caught.value.timeout
-        assert client.pool_stats()[0]["generation"] == 0  # slow is not gone: the server stays known
-        check_nothing_lost(client, server, 1)
+        assert client.pool_stats()[0]["generation"] == 0  # a timeout does not clear the pool
+        check_resources(client, server, 1)
 
 
-def test_message_longer_than_what_comes_ends_with_socket_timeout(server):
+def test_incomplete_message_raises_network_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         server.fail("find", forged(length=40_000_000))
         with pytest.raises(NetworkTimeout):
             client.db.c.find_one()
-        check_nothing_lost(client, server, 1)
+        check_resources(client, server, 1)
 
 
-def test_late_reply_is_not_taken_for_the_next_one(server):
+def test_late_reply_is_not_returned_to_next_operation(server):
     gate = Event()
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
         server.fail("find", held(gate))
         with pytest.raises(NetworkTimeout):
-            client.db.c.find_one({"_id": "late"})
+            client.db.c.find_one({"_id": "timeout_error"})
         gate.set()
-        check_nothing_lost(client, server, 1)
+        check_resources(client, server, 1)
 
 
-def test_surplus_bytes_after_a_reply_never_reach_an_operation(client, server):
+def test_bytes_after_reply_are_not_returned_to_next_operation(client, server):
     server.fail("find", lambda peer, message: peer.send(message + message[:40]))
     assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
-    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}  # on another connection
+    assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
     assert len(set(server.connections_of("find"))) == 2
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
-def test_connection_closed_while_idle(client, server):
+def test_connection_closed_while_idle_raises_auto_reconnect(client, server):
     for peer in list(server.peers.values()):
         peer.close()
     with pytest.raises(AutoReconnect):
         client.db.c.insert_one({})
-    check_nothing_lost(client, server, 1)
+    check_resources(client, server, 1)
 
-
-# Error replies
 
 CODES = [
     (43, CursorNotFound),
@@ -376,16 +367,16 @@ CODES = [
 
 
 @pytest.mark.parametrize(("code", "kind"), CODES)
-def test_error_reply(client, server, code, kind):
-    reply = {"ok": 0, "code": code, "codeName": "Scripted", "errmsg": "as told"}
+def test_error_code_determines_exception(client, server, code, kind):
+    reply = {"ok": 0, "code": code, "codeName": "Scripted", "errmsg": "scripted error"}
     server.replies["ping"] = reply
     with pytest.raises(kind) as caught:
         client.admin.command("ping")
     assert type(caught.value) is kind
     assert caught.value.code == code
     assert caught.value.details == reply
-    assert "as told" in str(caught.value)
-    check_nothing_lost(client, server, 0)
+    assert "scripted error" in str(caught.value)
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize(
@@ -398,34 +389,31 @@ def test_error_reply(client, server, code, kind):
         ({}, OperationFailure),
         ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": "twice"}]}, DuplicateKeyError),
         ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 121, "errmsg": "invalid"}]}, WriteError),
-        ({"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": "late"}}, WTimeoutError),
+        ({"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": "timeout_error"}}, WTimeoutError),
         ({"ok": 1, "n": 1, "writeConcernError": {"code": 100, "errmsg": "few"}}, WriteConcernError),
         ({"ok": 1, "n": 1, "writeConcernError": {"code": 91, "errmsg": "bye"}}, WriteConcernError),
     ],
     ids=str,
 )
-def test_error_reply_to_a_write(client, server, reply, kind):
+def test_error_reply_to_write_determines_exception(client, server, reply, kind):
     server.replies["insert"] = reply
     with pytest.raises(kind) as caught:
         client.db.c.insert_one({})
     assert type(caught.value) is kind
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize("reply", [{"ok": 1}, {"ok": 1, "cursor": 5}, {"ok": 1, "cursor": {"id": 1}}], ids=str)
-def test_reply_without_its_cursor_is_a_protocol_error(client, server, reply):
+def test_reply_without_cursor_raises_protocol_error(client, server, reply):
     good, server.replies["find"] = server.replies["find"], reply
     with pytest.raises(PyMongoError, match="cursor"):
         list(client.db.c.find())
     server.replies["find"] = good
-    check_nothing_lost(client, server, 1)
-
-
-# Cursors
+    check_resources(client, server, 1)
 
 
 def open_cursor(client, server):
-    """A cursor of which the first document was read, and that has more on the server."""
+    """Return a cursor after its first document, with more documents on the server."""
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     cursor = client.db.c.find()
     assert next(cursor) == {"_id": 1}
@@ -435,7 +423,7 @@ def open_cursor(client, server):
 
 
 @broken
-def test_broken_further_batch_ends_the_cursor(client, server, fault, kind, message):
+def test_broken_get_more_reply_ends_cursor(client, server, fault, kind, message):
     cursor = open_cursor(client, server)
     server.fail("getMore", fault)
     with pytest.raises(kind, match=message):
@@ -446,46 +434,43 @@ def test_broken_further_batch_ends_the_cursor(client, server, fault, kind, messa
     if kind is not AutoReconnect:
         assert server.wait_for("killCursors")["cursors"] == [7]
         eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
-    check_nothing_lost(client, server, 1)
+    check_resources(client, server, 1)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(43, CursorNotFound), (50, ExecutionTimeout), (237, OperationFailure)])
-def test_error_reply_to_a_further_batch_ends_the_cursor(client, server, code, kind):
+def test_error_reply_to_get_more_ends_cursor(client, server, code, kind):
     cursor = open_cursor(client, server)
-    server.replies["getMore"] = {"ok": 0, "code": code, "errmsg": "as told"}
+    server.replies["getMore"] = {"ok": 0, "code": code, "errmsg": "scripted error"}
     with pytest.raises(kind):
         next(cursor)
     assert not cursor.alive
     assert len(server.commands("killCursors")) == int(code == 50)
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
-def test_dropped_cursor_is_killed_and_its_session_comes_back(client, server):
+def test_dropped_cursor_is_killed_and_releases_session(client, server):
     cursor = open_cursor(client, server)
     used = lsid(server.commands("find")[-1])
     del cursor
     killed = server.wait_for("killCursors")
     assert (killed["cursors"], lsid(killed)) == ([7], used)
     eventually(lambda: client.pool_stats()[0]["in_use"] == 0)
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
-def test_cursor_is_closed_on_its_server_when_the_with_is_left_by_an_error(client, server):
+def test_exception_in_with_block_kills_cursor(client, server):
     with pytest.raises(ZeroDivisionError), open_cursor(client, server):
         raise ZeroDivisionError
     assert [each["cursors"] for each in server.commands("killCursors")] == [[7]]
-    check_nothing_lost(client, server, 0)
-
-
-# Bad arguments, which must not cost a connection either
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize("document", [5, "text", [1, 2], object()], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("method", ["insert_one", "find_one_and_delete", "delete_one", "find"])
-def test_no_document(client, server, method, document):
+def test_non_document_argument_raises_type_error(client, server, method, document):
     with pytest.raises(TypeError, match=r"must be|mapping"):
         getattr(client.db.c, method)(document)
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize(
@@ -493,30 +478,30 @@ def test_no_document(client, server, method, document):
     [{5: 1}, {"a": {None: 1}}, {"a\0b": 1}, {"a": object()}, {"n": 2**70}],
     ids=["number as key", "None as key", "NUL in key", "object", "large number"],
 )
-def test_document_that_bson_cannot_hold(client, server, document):
+def test_unencodable_document_raises_before_send(client, server, document):
     with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
         client.db.c.insert_one(dict(document))
     with pytest.raises((bson.errors.InvalidDocument, OverflowError)):
         client.db.c.find_one(document)
     assert not server.commands("insert")
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
-def test_too_large_document(client, server):
+def test_too_large_document_raises_document_too_large(client, server):
     large = "x" * (16 * 1024 * 1024 + 20_000)
     with pytest.raises(DocumentTooLarge, match=r"document too large \(167\d+ bytes\).*16777216 bytes"):
         client.db.c.insert_one({"_id": 1, "text": large})
     with pytest.raises(DocumentTooLarge, match=r"find command is 167.*16777216"):
         client.db.c.find_one({"text": large})
     assert not server.commands("insert")
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
-def test_too_large_document_within_many(client, server):
+def test_insert_many_with_too_large_document_raises_document_too_large(client, server):
     documents = [{"_id": 1}, {"_id": 2, "text": "x" * (49 * 1024 * 1024)}]
     with pytest.raises(DocumentTooLarge):
         client.db.c.insert_many(documents)
-    check_nothing_lost(client, server, 0)
+    check_resources(client, server, 0)
 
 
 @pytest.mark.parametrize(
@@ -534,7 +519,7 @@ def test_too_large_document_within_many(client, server):
     ],
     ids=str,
 )
-def test_bad_options_are_named(options, message):
+def test_invalid_option_raises_error_with_name(options, message):
     with pytest.raises((ConfigurationError, ValueError, TypeError), match=message):
         MongoClient("127.0.0.1", **options)
 
@@ -542,6 +527,6 @@ def test_bad_options_are_named(options, message):
 @pytest.mark.parametrize(
     "uri", ["mongodb://", "mongodb://a,b/?directConnection=true", "mongodb://host:port/", "http://host/"]
 )
-def test_bad_uri(uri):
+def test_invalid_uri_raises(uri):
     with pytest.raises((InvalidURI, ConfigurationError, ValueError)):
         MongoClient(uri)

@@ -1,4 +1,4 @@
-"""The campaigns in small. ``python -m tests.hostile`` runs them in large."""
+"""Short campaigns. ``python -m tests.hostile`` runs long campaigns."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from gmongo.execution import command
 from gmongo.execution.late_reply import LateReply
 from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
-from tests.hostile.hellos import Hellos, census
+from tests.hostile.hellos import Hellos, resource_counts
 from tests.hostile.late_replies import LateReplies
 from tests.hostile.replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
-# The campaigns look at clocks of their own, and fork.
+# The campaigns use the real clock, and fork.
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 SEED = 19
 
 
-def test_wrong_replies_give_documented_errors_and_a_client_that_works_afterwards() -> None:
+def test_malformed_replies_raise_documented_errors_and_client_recovers() -> None:
     findings = Replies(SEED).run(4000)
     assert not findings.violations, findings.report()
     assert findings.outcomes["ProtocolError"] > 1000
     assert findings.outcomes["none"] > 1000
 
 
-def test_damaged_bytes_do_no_more_harm() -> None:
+def test_damaged_bytes_raise_documented_errors_and_client_recovers() -> None:
     findings = Replies(SEED, share_of_damage=0.7).run(600)
     assert not findings.violations, findings.report()
     assert findings.outcomes["ProtocolError"] > 100
 
 
-def test_a_client_finds_back_from_any_hello() -> None:
+def test_client_recovers_from_malformed_hellos() -> None:
     findings = Hellos(SEED).run(600)
     assert not findings.violations, findings.report()
     assert findings.cases == 600
 
 
-def test_late_replies_go_to_no_other_operation() -> None:
+def test_late_replies_are_not_returned_to_other_operations() -> None:
     findings = LateReplies(SEED, interrupts_per_step=800).run(4000)
     assert not findings.violations, findings.report()
     assert findings.outcomes["late replies read"] > 500
@@ -52,7 +52,7 @@ def test_late_replies_go_to_no_other_operation() -> None:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_soak_with_the_collector_off(topology: str) -> None:
+def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> None:
     soak = Soak(topology, SEED, interrupts_per_step=1000)
     findings = soak.run(2000)
     assert not findings.violations, findings.report()
@@ -60,65 +60,65 @@ def test_soak_with_the_collector_off(topology: str) -> None:
     assert soak.events > 500
 
 
-def test_a_case_is_the_same_whenever_it_is_run() -> None:
-    one, other = Replies(SEED).run(50, first=100), Replies(SEED).run(50, first=100)
-    assert one.outcomes == other.outcomes
+def test_case_number_and_seed_repeat_outcomes() -> None:
+    first_run, second_run = Replies(SEED).run(50, first=100), Replies(SEED).run(50, first=100)
+    assert first_run.outcomes == second_run.outcomes
 
 
-def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replies", "--cases", "30", "--seed", "5", "--first", "7"]) == 0
     assert "replies: 30 cases, seed 5, 0 violations" in capsys.readouterr().out
     assert main(["soak", "--topology", "standalone", "--cases", "1", "--seed", "5"]) == 0
     assert "soak standalone: 1 cases, seed 5, 0 violations" in capsys.readouterr().out
 
 
-# The campaigns themselves are tried on drivers with the defects that they have to find.
+# The tests below check that a campaign finds a seeded defect.
 
 
-def test_campaign_finds_an_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "misread", lambda failure, operation: failure)
-    monkeypatch.setattr(command, "raise_error_of", lambda reply, version: reply.get("errmsg", "").lower())
+    monkeypatch.setattr(command, "raise_error_of", lambda reply, *_: reply.get("errmsg", "").lower())
     assert Replies(SEED).run(500).violations
 
 
-def test_campaign_finds_an_event_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_detects_missing_end_event(monkeypatch: pytest.MonkeyPatch) -> None:
     choose = random.Random(1)
     failed = command.CommandEvents.failed
 
-    def forgetful(self: command.CommandEvents, *arguments: object) -> None:
+    def drop_event(self: command.CommandEvents, *arguments: object) -> None:
         if choose.random() < 0.9:
             failed(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(command.CommandEvents, "failed", forgetful)
+    monkeypatch.setattr(command.CommandEvents, "failed", drop_event)
     assert Replies(SEED).run(200).violations
 
 
-def test_campaign_finds_a_connection_whose_late_reply_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def as_if_read(self: Connection, seconds: float, most: int) -> None:
+def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def skip_read(self: Connection, seconds: float, most: int) -> None:
         self.mid_message, self.error, self.late_reply, self.unanswered = False, None, None, None
 
-    monkeypatch.setattr(Connection, "read_late_reply", as_if_read)
+    monkeypatch.setattr(Connection, "read_late_reply", skip_read)
     monkeypatch.setattr(
         transport, "decode_header", lambda view, at, most, number, or_to=None: message._HEADER.unpack_from(view, at)
     )
-    monkeypatch.setattr(transport, "read_beginning", _of_any_request)
-    for attempt in range(10):  # how often a late reply meets the next request depends on the machine
+    monkeypatch.setattr(transport, "read_beginning", _read_without_request_id)
+    for attempt in range(10):  # timing decides if a late reply meets the next request
         found = LateReplies(SEED + attempt, interrupts_per_step=300).run(300)
-        if any("came for" in what for _, what in found.violations):
+        if any("got the reply to" in what for _, what in found.violations):
             return
     pytest.fail(found.report())
 
 
-def _of_any_request(view: memoryview) -> tuple[int, ...]:
-    return (0, *message.read_beginning(view)[1:])  # so that the quick way is not taken, which looks at the number
+def _read_without_request_id(view: memoryview) -> tuple[int, ...]:
+    return (0, *message.read_beginning(view)[1:])  # disables the fast path, which checks the request ID
 
 
-def test_campaign_finds_a_cursor_that_a_late_reply_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_detects_open_cursor_of_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LateReply, "__call__", lambda self, body: None)
     assert LateReplies(SEED, interrupts_per_step=300).run(1200).violations
 
 
-def test_soak_finds_a_pin_that_is_not_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_detects_unreleased_pinned_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     def keep(self: ServerCursor, error: BaseException) -> bool:
         _kept.append(self)
         return False
@@ -128,17 +128,17 @@ def test_soak_finds_a_pin_that_is_not_let_go(monkeypatch: pytest.MonkeyPatch) ->
     assert Soak("load-balanced", SEED, interrupts_per_step=500).run(500).violations
 
 
-def test_soak_finds_what_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_detects_growth_of_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     grown: list[list[int]] = []
     monkeypatch.setattr(Step, "run", lambda step: grown.extend([] for _ in range(10_000)))
     monkeypatch.setattr(Step, "_commands", SimpleNamespace(count=0), raising=False)
     soak = Soak("standalone", SEED)
     for number in range(20):
-        soak._step(number, census())
+        soak._step(number, resource_counts())
     assert any("objects rise" in fault for fault in soak.slopes.faults())
 
 
-def test_soak_finds_locals_that_live_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_soak_detects_locals_in_reference_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     exchange = Connection.exchange
 
     def cyclic(self: Connection, *arguments: object) -> object:

@@ -1,5 +1,5 @@
-"""No secret leaves the driver: passwords, tokens, keys and the plaintext of encrypted fields go through all paths
-of the API, and :mod:`tests.hostile.canary` watches all that comes out.
+"""No output of the driver has a secret. Passwords, tokens, keys and plaintext of encrypted fields pass through the API,
+and :mod:`tests.hostile.canary` searches all output.
 """
 
 from __future__ import annotations
@@ -54,23 +54,15 @@ VAULT = "vault.keys"
 DETERMINISTIC = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Deterministic
 
 ALLOWED: tuple[tuple[str, str, str], ...] = (
-    # where, whose secret, why
-    (
-        "the local * of collection.py:*",
-        "plaintext",
-        "what the application passes to the API is an argument there; the application's own frame has it, too",
-    ),
-    (
-        "the * of InvalidDocument",
-        "plaintext",
-        "the error of the package bson has the document that cannot be encoded, for the application",
-    ),
+    # channel, secret, reason
+    ("the local * of collection.py:*", "plaintext", "the local is an argument of the application"),
+    ("the * of InvalidDocument", "plaintext", "the error of the package bson has the document that cannot be encoded"),
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _leave_out_what_lives() -> Iterator[None]:
-    """Each canary leaves out what lives when it begins; what of that is garbage at the end is collected."""
+def _freeze_existing_objects() -> Iterator[None]:
+    """Freeze existing objects: each canary ignores the objects that exist at its start."""
     yield
     leave_out_what_lives()
 
@@ -87,17 +79,14 @@ def is_allowed(finding: Any) -> bool:
     return any(fnmatch(finding.channel, where) and fnmatch(finding.secret, whose) for where, whose, _ in ALLOWED)
 
 
-def fails(canary: Canary, use: Callable[[], object]) -> BaseException | None:
-    """Have something done that may fail, and look at the exception; returns it."""
+def collect_error(canary: Canary, use: Callable[[], object]) -> BaseException | None:
+    """Run `use`, search its exception, and return the exception."""
     try:
         use()
     except (Exception, gevent.Timeout, gevent.GreenletExit) as error:
         canary.error(error)
         return error
     return None
-
-
-# Authentication
 
 
 class Tokens(OIDCCallback):
@@ -121,13 +110,13 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
 NONCE = bytes(range(32))
 
 
-def words(command: Any) -> str:
-    """What a server may say of a command that it does not like: all that is in it."""
+def quote(command: Any) -> str:
+    """Return an error message that quotes the whole command."""
     return f"cannot do {bson.json_util.dumps(command)}, {command!r}"
 
 
 def echo(command: Any) -> dict[str, Any]:
-    return {"ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": words(command), "given": command}
+    return {"ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": quote(command), "given": command}
 
 
 def aws_answer(command: Any) -> dict[str, Any]:
@@ -136,8 +125,8 @@ def aws_answer(command: Any) -> dict[str, Any]:
     return {"ok": 1, "conversationId": 1, "done": False, "payload": payload}
 
 
-def begins(mechanism: str) -> Any:
-    """The first answer of a server to a mechanism whose secret comes in the second step."""
+def first_reply(mechanism: str) -> Any:
+    """Return the first reply for a mechanism whose second step sends the secret."""
     if mechanism == "MONGODB-AWS":
         return aws_answer
     if mechanism == "MONGODB-OIDC human":
@@ -146,70 +135,72 @@ def begins(mechanism: str) -> Any:
     return echo
 
 
-def refuses(server: ScriptedServer, mechanism: str) -> None:
-    server.replies["saslStart"] = begins(mechanism)
+def reject(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = first_reply(mechanism)
     server.replies["saslContinue"] = {"ok": 0, "code": 18, "errmsg": "Authentication failed."}
 
 
-def echoes(server: ScriptedServer, mechanism: str) -> None:
-    server.replies["saslStart"] = begins(mechanism)
+def echo_sasl(server: ScriptedServer, mechanism: str) -> None:
+    server.replies["saslStart"] = first_reply(mechanism)
     server.replies["saslContinue"] = echo
 
 
-def echoes_in_the_hello(server: ScriptedServer, mechanism: str) -> None:
-    refuses(server, mechanism)
+def echo_in_hello(server: ScriptedServer, mechanism: str) -> None:
+    reject(server, mechanism)
     server.hello_edit = lambda command, reply: echo(command) if "speculativeAuthenticate" in command else reply
 
 
-def answers_nonsense(server: ScriptedServer, mechanism: str) -> None:
+def reply_malformed(server: ScriptedServer, mechanism: str) -> None:
     server.replies["saslStart"] = lambda command: {"ok": 1, "payload": 5, "given": command}
     server.replies["saslContinue"] = lambda command: {"ok": 1, "done": "x", "payload": [], "errorLabels": command}
 
 
-def goes_on_for_ever(server: ScriptedServer, mechanism: str) -> None:
+def continue_for_ever(server: ScriptedServer, mechanism: str) -> None:
     server.replies["saslStart"] = server.replies["saslContinue"] = lambda command: {
         "ok": 1, "conversationId": 1, "done": False, "payload": command["payload"],
     }  # fmt: skip
 
 
 def with_fault(fault: Any) -> Callable[[ScriptedServer, str], None]:
-    def behave(server: ScriptedServer, mechanism: str) -> None:
-        server.replies["saslStart"] = begins(mechanism)
+    def cause_fault(server: ScriptedServer, mechanism: str) -> None:
+        server.replies["saslStart"] = first_reply(mechanism)
         server.fail("saslContinue", *[fault] * 5)
-        if begins(mechanism) is echo:
+        if first_reply(mechanism) is echo:
             server.fail("saslStart", *[fault] * 5)
 
-    return behave
+    return cause_fault
 
 
-def lets_in(server: ScriptedServer, mechanism: str) -> None:
-    """With SCRAM, the server has to be one that knows the password: an `AuthServer`."""
-    server.replies["saslStart"] = begins(mechanism)
+def authenticate(server: ScriptedServer, mechanism: str) -> None:
+    """Authenticate. SCRAM needs an `AuthServer`, which knows the password."""
+    server.replies["saslStart"] = first_reply(mechanism)
     done = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
-    if begins(mechanism) is echo:
+    if first_reply(mechanism) is echo:
         server.replies["saslStart"] = done
     server.replies["saslContinue"] = done
     server.replies["find"] = {"ok": 0, "code": 391, "errmsg": "ReauthenticationRequired"}
 
 
 BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
-    "refuses": refuses,
-    "echoes": echoes,
-    "echoes in the hello": echoes_in_the_hello,
-    "answers nonsense": answers_nonsense,
-    "goes on for ever": goes_on_for_ever,
-    "cuts": with_fault(cut(10)),
-    "is silent": with_fault(silent),
-    "garbles": with_fault(garbled),
-    "lets in, and asks again": lets_in,
+    "rejection": reject,
+    "echo": echo_sasl,
+    "echo in hello": echo_in_hello,
+    "malformed reply": reply_malformed,
+    "endless conversation": continue_for_ever,
+    "cut": with_fault(cut(10)),
+    "silence": with_fault(silent),
+    "garbage": with_fault(garbled),
+    "success and reauthentication": authenticate,
 }
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS.values(), ids=BEHAVIOURS.keys())
 @pytest.mark.parametrize("mechanism", CREDENTIALS)
-def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]) -> None:
-    derives = behaviour is lets_in and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
+def test_authentication_discloses_no_secret(
+    canary: Canary, mechanism: str, behaviour: Callable[[ScriptedServer, str], None]
+) -> None:
+    derives = behaviour is authenticate and mechanism in ("DEFAULT", "SCRAM-SHA-1", "SCRAM-SHA-256")
     with AuthServer({"ann": SECRETS["password"]}) if derives else ScriptedServer() as server:
         behaviour(server, mechanism)
         client: MongoClient[Any] = MongoClient(
@@ -221,28 +212,28 @@ def test_authentication(canary: Canary, mechanism: str, behaviour: Callable[[Scr
             **CREDENTIALS[mechanism],
         )
         with client:
-            with gmongo.timeout(0.6):  # OIDC has the time that a human needs
-                for _ in range(2):  # the second time with a token that is there already
-                    fails(canary, client.d.c.find_one)
-                fails(canary, lambda: client.d.c.insert_one({}))
-            interrupted(canary, lambda: client.d.c.find_one())
-    assert bool(server.commands("find")) == (behaviour is lets_in)
-    assert "the log gmongo.connection" in canary.heard
+            with gmongo.timeout(0.6):  # OIDC allows minutes for a human
+                for _ in range(2):  # the second operation uses a cached token
+                    collect_error(canary, client.d.c.find_one)
+                collect_error(canary, lambda: client.d.c.insert_one({}))
+            collect_interruption_errors(canary, lambda: client.d.c.find_one())
+    assert bool(server.commands("find")) == (behaviour is authenticate)
+    assert "the log gmongo.connection" in canary.used_channels
 
 
-def interrupted(canary: Canary, use: Callable[[], object]) -> None:
-    """By a time-out of the application, by its own limit, and by a kill."""
+def collect_interruption_errors(canary: Canary, use: Callable[[], object]) -> None:
+    """Interrupt by a foreign timeout, a time limit, and a kill."""
 
-    def timed_out() -> None:
+    def use_with_timeout() -> None:
         with gevent.Timeout(0.02):
             use()
 
-    def limited() -> None:
+    def use_with_limit() -> None:
         with gmongo.timeout(0.02):
             use()
 
-    for each in (timed_out, limited):
-        fails(canary, each)
+    for each in (use_with_timeout, use_with_limit):
+        collect_error(canary, each)
     greenlet = gevent.spawn(use)
     gevent.sleep(0.01)
     greenlet.kill()
@@ -252,7 +243,7 @@ def interrupted(canary: Canary, use: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("environment", ["azure", "gcp", "aws"])
 @pytest.mark.parametrize("status", [200, 500])
-def test_services_that_give_out_credentials(
+def test_credential_services_disclose_no_secret(
     canary: Canary, environment: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(method: str, path: str, headers: Any, body: str) -> tuple[int, str]:
@@ -260,7 +251,7 @@ def test_services_that_give_out_credentials(
         keys = {"SecretAccessKey": SECRETS["secret access key"], "Token": SECRETS["session token"]}
         return status, bson.json_util.dumps({**given, **keys, "Expiration": SECRETS["session token"]})
 
-    # Of MONGODB-AWS, the credentials are fetched for the answer to the server's first.
+    # MONGODB-AWS fetches the credentials after the first reply of the server.
     first = aws_answer if environment == "aws" else echo
     with Endpoint(answer) as endpoint, ScriptedServer({"saslStart": first, "saslContinue": echo}) as server:
         monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/credentials")
@@ -274,11 +265,8 @@ def test_services_that_give_out_credentials(
             options = {"authMechanism": "MONGODB-OIDC", "authMechanismProperties": properties}
         with MongoClient(server.name, serverSelectionTimeoutMS=300, connectTimeoutMS=300, **options) as client:
             for _ in range(2):
-                assert fails(canary, client.d.c.find_one) is not None
+                assert collect_error(canary, client.d.c.find_one) is not None
         assert endpoint.requests
-
-
-# Options
 
 
 URIS = [
@@ -314,29 +302,29 @@ KEYWORDS: list[dict[str, Any]] = [
 ]
 
 
-def test_options(canary: Canary, files: SimpleNamespace) -> None:
+def test_errors_about_options_disclose_no_secret(canary: Canary, files: SimpleNamespace) -> None:
     for uri in URIS:
         given = re.sub(r"\{(.*?)\}", lambda match: SECRETS[match[1]], uri)
-        fails(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
-        fails(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
+        collect_error(canary, lambda given=given: MongoClient(given, connect=False))  # type: ignore[misc]
+        collect_error(canary, lambda given=given: gmongo.uri_parser.parse_uri(given))  # type: ignore[misc]
     for options in KEYWORDS:
-        fails(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
+        collect_error(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
     files_of_tls = {"tlsCertificateKeyFile": files.client, "tlsCAFile": files.ca}
     secret = {"tlsCertificateKeyFilePassword": SECRETS["key file password"]}
     for options in ({**files_of_tls, **secret}, {**files_of_tls, **secret, "tlsCAFile": "/nothing"}):
-        fails(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
+        collect_error(canary, lambda options=options: MongoClient("h", connect=False, **options))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("account", [("u", "another"), ("u", SECRETS["proxy password"]), None])
-def test_a_proxy(canary: Canary, account: Any) -> None:
+def test_proxy_failure_discloses_no_secret(canary: Canary, account: Any) -> None:
     with Socks5(account) as proxy:
         uri = f"mongodb://127.0.0.1:1/?proxyHost=127.0.0.1&proxyPort={proxy.port}&proxyUsername=u"
         secret = {"proxyPassword": SECRETS["proxy password"]}
         with MongoClient(uri, serverSelectionTimeoutMS=300, connectTimeoutMS=200, **secret) as client:
-            assert fails(canary, client.d.c.find_one) is not None
+            assert collect_error(canary, client.d.c.find_one) is not None
 
 
-def test_a_proxy_that_does_not_answer(canary: Canary) -> None:
+def test_silent_proxy_discloses_no_secret(canary: Canary) -> None:
     def serve(sock: Any, _address: Any) -> None:
         sock.recv(10)
         sock.sendall(b"\x05\x02")
@@ -351,11 +339,8 @@ def test_a_proxy_that_does_not_answer(canary: Canary) -> None:
         serverSelectionTimeoutMS=400,
         connectTimeoutMS=100,
     ) as client:
-        assert fails(canary, client.d.c.find_one) is not None
+        assert collect_error(canary, client.d.c.find_one) is not None
     listener.stop(timeout=0)
-
-
-# Commands with secrets
 
 
 COMMANDS: dict[str, Callable[[Any], object]] = {
@@ -371,36 +356,36 @@ COMMANDS: dict[str, Callable[[Any], object]] = {
     "copydb": lambda database: database.command("copydb", 1, key=SECRETS["password"]),
 }
 FAULTS: dict[str, Any] = {
-    "answers": {"ok": 1, "payload": SECRETS["access token"].encode(), "key": SECRETS["password"]},
-    "refuses": {"ok": 0, "code": 18, "errmsg": "no"},
-    "echoes": echo,
-    "echoes as an interruption": lambda command: {**echo(command), "code": 11600},
-    "echoes in a write concern error": lambda command: {"ok": 1, "writeConcernError": {**echo(command), "code": 64}},
-    "cuts": cut(20),
-    "is silent": silent,
-    "garbles": garbled,
+    "success": {"ok": 1, "payload": SECRETS["access token"].encode(), "key": SECRETS["password"]},
+    "rejection": {"ok": 0, "code": 18, "errmsg": "no"},
+    "echo": echo,
+    "echo as interruption": lambda command: {**echo(command), "code": 11600},
+    "echo in write concern error": lambda command: {"ok": 1, "writeConcernError": {**echo(command), "code": 64}},
+    "cut": cut(20),
+    "silence": silent,
+    "garbage": garbled,
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_with_secrets(canary: Canary, name: str, fault: Any) -> None:
+def test_secret_commands_disclose_no_secret(canary: Canary, name: str, fault: Any) -> None:
     with ScriptedServer() as server:
-        if callable(fault) and fault not in (FAULTS["echoes"],) and "echoes" not in id_of(fault):
+        if callable(fault) and fault not in (FAULTS["echo"],) and "echo" not in id_of(fault):
             server.fail(name, *[fault] * 5)
         else:
             server.replies[name] = fault
         with MongoClient(server.name, socketTimeoutMS=100, serverSelectionTimeoutMS=300, slow_operation_ms=0) as client:
-            fails(canary, lambda: COMMANDS[name](client.admin))
+            collect_error(canary, lambda: COMMANDS[name](client.admin))
             if fault is silent:
-                interrupted(canary, lambda: COMMANDS[name](client.admin))
+                collect_interruption_errors(canary, lambda: COMMANDS[name](client.admin))
 
 
 def id_of(fault: Any) -> str:
     return next(name for name, each in FAULTS.items() if each is fault)
 
 
-def test_users_of_a_deployment(canary: Canary) -> None:
+def test_authenticated_deployment_discloses_no_secret(canary: Canary) -> None:
     with Deployment.replica_set(members=1, users={"ann": SECRETS["password"]}, log=False) as deployment:
         host = deployment.members[0].address
         for password in (SECRETS["password"], SECRETS["new password"]):
@@ -408,14 +393,11 @@ def test_users_of_a_deployment(canary: Canary) -> None:
                 f"mongodb://ann:{password}@{host}/?replicaSet=rs0", serverSelectionTimeoutMS=500
             )
             with client:
-                fails(canary, lambda client=client: client.d.c.insert_one({}))  # type: ignore[misc]
-                fails(canary, lambda client=client: client.d.c.find_one())  # type: ignore[misc]
+                collect_error(canary, lambda client=client: client.d.c.insert_one({}))  # type: ignore[misc]
+                collect_error(canary, lambda client=client: client.d.c.find_one())  # type: ignore[misc]
                 for use in COMMANDS.values():
-                    fails(canary, lambda use=use, client=client: use(client.admin))  # type: ignore[misc]
-                canary.look_at_objects()
-
-
-# Encryption
+                    collect_error(canary, lambda use=use, client=client: use(client.admin))  # type: ignore[misc]
+                canary.search_objects()
 
 
 @pytest.fixture(scope="module")
@@ -428,7 +410,7 @@ LOCAL = {"local": {"key": MASTER_KEY}}
 OPTIONS: CodecOptions[Any] = CodecOptions()
 
 
-def test_explicit_encryption(canary: Canary, deployment: Deployment) -> None:
+def test_explicit_encryption_discloses_no_secret(canary: Canary, deployment: Deployment) -> None:
     plaintext = SECRETS["plaintext"]
     with (
         MongoClient(deployment.uri, slow_operation_ms=0) as client,
@@ -451,11 +433,11 @@ def test_explicit_encryption(canary: Canary, deployment: Deployment) -> None:
             "a provider": lambda: encryption.create_data_key("nothing", key_material=material),
         }
         for use in uses.values():
-            assert fails(canary, use) is not None
+            assert collect_error(canary, use) is not None
         deployment.members[0].kill()
         with gmongo.timeout(0.3):
-            fails(canary, lambda: encryption.create_data_key("local", key_material=material))
-            fails(canary, lambda: encryption.encrypt(plaintext, DETERMINISTIC, key_alt_name="a"))
+            collect_error(canary, lambda: encryption.create_data_key("local", key_material=material))
+            collect_error(canary, lambda: encryption.encrypt(plaintext, DETERMINISTIC, key_alt_name="a"))
         deployment.members[0].restart()
         client.admin.command("ping")
 
@@ -472,31 +454,26 @@ PROVIDERS: dict[str, Any] = {
 TLS = {"aws": {"tlsCertificateKeyFile": "/nothing", "tlsCertificateKeyFilePassword": SECRETS["key file password"]}}
 
 
-def test_options_of_encryption(canary: Canary, deployment: Deployment) -> None:
+def test_errors_about_encryption_options_disclose_no_secret(canary: Canary, deployment: Deployment) -> None:
     with MongoClient(deployment.uri) as client:
         for providers in PROVIDERS.values():
-            fails(canary, lambda providers=providers: ClientEncryption(providers, VAULT, client, OPTIONS))  # type: ignore[misc]
-            fails(canary, lambda providers=providers: automatic(deployment, {}, providers))  # type: ignore[misc]
+            collect_error(canary, lambda providers=providers: ClientEncryption(providers, VAULT, client, OPTIONS))  # type: ignore[misc]
+            collect_error(canary, lambda providers=providers: encrypting_client(deployment, {}, providers))  # type: ignore[misc]
         for vault in ("nothing", 5):
-            fails(canary, lambda vault=vault: ClientEncryption(LOCAL, vault, client, OPTIONS))  # type: ignore[misc]
-            fails(canary, lambda vault=vault: AutoEncryptionOpts(LOCAL, vault))  # type: ignore[misc]
-        fails(canary, lambda: ClientEncryption(LOCAL, VAULT, client, OPTIONS, TLS))
-        fails(canary, lambda: AutoEncryptionOpts(LOCAL, VAULT, kms_tls_options=TLS))
+            collect_error(canary, lambda vault=vault: ClientEncryption(LOCAL, vault, client, OPTIONS))  # type: ignore[misc]
+            collect_error(canary, lambda vault=vault: AutoEncryptionOpts(LOCAL, vault))  # type: ignore[misc]
+        collect_error(canary, lambda: ClientEncryption(LOCAL, VAULT, client, OPTIONS, TLS))
+        collect_error(canary, lambda: AutoEncryptionOpts(LOCAL, VAULT, kms_tls_options=TLS))
         for url in ("ftp://u:{}@h", "http://u:{}@", "http://u:{}@h/path", "http://u:{}@h:x", "u:{}@h"):
             secret = url.format(SECRETS["proxy password"])
-            fails(canary, lambda secret=secret: HTTPProxyKMSConnect(secret))  # type: ignore[misc]
+            collect_error(canary, lambda secret=secret: HTTPProxyKMSConnect(secret))  # type: ignore[misc]
         header = {"Proxy-Authorization": SECRETS["proxy password"] + "\n"}
-        fails(canary, lambda: HTTPProxyKMSConnect("http://h", headers=header))
+        collect_error(canary, lambda: HTTPProxyKMSConnect("http://h", headers=header))
 
 
-def automatic(deployment: Any, schema: Any, providers: Any = LOCAL, **options: Any) -> MongoClient[Any]:
+def encrypting_client(deployment: Any, schema: Any, providers: Any = LOCAL, **options: Any) -> MongoClient[Any]:
     auto = AutoEncryptionOpts(providers, VAULT, schema_map=schema, **{"mongocryptd_bypass_spawn": True, **options})
-    return MongoClient(
-        deployment.uri,
-        auto_encryption_opts=auto,
-        slow_operation_ms=0,
-        serverSelectionTimeoutMS=500,
-    )
+    return MongoClient(deployment.uri, auto_encryption_opts=auto, slow_operation_ms=0, serverSelectionTimeoutMS=500)
 
 
 @pytest.fixture
@@ -508,67 +485,72 @@ def schema(deployment: Deployment) -> dict[str, Any]:
     return {"shop.people": {"bsonType": "object", "properties": {"ssn": {"encrypt": rule}}}}
 
 
-def work(canary: Canary, people: Any) -> None:
-    """Operations with a field that is encrypted."""
+def use_encrypted_field(canary: Canary, people: Any) -> None:
+    """Run operations with an encrypted field."""
     plain = SECRETS["plaintext"]
-    fails(canary, lambda: people.insert_one({"ssn": plain}))
-    fails(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
-    fails(canary, lambda: people.find_one({"ssn": plain}))
-    fails(canary, lambda: list(people.find({"ssn": plain})))
-    fails(canary, lambda: people.find_one({"ssn": {"$gt": plain}}))
-    fails(canary, lambda: people.update_one({"ssn": plain}, {"$set": {"ssn": plain}}))
-    fails(canary, lambda: people.update_one({}, {"$push": {"ssn": plain}}))
-    fails(canary, lambda: people.bulk_write([gmongo.InsertOne({"ssn": plain}), gmongo.DeleteOne({"ssn": plain})]))
-    fails(canary, lambda: list(people.aggregate([{"$match": {"ssn": plain}}])))
-    fails(canary, lambda: people.find_one_and_update({"ssn": plain}, {"$set": {"ssn": plain}}))
-    fails(canary, lambda: people.distinct("ssn", {"ssn": plain}))
-    fails(canary, lambda: people.count_documents({"ssn": plain}))
+    collect_error(canary, lambda: people.insert_one({"ssn": plain}))
+    collect_error(canary, lambda: people.insert_many([{"ssn": plain}, {"ssn": plain}]))
+    collect_error(canary, lambda: people.find_one({"ssn": plain}))
+    collect_error(canary, lambda: list(people.find({"ssn": plain})))
+    collect_error(canary, lambda: people.find_one({"ssn": {"$gt": plain}}))
+    collect_error(canary, lambda: people.update_one({"ssn": plain}, {"$set": {"ssn": plain}}))
+    collect_error(canary, lambda: people.update_one({}, {"$push": {"ssn": plain}}))
+    collect_error(
+        canary, lambda: people.bulk_write([gmongo.InsertOne({"ssn": plain}), gmongo.DeleteOne({"ssn": plain})])
+    )
+    collect_error(canary, lambda: list(people.aggregate([{"$match": {"ssn": plain}}])))
+    collect_error(canary, lambda: people.find_one_and_update({"ssn": plain}, {"$set": {"ssn": plain}}))
+    collect_error(canary, lambda: people.distinct("ssn", {"ssn": plain}))
+    collect_error(canary, lambda: people.count_documents({"ssn": plain}))
 
 
-class Echoing(Mongocryptd):
-    """It quotes what it refuses."""
+class EchoingMongocryptd(Mongocryptd):
+    """A mongocryptd that quotes rejected commands."""
 
     def _analyse(self, command: Any) -> dict[str, Any]:
-        return {"ok": 0, "code": 51092, "errmsg": words(command), "given": command}
+        return {"ok": 0, "code": 51092, "errmsg": quote(command), "given": command}
 
 
 MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
-    "answers": lambda server: None,
-    "cuts": lambda server: [server.fail(name, *[cut(20)] * 9) for name in server.replies],
-    "garbles": lambda server: [server.fail(name, *[garbled] * 9) for name in server.replies],
-    "answers nonsense": lambda server: server.replies.update(
+    "success": lambda server: None,
+    "cut": lambda server: [server.fail(name, *[cut(20)] * 9) for name in server.replies],
+    "garbage": lambda server: [server.fail(name, *[garbled] * 9) for name in server.replies],
+    "malformed reply": lambda server: server.replies.update(
         dict.fromkeys(
             server.replies, lambda command: {"ok": 1, "result": [command], "schemaRequiresEncryption": command}
         )
     ),
-    "is not there": lambda server: server.stop(),
+    "stopped": lambda server: server.stop(),
 }
 
 
-@pytest.mark.parametrize("behave", MONGOCRYPTDS.values(), ids=MONGOCRYPTDS.keys())
-def test_automatic_encryption(
-    canary: Canary, deployment: Deployment, schema: Any, behave: Callable[[Mongocryptd], object]
+@pytest.mark.parametrize("cause_fault", MONGOCRYPTDS.values(), ids=MONGOCRYPTDS.keys())
+def test_automatic_encryption_discloses_no_secret(
+    canary: Canary, deployment: Deployment, schema: Any, cause_fault: Callable[[Mongocryptd], object]
 ) -> None:
     with Mongocryptd() as mongocryptd, ExitStack() as stack:
-        behave(mongocryptd)
+        cause_fault(mongocryptd)
         uri = f"{mongocryptd.uri}&serverSelectionTimeoutMS=50"
-        client = stack.enter_context(automatic(deployment, schema, mongocryptd_uri=uri))
-        limit = gmongo.timeout(0.5) if behave is MONGOCRYPTDS["is not there"] else ExitStack()
+        client = stack.enter_context(encrypting_client(deployment, schema, mongocryptd_uri=uri))
+        limit = gmongo.timeout(0.5) if cause_fault is MONGOCRYPTDS["stopped"] else ExitStack()
         with limit:
-            work(canary, client.shop.people)
-        canary.look_at_objects()
+            use_encrypted_field(canary, client.shop.people)
+        canary.search_objects()
 
 
-def test_mongocryptd_that_quotes_what_it_refuses(canary: Canary, deployment: Deployment, schema: Any) -> None:
-    with Echoing() as mongocryptd, automatic(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
-        work(canary, client.shop.people)
+def test_echo_of_mongocryptd_discloses_no_secret(canary: Canary, deployment: Deployment, schema: Any) -> None:
+    with (
+        EchoingMongocryptd() as mongocryptd,
+        encrypting_client(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client,
+    ):
+        use_encrypted_field(canary, client.shop.people)
 
 
-def test_mongocryptd_that_is_silent(canary: Canary, deployment: Deployment, schema: Any) -> None:
-    with Mongocryptd() as mongocryptd, automatic(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
+def test_silent_mongocryptd_discloses_no_secret(canary: Canary, deployment: Deployment, schema: Any) -> None:
+    with Mongocryptd() as mongocryptd, encrypting_client(deployment, schema, mongocryptd_uri=mongocryptd.uri) as client:
         client.shop.people.find_one({"ssn": "x"})
         mongocryptd.answering.clear()
-        interrupted(canary, lambda: client.shop.people.insert_one({"ssn": SECRETS["plaintext"]}))
+        collect_interruption_errors(canary, lambda: client.shop.people.insert_one({"ssn": SECRETS["plaintext"]}))
         mongocryptd.answering.set()
 
 
@@ -593,33 +575,35 @@ MASTERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("failure", ["answers", "refuses", "closes", "is slow", "is another", "is behind a proxy"])
+@pytest.mark.parametrize("failure", ["success", "rejection", "closed", "slow", "wrong certificate", "proxy"])
 @pytest.mark.parametrize("provider", MASTERS)
-def test_key_management_services(
+def test_key_management_errors_disclose_no_secret(
     canary: Canary, deployment: Deployment, files: SimpleNamespace, provider: str, failure: str, tmp_path: Any
 ) -> None:
     credentials, master_key = MASTERS[provider]
     material = (SECRETS["key material"] * 5)[:96].encode()
     with KmsServer(server_context(files)) as kms, Proxy(kms.port) as proxy, MongoClient(deployment.uri) as client:
-        kms.status = 500 if failure == "refuses" else 200
-        kms.failures = 50 if failure == "closes" else 0
-        kms.delay = (lambda: gevent.sleep(0.2)) if failure == "is slow" else (lambda: None)
+        kms.status = 500 if failure == "rejection" else 200
+        kms.failures = 50 if failure == "closed" else 0
+        kms.delay = (lambda: gevent.sleep(0.2)) if failure == "slow" else (lambda: None)
         connect: Any = kms.connect
-        if failure == "is behind a proxy":
+        if failure == "proxy":
             proxy.status = "407 Proxy Authentication Required"
             connect = HTTPProxyKMSConnect(f"http://u:{SECRETS['proxy password']}@127.0.0.1:{proxy.port}")
-        tls = {provider: {} if failure == "is another" else {"tlsCAFile": str(files.ca)}}
+        tls = {provider: {} if failure == "wrong certificate" else {"tlsCAFile": str(files.ca)}}
         with (
             ClientEncryption(
                 {provider: credentials}, VAULT, client, OPTIONS, tls, kms_connect_callback=connect
             ) as made,
-            gmongo.timeout(0.1 if failure == "is slow" else 5),
+            gmongo.timeout(0.1 if failure == "slow" else 5),
         ):
-            fails(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
-            if failure == "is slow":
-                interrupted(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
-        assert bool(kms.requests) == (failure not in ("is another", "is behind a proxy"))
-        assert bool(proxy.heads) == (failure == "is behind a proxy")
+            collect_error(canary, lambda: made.create_data_key(provider, master_key, key_material=material))
+            if failure == "slow":
+                collect_interruption_errors(
+                    canary, lambda: made.create_data_key(provider, master_key, key_material=material)
+                )
+        assert bool(kms.requests) == (failure not in ("wrong certificate", "proxy"))
+        assert bool(proxy.heads) == (failure == "proxy")
 
 
 def server_context(files: SimpleNamespace) -> Any:

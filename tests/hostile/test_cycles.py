@@ -1,8 +1,7 @@
-"""A greenlet that is ended leaves nothing behind, without the garbage collector's help.
+"""An ended greenlet releases its locals without the garbage collector.
 
-What a greenlet was thrown is kept by the greenlet, and refers to the frames that it went through. If one of these
-frames refers to the greenlet or to the error, all of them live on in a cycle, with the locals of the application and
-perhaps a connection that only they hold.
+A greenlet keeps the exception that ended it, and the exception keeps the frames of its traceback. A frame that refers
+to the greenlet or the exception makes a cycle. The cycle keeps locals of the application, and perhaps a connection.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ pytestmark = pytest.mark.usefixtures("collector_off")
 
 
 class Request:
-    """Something large of the application's."""
+    """An object of the application."""
 
 
 @pytest.mark.one_in(6)
-# What lands late is raised by a function of the test's, whose frame would be in the traceback.
+# Other kinds are raised by a function of the test, whose frame would be in the traceback.
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
 )
@@ -43,20 +42,18 @@ class Request:
     [each for each in SCENARIOS if not each.survives and not each.closes],
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
-def test_locals_of_an_interrupted_greenlet_go_at_once(
-    scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_greenlet_releases_locals(scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     know_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
         _fill(deployment)
-        runs = [thrown_at(scenario, deployment, point, kind) for point in range(4)]
+        runs = [run_with_exception_at(scenario, deployment, point, kind) for point in range(4)]
     assert any(thrown for thrown, _gone in runs)
     left = [point for point, (_thrown, gone) in enumerate(runs) if not gone]
-    assert not left, f"locals live on after switches {left}"
+    assert not left, f"locals are still alive after interruption at switches {left}"
 
 
-def thrown_at(scenario: Any, deployment: Deployment, point: int, kind: Kind) -> tuple[bool, bool]:
-    """Throw at one switch, if there is something to throw; whether it was thrown, and the caller's locals have gone."""
+def run_with_exception_at(scenario: Any, deployment: Deployment, point: int, kind: Kind) -> tuple[bool, bool]:
+    """Throw at one switch. Return True if the exception was thrown, and True if the locals are released."""
     request = Request()
     watched = weakref.ref(request)
     stage = Stage(scenario, deployment, yields=False)
@@ -92,13 +89,13 @@ OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "Re
 
 
 @pytest.mark.parametrize("observed", [False, True])
-@pytest.mark.parametrize("meets", ["no reply", "a back-off"])
-def test_a_killed_greenlet_goes_at_once(meets: str, observed: bool) -> None:
-    """The same without a handler around it: the greenlet keeps what ended it."""
+@pytest.mark.parametrize("wait", ["no reply", "backoff"])
+def test_killed_greenlet_releases_locals(wait: str, observed: bool) -> None:
+    """The greenlet has no exception handler, and keeps the exception."""
     options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
     with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
         client.admin.command("ping")
-        if meets == "no reply":
+        if wait == "no reply":
             server.fail("find", silent)
         else:
             server.replies["find"] = lambda _command: OVERLOADED
@@ -113,8 +110,8 @@ def test_a_killed_greenlet_goes_at_once(meets: str, observed: bool) -> None:
         assert comes_true(lambda: watched() is None, 0.3)
 
 
-@pytest.mark.parametrize("how", ["kill", "time-out"])
-def test_an_interrupted_batch_gives_its_pinned_connection_back(how: str) -> None:
+@pytest.mark.parametrize("how", ["kill", "timeout"])
+def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
     def read_all() -> None:
         if how == "kill":
             list(client.s.d.find({}, batch_size=3))
@@ -142,20 +139,15 @@ def test_an_interrupted_batch_gives_its_pinned_connection_back(how: str) -> None
 
 
 FAILURES = {
-    "a command's": {"ok": 0, "code": 59, "errmsg": "as told"},
-    "an election's": {"ok": 0, "code": 10107, "errmsg": "not primary"},
-    "an overloaded server's": {
-        "ok": 0,
-        "code": 462,
-        "errmsg": "busy",
-        "errorLabels": ["SystemOverloadedError", "RetryableError"],
-    },
-    "nonsense": {"ok": 1, "cursor": 5},
+    "command error": {"ok": 0, "code": 59, "errmsg": "scripted error"},
+    "not primary": {"ok": 0, "code": 10107, "errmsg": "not primary"},
+    "overload": {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": ["SystemOverloadedError", "RetryableError"]},
+    "malformed cursor": {"ok": 1, "cursor": 5},
 }
 
 
-def gone_after(act: Callable[[], object], *errors: type[Exception]) -> str:
-    """Handle the error of `act` in a frame that has a request; the error's text, if the request is gone then."""
+def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> str:
+    """Handle the error of `act`, check that the locals are released, and return the error text."""
     request = Request()
     watched = weakref.ref(request)
 
@@ -167,38 +159,38 @@ def gone_after(act: Callable[[], object], *errors: type[Exception]) -> str:
 
     text = handle(request)
     del request
-    gevent.sleep(0)  # the hub may be in the middle of the callback that threw the driver's time-out
+    gevent.sleep(0)  # the hub may still run the callback of the timeout
     assert watched() is None
     return text
 
 
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
-def test_locals_of_code_that_has_handled_an_error_go_at_once(reply: dict[str, Any]) -> None:
+def test_handled_error_reply_releases_locals(reply: dict[str, Any]) -> None:
     with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
-        assert gone_after(client.db.c.find_one, Exception)
+        assert text_after_release(client.db.c.find_one, Exception)
 
 
-def test_locals_of_code_that_lost_a_connection_go_at_once() -> None:
+def test_handled_connection_error_releases_locals() -> None:
     with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
         client.admin.command("ping")
         server.stop()
-        assert gone_after(client.db.c.find_one, Exception)
+        assert text_after_release(client.db.c.find_one, Exception)
 
 
-def test_locals_of_code_that_had_no_time_left_go_at_once() -> None:
-    """The abort of a transaction, for example, whose time is up before it is sent."""
+def test_handled_timeout_before_send_releases_locals() -> None:
+    """An example is an abort of a transaction after its time limit."""
 
     def act() -> None:
         with interrupt_after(0, NetworkTimeout("no time")):
             pass
 
-    assert gone_after(act, NetworkTimeout) == "no time"
+    assert text_after_release(act, NetworkTimeout) == "no time"
 
 
-def test_locals_of_code_that_a_pool_refused_go_at_once() -> None:
+def test_handled_wait_queue_timeout_releases_locals() -> None:
     with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
         client.admin.command("ping")
         pool = client._topology.pools()[0]
         connection = pool.check_out()
-        assert "Timed out" in gone_after(client.db.c.find_one, WaitQueueTimeoutError)
+        assert "Timed out" in text_after_release(client.db.c.find_one, WaitQueueTimeoutError)
         pool.check_in(connection)

@@ -1,4 +1,4 @@
-"""Each defect that an attack has found, alone: what was sent, and what came of it."""
+"""Regression tests of defects that campaigns have found."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from bson import Int64, Timestamp
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 
 from gmongo import InsertOne, MongoClient
-from gmongo.errors import (
-    InvalidOperation,
-    ProtocolError,
-    ServerSelectionTimeoutError,
-)
+from gmongo.errors import InvalidOperation, ProtocolError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment, VirtualTime
 from tests.hostile.witness import Commands, check_at_rest, silent_stderr
 from tests.support.server import ScriptedServer, cursor_reply
@@ -33,21 +29,18 @@ def client_of(server: ScriptedServer, **options: Any) -> MongoClient[Any]:
     return MongoClient(server.name, **{"serverSelectionTimeoutMS": 400, "heartbeatFrequencyMS": 500, **options})
 
 
-# One reply must not spoil a client
-
-
 BAD_TIMES: dict[str, Any] = {
-    "a number": 5,
-    "of another type": {"clusterTime": 5},
-    "without a time": {"signature": {}},
-    "so large that no command fits beside it": {"clusterTime": Timestamp(1, 1), "more": "x" * 2000},
-    "with a huge signature": {"clusterTime": Timestamp(1, 1), "signature": {"hash": b"x" * 2000, "keyId": Int64(1)}},
+    "number": 5,
+    "wrong type": {"clusterTime": 5},
+    "no time": {"signature": {}},
+    "too large": {"clusterTime": Timestamp(1, 1), "more": "x" * 2000},
+    "large signature": {"clusterTime": Timestamp(1, 1), "signature": {"hash": b"x" * 2000, "keyId": Int64(1)}},
 }
 
 
 @pytest.mark.parametrize("time", BAD_TIMES.values(), ids=BAD_TIMES.keys())
 @pytest.mark.parametrize("in_session", [False, True], ids=["", "in a session"])
-def test_a_false_cluster_time_is_not_kept(time: Any, in_session: bool) -> None:
+def test_malformed_cluster_time_raises_protocol_error_and_is_not_sent(time: Any, in_session: bool) -> None:
     good = {"clusterTime": Timestamp(9, 1), "signature": {"hash": b"h" * 20, "keyId": Int64(1)}}
     with ScriptedServer() as server, client_of(server) as client, client.start_session() as session:
         server.replies["find"] = {**cursor_reply([]), "$clusterTime": time}
@@ -58,10 +51,10 @@ def test_a_false_cluster_time_is_not_kept(time: Any, in_session: bool) -> None:
         assert client.d.c.find_one({}, **options) == {"_id": 1}
         assert client.d.c.find_one({}, **options) == {"_id": 1}
         assert server.commands("find")[-1]["$clusterTime"] == good
-        assert len(set(server.connections_of("find"))) == 2  # what lied is not asked again
+        assert len(set(server.connections_of("find"))) == 2  # the first connection is closed
 
 
-def test_a_cluster_time_with_unknown_small_fields_is_kept() -> None:
+def test_cluster_time_with_unknown_field_is_sent() -> None:
     time = {"clusterTime": Timestamp(9, 1), "new": 1}
     with ScriptedServer({"find": {**cursor_reply([]), "$clusterTime": time}}) as server, client_of(server) as client:
         client.d.c.find_one()
@@ -70,7 +63,7 @@ def test_a_cluster_time_with_unknown_small_fields_is_kept() -> None:
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["polled", "streaming"])
-def test_a_failed_hello_with_a_false_topology_version_is_outlived(streams: bool) -> None:
+def test_client_recovers_from_malformed_topology_version_in_hello_error(streams: bool) -> None:
     with ScriptedServer(streams=streams) as server:
         server.hello_edit = lambda command, reply: {
             "ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": 5,
@@ -82,7 +75,7 @@ def test_a_failed_hello_with_a_false_topology_version_is_outlived(streams: bool)
             assert eventually(lambda: client.d.c.find_one({"_id": 1}) == {"_id": 1})
 
 
-def test_a_false_topology_version_in_an_error_is_refused() -> None:
+def test_malformed_topology_version_in_error_raises_protocol_error() -> None:
     reply = {"ok": 0, "code": 10107, "errmsg": "not primary", "topologyVersion": {"processId": 5, "counter": "x"}}
     with ScriptedServer({"find": reply}, streams=True) as server, client_of(server) as client:
         with pytest.raises(ProtocolError, match="topologyVersion"):
@@ -91,11 +84,8 @@ def test_a_false_topology_version_in_an_error_is_refused() -> None:
         assert client.d.c.find_one() == {"_id": 1}
 
 
-# Hello's numbers
-
-
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "\u2100" * 90])
-def test_a_host_that_cannot_be_looked_up_is_said_so_and_not_printed(host: str) -> None:
+def test_invalid_host_name_raises_selection_error_without_output(host: str) -> None:
     with (
         silent_stderr(),
         MongoClient(host, serverSelectionTimeoutMS=100) as client,
@@ -104,7 +94,7 @@ def test_a_host_that_cannot_be_looked_up_is_said_so_and_not_printed(host: str) -
         client.d.c.find_one()
 
 
-def test_a_thousand_hosts_are_refused_at_once(virtual_time: VirtualTime) -> None:
+def test_hello_with_1000_hosts_is_rejected(virtual_time: VirtualTime) -> None:
     with ScriptedServer() as server:
         hosts = [f"127.0.0.1:{number}" for number in range(1, 1001)]
         server.hello_extra = {"setName": "s", "hosts": hosts, "me": server.name}
@@ -116,26 +106,23 @@ def test_a_thousand_hosts_are_refused_at_once(virtual_time: VirtualTime) -> None
             assert len(client.topology_description.server_descriptions()) == 1
 
 
-# Replies to commands
-
-
-class Label(TypeDecoder):
+class FailingDecoder(TypeDecoder):
     bson_type = str
 
     def transform_bson(self, value: str) -> Any:
-        raise ValueError("the application's own")
+        raise ValueError("error of the application")
 
 
-def test_the_failure_of_a_decoder_of_the_applications_stays_what_it_is() -> None:
-    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([Label()]))
+def test_error_of_application_decoder_is_raised_and_keeps_connection() -> None:
+    options: CodecOptions[Any] = CodecOptions(type_registry=TypeRegistry([FailingDecoder()]))
     with ScriptedServer({"find": cursor_reply([{"a": "b"}])}) as server, client_of(server) as client:
-        with pytest.raises((ValueError, bson.errors.InvalidBSON), match="the application's own"):
+        with pytest.raises((ValueError, bson.errors.InvalidBSON), match="error of the application"):
             client.d.c.with_options(codec_options=options).find_one()
         client.d.command("ping")
-        assert server.connection_count == 2  # the monitor's, and one that goes on being used
+        assert server.connection_count == 2  # the connections of the monitor and of the pool
 
 
-def test_documents_that_the_options_do_not_allow_do_not_cost_the_connection() -> None:
+def test_undecodable_document_keeps_connection() -> None:
     with ScriptedServer() as server, client_of(server) as client:
         server.replies["find"] = cursor_reply([{"when": bson.datetime_ms.DatetimeMS(2**62)}])
         with pytest.raises(bson.errors.InvalidBSON):
@@ -145,7 +132,7 @@ def test_documents_that_the_options_do_not_allow_do_not_cost_the_connection() ->
 
 
 @pytest.mark.parametrize("cursor", [1, {"id": 0, "ns": "d.c", "firstBatch": 5}], ids=str)
-def test_a_started_event_is_ended_when_the_reply_cannot_be_shown(cursor: Any) -> None:
+def test_malformed_cursor_reply_publishes_end_event(cursor: Any) -> None:
     commands = Commands()
     with (
         ScriptedServer({"find": {"ok": 1, "cursor": cursor}}) as server,
@@ -156,7 +143,7 @@ def test_a_started_event_is_ended_when_the_reply_cannot_be_shown(cursor: Any) ->
         check_at_rest(client, commands)
 
 
-def test_write_errors_that_name_no_statement() -> None:
+def test_write_error_with_invalid_index_raises_protocol_error() -> None:
     for index in (9, -1):
         reply = {"ok": 1, "n": 1, "writeErrors": [{"index": index, "code": 1, "errmsg": ""}]}
         with ScriptedServer({"insert": reply}) as server, client_of(server) as client:
@@ -169,10 +156,7 @@ def test_write_errors_that_name_no_statement() -> None:
                     write()
 
 
-# What is dropped
-
-
-def test_the_reaper_prints_nothing_and_returns_what_it_was_given() -> None:
+def test_malformed_kill_cursors_reply_prints_nothing_and_releases_sessions() -> None:
     commands = Commands()
     with (
         silent_stderr(),
@@ -189,7 +173,7 @@ def test_the_reaper_prints_nothing_and_returns_what_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("token", [5, "x", []], ids=str)
-def test_a_cursor_that_cannot_be_taken_over_leaves_no_session(token: Any) -> None:
+def test_cursor_with_malformed_resume_token_releases_session(token: Any) -> None:
     commands = Commands()
     reply = {"ok": 1, "cursor": {"id": Int64(7), "ns": "d.c", "firstBatch": [], "postBatchResumeToken": token}}
     with ScriptedServer({"find": reply}) as server, client_of(server, event_listeners=[commands]) as client:
@@ -198,10 +182,7 @@ def test_a_cursor_that_cannot_be_taken_over_leaves_no_session(token: Any) -> Non
         check_at_rest(client, commands)
 
 
-# Threads
-
-
-def test_close_from_another_thread_is_refused() -> None:
+def test_close_in_another_thread_raises_invalid_operation() -> None:
     caught: list[BaseException] = []
 
     def close() -> None:
@@ -220,13 +201,7 @@ def test_close_from_another_thread_is_refused() -> None:
         assert client.d.command("ping")["ok"] == 1
 
 
-# The table of shapes is complete: whatever of a reply is replaced by another type is refused or does no harm.
-
-
-# Transactions behind a load balancer
-
-
-def test_a_lone_transaction_after_many_kills_is_not_blocked() -> None:
+def test_transaction_after_many_kills_is_not_blocked() -> None:
     def write(session: Any, number: object) -> None:
         client.t.pairs.insert_one({"_id": f"{number} a"}, session=session)
         client.t.pairs.insert_one({"_id": f"{number} b"}, session=session)

@@ -1,6 +1,4 @@
-"""Each field of the reply to each command of each operation, missing or of a wrong type: nothing but documented errors
-comes out of the API, whether from the operation or from what its result may be asked for.
-"""
+"""Replies with a missing or wrong field, for each operation: operations and results raise documented errors only."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from tests.hostile.peer import TIMES, HostilePeer, good_reply, hello, message
 from tests.hostile.replies import hello_message, quick_checks
 
 MISSING = "missing"
-ODD: tuple[Any, ...] = (MISSING, None, True, -1, 1.5, 10**12, "x", b"x", [], [1], [{}], {}, {"a": 1})
+WRONG_VALUES: tuple[Any, ...] = (MISSING, None, True, -1, 1.5, 10**12, "x", b"x", [], [1], [{}], {}, {"a": 1})
 OID = ObjectId(b"f" * 12)
 FILE = {"_id": OID, "length": Int64(3), "chunkSize": 255, "uploadDate": None, "filename": "n", "metadata": {"a": 1}}
 CHUNK = {"_id": OID, "files_id": OID, "n": 0, "data": b"abc"}
@@ -62,7 +60,7 @@ def _uploaded(client: Any) -> None:
         stream.write(b"abc")
 
 
-# By the name of the method. What the driver does not need a server for is in LOCAL.
+# The keys are method names. LOCAL has the methods that need no server.
 OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.aggregate": lambda c: list(c.d.c.aggregate([])),
     "Collection.aggregate_raw_batches": lambda c: list(c.d.c.aggregate_raw_batches([])),
@@ -83,9 +81,9 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "Collection.drop_search_index": lambda c: c.d.c.drop_search_index("x"),
     "Collection.estimated_document_count": lambda c: c.d.c.estimated_document_count(),
     "Collection.find": lambda c: list(c.d.c.find()),
-    "Collection.find of raw documents": lambda c: list(_raw(c).find()),
-    "Collection.find one after the other": lambda c: list(c.d.c.find(batch_size=1)),
-    "Collection.find explained": lambda c: c.d.c.find().explain(),
+    "Collection.find with raw documents": lambda c: list(_raw(c).find()),
+    "Collection.find with batch size 1": lambda c: list(c.d.c.find(batch_size=1)),
+    "Collection.find with explain": lambda c: c.d.c.find().explain(),
     "Collection.find_one": lambda c: c.d.c.find_one(),
     "Collection.find_one_and_delete": lambda c: c.d.c.find_one_and_delete({}),
     "Collection.find_one_and_replace": lambda c: c.d.c.find_one_and_replace({}, {}),
@@ -122,7 +120,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.list_databases": lambda c: list(c.list_databases()),
     "MongoClient.server_info": lambda c: c.server_info(),
     "MongoClient.start_session": _in_transaction,
-    "MongoClient.start_session of a snapshot": _in_snapshot,
+    "MongoClient.start_session with snapshot": _in_snapshot,
     "MongoClient.watch": _watched,
     "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
     "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),
@@ -152,7 +150,6 @@ LOCAL = {
         *("append_metadata", "close", "eq_props", "get_database", "get_default_database", "next", "pool_stats"),
         "retry_stats",
     },
-    # With another way to begin what is here.
     "GridFSBucket": {"open_upload_stream_with_id", "upload_from_stream_with_id"},
     "GridFS": {"new_file"},
 }
@@ -161,8 +158,8 @@ CONTENT: dict[str, dict[str, Any]] = {
     "buildInfo": {"version": "8.0.0", "versionArray": [8, 0, 0, 0]},
     "explain": {"queryPlanner": {}},
 }
-_OWN_BUSINESS = {"endSessions", "killCursors"}
-OF_EVERY_REPLY = {"ok", *TIMES}
+_BACKGROUND = {"endSessions", "killCursors"}
+COMMON_FIELDS = {"ok", *TIMES}
 
 
 def _raw(client: Any) -> Any:
@@ -170,7 +167,7 @@ def _raw(client: Any) -> Any:
     return client.d.get_collection("c", codec_options=options)
 
 
-def test_every_operation_is_here() -> None:
+def test_table_has_all_public_operations() -> None:
     for kind in (Collection, Database, MongoClient, GridFSBucket, GridFS):
         public = {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
         here = {key.partition(".")[2].partition(" ")[0] for key in OPERATIONS if key.startswith(kind.__name__ + ".")}
@@ -178,19 +175,19 @@ def test_every_operation_is_here() -> None:
 
 
 class FaultyServer:
-    """A server of which one field in one reply is wrong.
+    """A server with one wrong field in one reply.
 
-    :ivar lie: the number of the reply, where the field is in it, and the value.
-    :ivar told: what would have been true, since :meth:`begin`.
+    :ivar change: the number of the reply, the path of the field, and the value.
+    :ivar replies: the correct replies since :meth:`begin`.
     """
 
     def __init__(self) -> None:
         self.peer: Any = None
         self.begin()
 
-    def begin(self, *lie: Any) -> None:
-        self.lie = lie
-        self.told: list[tuple[str, dict[str, Any]]] = []
+    def begin(self, *change: Any) -> None:
+        self.change = change
+        self.replies: list[tuple[str, dict[str, Any]]] = []
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes:
         if name == "hello":
@@ -203,11 +200,11 @@ class FaultyServer:
             }
         if name == "createSearchIndexes":
             reply["indexesCreated"] = [{"id": "1", "name": "default"} for _ in command["indexes"]]
-        if name in _OWN_BUSINESS:
+        if name in _BACKGROUND:
             return message(encoded(reply), number)
-        self.told.append((name, copy.deepcopy(reply)))
-        if self.lie and self.lie[0] == len(self.told) - 1:
-            _put(reply, *copy.deepcopy(self.lie[1:]))
+        self.replies.append((name, copy.deepcopy(reply)))
+        if self.change and self.change[0] == len(self.replies) - 1:
+            _put(reply, *copy.deepcopy(self.change[1:]))
         return message(encoded(reply), number)
 
 
@@ -227,8 +224,8 @@ def faulty() -> Iterator[FaultyServer]:
         yield faulty
 
 
-def _asked(result: Any) -> None:
-    """Read whatever a result may be asked for."""
+def _read_result(result: Any) -> None:
+    """Read all public attributes of a result."""
     if type(result).__module__ == gmongo.results.__name__:
         for name in dir(result):
             if not name.startswith("_"):
@@ -238,19 +235,19 @@ def _asked(result: Any) -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_only_documented_errors_come_out(faulty: FaultyServer, name: str) -> None:
+def test_wrong_reply_field_raises_only_documented_errors(faulty: FaultyServer, name: str) -> None:
     operation = OPERATIONS[name]
     options: Any = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll", "retryReads": False}
     with MongoClient(faulty.peer.name, replicaSet="rs", **options) as client:
         faulty.begin()
-        _asked(operation(client))
-        for at, (command, reply) in enumerate(faulty.told):
-            fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in OF_EVERY_REPLY]
-            for path, value in itertools.product(fields, ODD):
+        _read_result(operation(client))
+        for at, (command, reply) in enumerate(faulty.replies):
+            fields = [path for path in paths(reply) if name == "Database.command" or path[0] not in COMMON_FIELDS]
+            for path, value in itertools.product(fields, WRONG_VALUES):
                 faulty.begin(at, path, value)
                 try:
                     with gevent.Timeout(5):
-                        _asked(operation(client))
+                        _read_result(operation(client))
                 except (PyMongoError, BSONError):
                     pass
                 except (Exception, gevent.Timeout) as error:

@@ -1,4 +1,4 @@
-"""What an operator writes wrongly never makes a client less secure than it was meant to be."""
+"""Mistakes in options must not make a client less secure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.errors import ConfigurationError, InsecureConnectionWarning, Invalid
 from gmongo.options import OPTIONS, tls_context
 from gmongo.options.table import find
 
-NO_VALUES = {
+INVALID_VALUES = {
     "tls": ("True", "TRUE", "1", "yes", "on", "", "true%26x", " true", "tru"),
     "ssl": ("TRUE", "1", "", "true%20"),
     "authMechanism": ("EVIL", "", "scram-sha-256", "PLAIN%00"),
@@ -24,7 +24,7 @@ NO_VALUES = {
     "tlsCRLFile": ("",),
     "tlsCertificateKeyFile": ("",),
     "srvAllowedHostsSuffix": ("", "com"),
-    # No such options, but the names show what is meant.
+    # unknown options with names of protective options
     "tlsEnabled": ("true",),
     "ssl_ca_certs": ("/ca.pem",),
     "sslCAFile": ("/ca.pem",),
@@ -32,61 +32,63 @@ NO_VALUES = {
     "auto_encryption_opts": ("1",),
 }
 
-PROTECTING = sorted(
+PROTECTIVE = sorted(
     name for option in OPTIONS if option.protects for name in (option.name, *option.aliases) if "_" not in name
 )
-# An option under its name as a slip of the keyboard, an encoding or a habit of other drivers would have it.
-SLIPS: dict[str, Callable[[str, random.Random], str]] = {
-    "two letters exchanged": lambda name, chance: _exchanged(name, chance.randrange(len(name) - 1)),
-    "a letter left out": lambda name, chance: _without(name, chance.randrange(len(name))),
-    "a letter twice": lambda name, chance: _twice(name, chance.randrange(len(name))),
-    "a letter encoded": lambda name, chance: _encoded(name, chance.randrange(len(name))),
-    "a space before it": lambda name, chance: chance.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
-    "a space after it": lambda name, chance: name + chance.choice(("%20", "+", "%00", "\u200b")),
-    "a sign before it": lambda name, chance: chance.choice("-_.*[") + name,
-    "a word before it": lambda name, chance: chance.choice(("use", "enable", "net.", "mongo_")) + name,
-    "a word after it": lambda name, chance: name + chance.choice(("s", "_enabled", "[]", "Mode")),
+# Misspelled names of options: typing errors, encodings, and names in other drivers.
+MISSPELLINGS: dict[str, Callable[[str, random.Random], str]] = {
+    "swapped letters": lambda name, chance: _swap(name, chance.randrange(len(name) - 1)),
+    "missing letter": lambda name, chance: _remove(name, chance.randrange(len(name))),
+    "doubled letter": lambda name, chance: _double(name, chance.randrange(len(name))),
+    "encoded letter": lambda name, chance: _encode(name, chance.randrange(len(name))),
+    "leading space": lambda name, chance: chance.choice(("%20", "+", "%09", " ", "%C2%A0")) + name,
+    "trailing space": lambda name, chance: name + chance.choice(("%20", "+", "%00", "\u200b")),
+    "leading sign": lambda name, chance: chance.choice("-_.*[") + name,
+    "leading word": lambda name, chance: chance.choice(("use", "enable", "net.", "mongo_")) + name,
+    "trailing word": lambda name, chance: name + chance.choice(("s", "_enabled", "[]", "Mode")),
     "wide letters": lambda name, chance: "".join(chr(ord(letter) + 0xFEE0) for letter in name),
 }
 
 
-def _exchanged(name: str, at: int) -> str:
+def _swap(name: str, at: int) -> str:
     return name[:at] + name[at + 1] + name[at] + name[at + 2 :]
 
 
-def _without(name: str, at: int) -> str:
+def _remove(name: str, at: int) -> str:
     return name[:at] + name[at + 1 :]
 
 
-def _twice(name: str, at: int) -> str:
+def _double(name: str, at: int) -> str:
     return name[:at] + name[at] + name[at:]
 
 
-def _encoded(name: str, at: int) -> str:
+def _encode(name: str, at: int) -> str:
     return f"{name[:at]}%{ord(name[at]):02x}{name[at + 1 :]}"
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, each) for name, values in NO_VALUES.items() for each in values])
-def test_a_wrong_value_of_a_protective_option_is_an_error_in_a_uri(name: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, each) for name, values in INVALID_VALUES.items() for each in values]
+)
+def test_invalid_value_of_protective_option_in_uri_raises(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient(f"mongodb://example.com/?{name}={value}", connect=False)
 
 
-@pytest.mark.parametrize("slip", SLIPS)
-@pytest.mark.parametrize("name", PROTECTING)
-def test_a_misspelt_protective_option_is_an_error_in_a_uri(name: str, slip: str) -> None:
-    chance = random.Random(f"{name} {slip}")
-    for misspelt in {SLIPS[slip](name, chance) for _ in range(20)}:
-        if find(misspelt) is None:  # two equal letters exchanged are none
+@pytest.mark.parametrize("misspelling", MISSPELLINGS)
+@pytest.mark.parametrize("name", PROTECTIVE)
+def test_misspelled_protective_option_in_uri_raises(name: str, misspelling: str) -> None:
+    chance = random.Random(f"{name} {misspelling}")
+    for misspelled in {MISSPELLINGS[misspelling](name, chance) for _ in range(20)}:
+        if find(misspelled) is None:  # swapping equal letters changes nothing
             with pytest.raises(ConfigurationError, match="Unknown option"):
-                MongoClient(f"mongodb://example.com/?{misspelt}=true", connect=False)
+                MongoClient(f"mongodb://example.com/?{misspelled}=true", connect=False)
 
 
 @pytest.mark.parametrize(
     "uri",
     ["?tsl=true", "?useTls=true", "?t%6cs=true", "?%20tls=true", "?securetls=1", "?user=a", "?secure=1", "?encrypt=1"],
 )
-def test_such_a_slip_is_named(uri: str) -> None:
+def test_error_names_misspelled_option(uri: str) -> None:
     name = uri[1:].partition("=")[0]
     with pytest.raises(ConfigurationError, match=rf"Unknown option '{name}'"):
         MongoClient(f"mongodb://example.com/{uri}", connect=False)
@@ -105,7 +107,7 @@ def test_such_a_slip_is_named(uri: str) -> None:
         "mongodb://h/?retryWrites=true\n{}=x",
     ],
 )
-def test_a_protective_option_is_not_lost_in_something_else(uri: str, name: str) -> None:
+def test_protective_option_inside_other_uri_part_raises(uri: str, name: str) -> None:
     with pytest.raises(InvalidURI, match=r"must be an option of its own"):
         MongoClient(uri.format(name), connect=False)
 
@@ -120,12 +122,12 @@ def test_a_protective_option_is_not_lost_in_something_else(uri: str, name: str) 
         "mongodb://h/?foo=bar",
     ],
 )
-def test_other_unknown_options_are_warned_of(uri: str) -> None:
+def test_other_unknown_option_causes_warning(uri: str) -> None:
     with pytest.warns(UserWarning, match="Unknown option"):
         MongoClient(uri, connect=False)
 
 
-def test_a_value_may_have_equals_signs() -> None:
+def test_equals_signs_in_values_are_accepted() -> None:
     uri = "mongodb://a:b@h/my=db?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:xtls==&appName=a=b"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -135,13 +137,13 @@ def test_a_value_may_have_equals_signs() -> None:
 
 @pytest.mark.parametrize("name", ["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "authMechanism"])
 @pytest.mark.parametrize("value", ["", 5, "yes"])
-def test_and_as_a_keyword(name: str, value: Any) -> None:
+def test_invalid_keyword_value_of_protective_option_raises(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError):
         MongoClient("example.com", connect=False, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
-def test_what_would_only_weaken_is_left_out_with_a_warning(name: str) -> None:
+def test_invalid_value_of_weakening_option_is_ignored_with_warning(name: str) -> None:
     with pytest.warns(UserWarning, match=name):
         client: MongoClient[Any] = MongoClient(f"mongodb://example.com/?tls=true&{name}=yes", connect=False)
     context = client._options.topology().connection.tls.context  # type: ignore[union-attr]
@@ -155,7 +157,7 @@ OIDC = "mongodb://{}/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRON
 
 @pytest.mark.parametrize("uri", [PLAIN, OIDC], ids=["PLAIN", "OIDC"])
 @pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "127.0.0.1,db.example.com", "127.0.0.1.example.com"])
-def test_a_secret_in_plain_text_is_warned_of(uri: str, host: str) -> None:
+def test_plain_text_secret_causes_insecure_connection_warning(uri: str, host: str) -> None:
     with pytest.warns(InsecureConnectionWarning, match="without tls=true") as caught:
         MongoClient(uri.format(host, ""), connect=False)
     assert caught[0].filename == __file__
@@ -167,31 +169,31 @@ def test_a_secret_in_plain_text_is_warned_of(uri: str, host: str) -> None:
     ("host", "more"),
     [("localhost", ""), ("127.0.0.1", ""), ("[::1]", ""), ("%2Ftmp%2Fm.sock", ""), ("example.com", "&tls=true")],
 )
-def test_but_not_on_the_loopback_interface_or_with_tls(uri: str, host: str, more: str) -> None:
+def test_secret_on_loopback_or_with_tls_causes_no_warning(uri: str, host: str, more: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MongoClient(uri.format(host, more), connect=False)
 
 
-def test_scram_without_tls_does_not_show_the_password_and_is_not_warned_of() -> None:
+def test_scram_without_tls_causes_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         MongoClient("mongodb://ann:secret@example.com/", connect=False)
 
 
 @pytest.mark.parametrize("more", ["", "&tls=false"])
-def test_x509_without_tls_is_refused(more: str) -> None:
+def test_x509_without_tls_raises_configuration_error(more: str) -> None:
     with pytest.raises(ConfigurationError, match="X509 needs tls=true"):
         MongoClient(f"mongodb://localhost/?authMechanism=MONGODB-X509{more}", connect=False)
 
 
 @pytest.mark.parametrize("port", [-1, 0, 65536, 2**40])
-def test_a_port_is_a_port(port: int) -> None:
+def test_invalid_port_raises_configuration_error(port: int) -> None:
     with pytest.raises(ConfigurationError, match="port"):
         MongoClient("localhost", port, connect=False)
 
 
-def test_a_tls_context_is_strict() -> None:
+def test_tls_context_has_strict_settings() -> None:
     context = tls_context({"tls": True})
     assert context is not None
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2

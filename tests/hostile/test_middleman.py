@@ -1,4 +1,4 @@
-"""A proxy between the client and the server that cannot break TLS but can do anything to its bytes."""
+"""A proxy between client and server that damages the bytes of TLS connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate"
 
 
 class Middleman:
-    """Passes bytes on, some of them wrongly."""
+    """Forward bytes, and damage a part of the bytes."""
 
     def __init__(self, port: int, rng: random.Random) -> None:
         self._port = port
@@ -41,26 +41,26 @@ class Middleman:
 
     def _serve(self, client: Any, _address: Any) -> None:
         server = socket.create_connection(("127.0.0.1", self._port))
-        ways = [gevent.spawn(self._pass_on, client, server), gevent.spawn(self._pass_on, server, client)]
-        gevent.joinall(ways, count=1)
-        gevent.killall(ways)
+        directions = [gevent.spawn(self._forward, client, server), gevent.spawn(self._forward, server, client)]
+        gevent.joinall(directions, count=1)
+        gevent.killall(directions)
         client.close()
         server.close()
 
-    def _pass_on(self, source: Any, target: Any) -> None:
+    def _forward(self, source: Any, target: Any) -> None:
         held = b""
         try:
             while data := source.recv(16384):
                 if self._rng.random() < self.rate:
                     self.hit += 1
-                    data, held = self._spoil(data, held)
+                    data, held = self._damage(data, held)
                     if data is None:
                         return
                 target.sendall(data)
         except OSError:
             pass
 
-    def _spoil(self, data: bytes, held: bytes) -> tuple[Any, bytes]:
+    def _damage(self, data: bytes, held: bytes) -> tuple[Any, bytes]:
         rng, fault = self._rng, self._rng.choice(FAULTS)
         at = rng.randrange(len(data))
         if fault == "flip":
@@ -83,35 +83,32 @@ class Middleman:
 
 
 @pytest.mark.real_time
-def test_whatever_is_done_to_the_bytes_no_reply_is_a_wrong_one(files: SimpleNamespace) -> None:
+def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: SimpleNamespace) -> None:
     rng, commands = random.Random(19), Commands()
     context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.server)
     right = 0
     with silent_stderr(), TlsServer(context) as server:
-        between = Middleman(server.port, rng)
+        proxy = Middleman(server.port, rng)
         options: dict[str, Any] = {
             "tls": True, "tlsCAFile": files.ca, "socketTimeoutMS": 100, "connectTimeoutMS": 300, "maxPoolSize": 4,
             "serverSelectionTimeoutMS": 3000, "event_listeners": [commands], "serverMonitoringMode": "poll",
         }  # fmt: skip
-        with MongoClient("localhost", between.port, **options) as client:
+        with MongoClient("localhost", proxy.port, **options) as client:
             client.d.command("ping")
-            between.rate = 0.05
+            proxy.rate = 0.05
             for number in range(400):
                 found: list[Any] = []
                 error = attempt(lambda number=number, found=found: found.append(client.d.c.find_one({"_id": number})))
                 assert found in ([], [{"_id": number}])
                 right += bool(found)
                 assert error is None or isinstance(error, PyMongoError)
-            between.rate = 0.0
+            proxy.rate = 0.0
             eventually(lambda: attempt(lambda: client.d.command("ping")) is None)
             check_at_rest(client, commands)
-        between.close()
-    assert between.hit > 20
+        proxy.close()
+    assert proxy.hit > 20
     assert right > 200
-
-
-# Certificates
 
 
 def server_with(certificate: trustme.LeafCert) -> TlsServer:
@@ -125,14 +122,14 @@ def server_with(certificate: trustme.LeafCert) -> TlsServer:
     ("names", "common_name", "accepted"),
     [
         (("localhost",), None, True),
-        (("localhost",), "elsewhere", True),
-        (("elsewhere.example.com",), "localhost", False),
+        (("localhost",), "other", True),
+        (("other.example.com",), "localhost", False),
         (("*.example.com",), "localhost", False),
         (("127.0.0.1",), None, False),  # a name is not an address
         (("ann@localhost",), "localhost", False),
     ],
 )
-def test_only_alternative_names_count(
+def test_only_subject_alternative_names_are_accepted(
     names: tuple[str, ...], common_name: str | None, accepted: bool, tmp_path: Any
 ) -> None:
     authority = trustme.CA()
@@ -151,7 +148,7 @@ def test_only_alternative_names_count(
 
 
 @pytest.mark.parametrize("option", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
-def test_no_option_switches_off_more_than_it_says(option: str) -> None:
+def test_tls_option_disables_only_its_check(option: str) -> None:
     context = tls_context({"tls": True, option.lower(): True})
     assert context is not None
     assert not context.check_hostname

@@ -1,4 +1,4 @@
-"""SCRAM as RFC 5802 has it: what a server may say, what it must not, and what that costs."""
+"""SCRAM by RFC 5802: valid and invalid server messages."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ GOOD = f"r={NONCE}server,s={SALT},i=4096"
 
 
 def conversation() -> ScramConversation:
-    found = ScramConversation("admin", "SCRAM-SHA-256", "user", "pencil", ScramKeys(), lambda: NONCE)
-    assert found.begin() == f"n,,n=user,r={NONCE}".encode()
-    return found
+    conversation = ScramConversation("admin", "SCRAM-SHA-256", "user", "pencil", ScramKeys(), lambda: NONCE)
+    assert conversation.begin() == f"n,,n=user,r={NONCE}".encode()
+    return conversation
 
 
 def server_final(server_first: str, client_final: bytes) -> bytes:
-    """What a server that knows the password says, computed by the standard library alone."""
+    """Return the final message of a server that knows the password, computed by the standard library."""
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", base64.b64decode(SALT), 4096)
     key = hmac.digest(salted, b"Server Key", "sha256")
     without_proof = client_final[: client_final.index(b",p=")]
@@ -42,17 +42,17 @@ def server_final(server_first: str, client_final: bytes) -> bytes:
 
 @pytest.mark.parametrize("first", [GOOD, GOOD + ",x=new", GOOD + ",x=1,y=2"])
 @pytest.mark.parametrize("more", [b"", b",x=new"])
-def test_what_the_rfc_allows(first: str, more: bytes) -> None:
+def test_valid_server_messages_authenticate(first: str, more: bytes) -> None:
     client = conversation()
     final = server_final(first, client.step(first.encode(), False))
     assert client.step(final + more, True) == b""
 
 
-REFUSED = {
+INVALID = {
     "mandatory extension": f"m=x,{GOOD}",
     "mandatory extension at the end": f"{GOOD},m",
-    "nonce twice": f"r={NONCE}server,{GOOD}",
-    "other order": f"s={SALT},r={NONCE}server,i=4096",
+    "repeated nonce": f"r={NONCE}server,{GOOD}",
+    "wrong order": f"s={SALT},r={NONCE}server,i=4096",
     "no salt": f"r={NONCE}server,i=4096",
     "empty salt": f"r={NONCE}server,s=,i=4096",
     "salt with a space": f"r={NONCE}server,s= {SALT},i=4096",
@@ -60,41 +60,41 @@ REFUSED = {
     "iterations with an underscore": f"r={NONCE}server,s={SALT},i=4_096",
     "iterations with a sign": f"r={NONCE}server,s={SALT},i=+4096",
     "iterations with a space": f"r={NONCE}server,s={SALT},i= 4096",
-    "iterations in other digits": f"r={NONCE}server,s={SALT},i=\u0664\u0660\u0669\u0666",
+    "iterations in Arabic digits": f"r={NONCE}server,s={SALT},i=\u0664\u0660\u0669\u0666",
     "iterations with a leading zero": f"r={NONCE}server,s={SALT},i=04096",
-    "iterations twice": f"{GOOD},i=4096,",
+    "repeated iterations": f"{GOOD},i=4096,",
     "negative iterations": f"r={NONCE}server,s={SALT},i=-4096",
-    "no iterations at all": f"r={NONCE}server,s={SALT},i=0",
+    "zero iterations": f"r={NONCE}server,s={SALT},i=0",
     "too few iterations": f"r={NONCE}server,s={SALT},i=4095",
     "too many iterations": f"r={NONCE}server,s={SALT},i=1000001",
-    "endless iterations": f"r={NONCE}server,s={SALT},i=" + "9" * 5000,
-    "nonce without the client's": f"r=server,s={SALT},i=4096",
-    "nonce of the client's alone": f"r={NONCE},s={SALT},i=4096",
-    "nonce that does not print": f"r={NONCE}\x01,s={SALT},i=4096",
+    "iterations with 5000 digits": f"r={NONCE}server,s={SALT},i=" + "9" * 5000,
+    "nonce without client nonce": f"r=server,s={SALT},i=4096",
+    "nonce without server part": f"r={NONCE},s={SALT},i=4096",
+    "unprintable nonce": f"r={NONCE}\x01,s={SALT},i=4096",
     "line break at the end": f"{GOOD}\n",
-    "nothing": "",
-    "an error": "e=other-error",
+    "empty": "",
+    "error": "e=other-error",
 }
 
 
-@pytest.mark.parametrize("first", REFUSED.values(), ids=REFUSED.keys())
-def test_what_it_does_not_allow(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
-    monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: pytest.fail("nothing is to be computed for it"))
+@pytest.mark.parametrize("first", INVALID.values(), ids=INVALID.keys())
+def test_invalid_server_first_message_raises_before_derivation(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: pytest.fail("derives keys"))
     with pytest.raises((ProtocolError, OperationFailure)):
         conversation().step(first.encode(), False)
 
 
 @pytest.mark.parametrize("final", ["v=", "v=AAAA", "x=1", "v", "", "m=1,v={}", "v={},v={}", "v={}\n", "e=no", " v={}"])
-def test_a_proof_that_is_none(final: str) -> None:
+def test_invalid_server_final_message_raises(final: str) -> None:
     client = conversation()
     good = server_final(GOOD, client.step(GOOD.encode(), False))[2:].decode()
     with pytest.raises((ProtocolError, OperationFailure)):
         client.step(final.replace("{}", good).encode(), True)
-        if final == "v={},v={}":  # an extension named v is allowed by the grammar; it proves nothing more
-            raise OperationFailure("the same twice")
+        if final == "v={},v={}":  # the grammar allows an extension named v
+            raise OperationFailure("repeated proof")
 
 
-def test_random_damage_never_authenticates() -> None:
+def test_damaged_server_proof_raises() -> None:
     rng = random.Random(19)
     for _ in range(300):
         client = conversation()
@@ -105,13 +105,13 @@ def test_random_damage_never_authenticates() -> None:
 
 
 @pytest.mark.real_time
-def test_names_are_resolved_while_keys_are_derived(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are more derivations than the hub's pool has threads, and none ends before that pool is asked."""
-    begun, go_on = [], threading.Event()
+def test_key_derivation_does_not_block_threadpool_of_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of pending derivations exceeds the number of threads of the hub."""
+    started, resume = [], threading.Event()
 
     def slow(*_question: object) -> scram_keys.Keys:
-        begun.append(1)
-        go_on.wait(60)
+        started.append(1)
+        resume.wait(60)
         return b"", b""
 
     monkeypatch.setattr(scram_keys, "derive_keys", slow)
@@ -120,22 +120,22 @@ def test_names_are_resolved_while_keys_are_derived(monkeypatch: pytest.MonkeyPat
         derivations = [
             gevent.spawn(keys.derive, "sha256", b"p", b"%d" % number, 4096) for number in range(pool.maxsize + 2)
         ]
-        eventually(lambda: len(begun) >= pool.maxsize)
+        eventually(lambda: len(started) >= pool.maxsize)
         with gevent.Timeout(5):
             assert pool.apply(int) == 0
     finally:
-        go_on.set()
+        resume.set()
     gevent.joinall(derivations, timeout=30, raise_error=True)
     assert all(each.ready() for each in derivations)
 
 
 @pytest.mark.real_time
-def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_derivation_is_limited_by_connect_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     real = scram_keys.derive_keys
-    go_on = threading.Event()
+    resume = threading.Event()
 
     def slow(*question: object) -> scram_keys.Keys:
-        go_on.wait(60)
+        resume.wait(60)
         return real(*question)  # type: ignore[arg-type]
 
     monkeypatch.setattr(scram_keys, "derive_keys", slow)
@@ -147,4 +147,4 @@ def test_derivation_is_within_the_time_to_connect(monkeypatch: pytest.MonkeyPatc
             with pytest.raises(PyMongoError):
                 client.d.c.find_one()
         finally:
-            go_on.set()
+            resume.set()

@@ -1,4 +1,4 @@
-"""No password is in anything that is printed, logged, published, pickled or raised."""
+"""No output of the driver has a password: prints, logs, events, pickles and exceptions."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SECRET = "pa/ss:w@rd-7!"
 ENCODED = quote_plus(SECRET)
 
 
-class Everything(
+class RecordingListener(
     monitoring.CommandListener,
     monitoring.ServerHeartbeatListener,
     monitoring.ServerListener,
     monitoring.TopologyListener,
     monitoring.ConnectionPoolListener,
 ):
-    """Keeps all that is published, with all that hangs on it."""
+    """Record all events with their attributes."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()
 
     def _note(self, event: Any) -> None:
-        self.text.write(f"{event!r} {event!s} {shown(event)}\n")
+        self.text.write(f"{event!r} {event!s} {public_attributes(event)}\n")
 
     started = succeeded = failed = opened = closed = description_changed = _note
     pool_created = pool_ready = pool_cleared = pool_closed = _note
@@ -50,8 +50,8 @@ class Everything(
     connection_checked_out = connection_checked_in = _note
 
 
-def shown(value: Any) -> str:
-    """The attributes of an object as text, without looking for what is hidden on purpose."""
+def public_attributes(value: Any) -> str:
+    """Return the public attributes of an object as text."""
     names = [name for name in dir(value) if not name.startswith("_")]
     return " ".join(
         f"{name}={getattr(value, name, None)!r}" for name in names if not callable(getattr(value, name, None))
@@ -59,8 +59,8 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def overheard() -> Iterator[io.StringIO]:
-    """All that is logged at DEBUG, and all warnings."""
+def captured_logs() -> Iterator[io.StringIO]:
+    """Capture all logs at level DEBUG, and all warnings."""
     text, root = io.StringIO(), logging.getLogger("gmongo")
     handler, level = logging.StreamHandler(text), root.level
     handler.setFormatter(logging.Formatter("%(message)s %(structured)s", defaults={"structured": ""}))
@@ -90,13 +90,13 @@ def check(*texts: str) -> None:
         ("DEFAULT", False),
         ("SCRAM-SHA-1", True),
         ("SCRAM-SHA-256", False),
-        ("PLAIN", False),  # which the deployment does not have
+        ("PLAIN", False),  # the deployment does not support PLAIN
     ],
 )
-def test_a_whole_life(mechanism: str, right: bool) -> None:
-    listener = Everything()
+def test_authentication_and_operations_disclose_no_password(mechanism: str, right: bool) -> None:
+    listener = RecordingListener()
     users = {"ann": SECRET if right else "another"}
-    with overheard() as text, Deployment.replica_set(members=1, users=users, log=False) as deployment:
+    with captured_logs() as text, Deployment.replica_set(members=1, users=users, log=False) as deployment:
         host = deployment.members[0].address
         uri = f"mongodb://ann:{ENCODED}@{host}/?replicaSet=rs0&authMechanism={mechanism}"
         source = "&authSource=%24external" if mechanism == "PLAIN" else ""
@@ -159,33 +159,33 @@ BAD = [
 
 
 def texts_about(uri: str) -> str:
-    """All that is raised, warned, logged or shown when a client is made of a URI."""
-    with overheard() as text:
+    """Return all exceptions, warnings, logs and reprs of a client creation."""
+    with captured_logs() as text:
         try:
             client: Any = MongoClient(uri, connect=False)
         except Exception as error:
-            text.write("".join(behind(error)))
+            text.write("".join(texts_of(error)))
         else:
             text.write(f"{client!r} {client.options!r}")
     return text.getvalue()
 
 
-def behind(error: BaseException | None) -> Iterator[str]:
-    """The texts of an exception, of its notes, and of the exceptions that it hides."""
+def texts_of(error: BaseException | None) -> Iterator[str]:
+    """Yield the texts of an exception, its notes and its causes."""
     if error is not None:
         yield f"{error} {error!r} {vars(error)} {getattr(error, '__notes__', '')}\n"
-        yield from behind(error.__cause__)
-        yield from behind(error.__context__)
+        yield from texts_of(error.__cause__)
+        yield from texts_of(error.__context__)
 
 
 @pytest.mark.parametrize("uri", BAD)
 @pytest.mark.parametrize("encoded", [True, False], ids=["encoded", "raw"])
-def test_errors_and_warnings_about_a_uri(uri: str, encoded: bool) -> None:
+def test_errors_about_uri_disclose_no_password(uri: str, encoded: bool) -> None:
     check(texts_about(uri.replace("{}", ENCODED if encoded else SECRET)))
 
 
 MARKER = "Cana7y"
-# Passwords with one sign that was not escaped, or that was escaped wrongly; hosts, or none; what follows them.
+# Passwords with an unescaped or wrongly escaped sign, followed by hosts and options.
 _MALFORMED = st.builds(
     "{}{}{}{}".format,
     st.sampled_from(["mongodb://ann:", "mongodb+srv://ann:", "mongo://ann:", "ann:"]),
@@ -220,7 +220,7 @@ _SECRET_OPTIONS = st.builds(
 
 @settings(max_examples=300, deadline=None)
 @given(_MALFORMED | _FORGOTTEN_HOSTS | _SECRET_OPTIONS)
-def test_malformed_uri_discloses_no_part_of_a_secret(uri: str) -> None:
+def test_malformed_uri_discloses_no_part_of_password(uri: str) -> None:
     with patch.object(srv, "lookup", lambda *_: srv.Answer([])):
         assert MARKER.lower() not in texts_about(uri).lower()
 
@@ -239,8 +239,8 @@ def test_malformed_uri_discloses_no_part_of_a_secret(uri: str) -> None:
     ],
     ids=lambda options: " ".join(options),
 )
-def test_errors_about_keywords(options: dict[str, Any]) -> None:
-    with overheard() as text:
+def test_errors_about_keywords_disclose_no_password(options: dict[str, Any]) -> None:
+    with captured_logs() as text:
         try:
             client: Any = MongoClient("h", connect=False, **options)
         except Exception as error:
@@ -266,17 +266,16 @@ def test_errors_about_keywords(options: dict[str, Any]) -> None:
     ],
     ids=lambda options: list(options)[-1],
 )
-def test_the_text_of_a_client(options: dict[str, Any]) -> None:
+def test_repr_of_client_discloses_no_password(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError), MongoClient("h", connect=False, tz_aware=True, **options) as client:
         text = repr(client)
         check(text)
         assert "proxyhost='p'" in text or "proxyHost" not in options
-        for shown in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
-            assert f" {text}".count(shown) == 1
+        for public_attributes in ("host=['h:27017']", "document_class=dict", "tz_aware=True", "connect=False"):
+            assert f" {text}".count(public_attributes) == 1
 
 
-def test_a_credential_is_not_pickled_by_accident() -> None:
-    """Options hold the password, which would be in their pickle: so they cannot be pickled."""
+def test_pickle_of_client_or_credential_raises_type_error() -> None:
     client: MongoClient[Any] = MongoClient(f"mongodb://ann:{ENCODED}@h", connect=False)
     for thing in (client, client.options, client.options.credential):
         with pytest.raises(TypeError, match="pickle"):
@@ -288,7 +287,7 @@ SECRET_COMMANDS = ("authenticate", "saslStart", "saslContinue", "createUser", "u
 
 @pytest.mark.parametrize("name", SECRET_COMMANDS)
 @pytest.mark.parametrize("field", ["pwd", "payload", "key"])
-def test_a_refusal_that_quotes_what_is_secret_is_not_passed_on(name: str, field: str) -> None:
+def test_error_that_quotes_secret_is_withheld(name: str, field: str) -> None:
     refusal = {"ok": 0, "code": 2, "errmsg": "what of hunter2?"}
     with ScriptedServer({name: refusal}) as server, MongoClient(server.name) as client:
         for value in ("hunter2", b"hunter2 and \xff more", ["hunter2"], {"x": "hunter2"}):
@@ -296,5 +295,5 @@ def test_a_refusal_that_quotes_what_is_secret_is_not_passed_on(name: str, field:
                 client.admin.command(name, "x", **{field: value})
             assert "hunter2" not in f"{caught.value!r} {caught.value.details}", value
             assert caught.value.details["errmsg"] == "message withheld, because it quotes secret data"
-        with pytest.raises(OperationFailure, match="what of hunter2"):  # the name is no secret
+        with pytest.raises(OperationFailure, match="what of hunter2"):  # the first argument is not secret
             client.admin.command(name, "hunter2", **{field: "else"})

@@ -1,4 +1,4 @@
-"""A server's text commands no terminal and begins no line of its own: in a log, an error, the page or its tables."""
+"""Texts of servers have no terminal commands and no line breaks in logs, errors, the status page and its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmongo.wire.address import parse_address
 from tests.status.test_page import request
 from tests.support.server import ScriptedServer
 
-# It sets the title, clears the screen, ends the line, and turns the direction of writing.
+# Sets the title, clears the screen, ends the line, and changes the writing direction.
 EVIL = "\x1b]0;owned\x07\x1b[2J\r\nERROR forged\u202e\x9b31m"
 LISTENERS = (
     event_loggers.CommandLogger,
@@ -32,36 +32,36 @@ LISTENERS = (
 )
 
 HELLOS: dict[str, dict[str, Any]] = {
-    "the name of the set": {"setName": EVIL, "secondary": True, "hosts": ["127.0.0.1:1"]},
-    "a host": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}:1"]},
-    "a host in brackets": {"setName": "rs", "secondary": True, "hosts": [f"[{EVIL}]:1"]},
-    "a path": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}.sock"]},
-    "a passive": {"setName": "rs", "secondary": True, "passives": [f"{EVIL}:1"]},
-    "an arbiter": {"setName": "rs", "secondary": True, "arbiters": [f"{EVIL}:1"]},
-    "its own name": {"setName": "rs", "secondary": True, "me": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
-    "the primary": {"setName": "rs", "secondary": True, "primary": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
+    "replica set name": {"setName": EVIL, "secondary": True, "hosts": ["127.0.0.1:1"]},
+    "host": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}:1"]},
+    "host in brackets": {"setName": "rs", "secondary": True, "hosts": [f"[{EVIL}]:1"]},
+    "path": {"setName": "rs", "secondary": True, "hosts": [f"{EVIL}.sock"]},
+    "passive": {"setName": "rs", "secondary": True, "passives": [f"{EVIL}:1"]},
+    "arbiter": {"setName": "rs", "secondary": True, "arbiters": [f"{EVIL}:1"]},
+    "me": {"setName": "rs", "secondary": True, "me": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
+    "primary": {"setName": "rs", "secondary": True, "primary": f"{EVIL}:1", "hosts": ["127.0.0.1:1"]},
     "tags": {"setName": "rs", "secondary": True, "tags": {EVIL: EVIL}, "hosts": ["127.0.0.1:1"]},
     "msg": {"msg": EVIL},
     "mechanisms": {"saslSupportedMechs": [EVIL]},
     "compressors": {"compression": [EVIL]},
-    "what nothing reads": {EVIL: EVIL, "version": EVIL},
-    "an error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
-    "an old error": {"ok": 0, "$err": EVIL},
-    "what has the wrong type": {"maxWireVersion": EVIL},
-    "a process ID": {"topologyVersion": {"processId": EVIL, "counter": EVIL}},
-    "an election": {"setName": "rs", "isWritablePrimary": True, "hosts": ["127.0.0.1:1"], "electionId": EVIL},
+    "unknown fields": {EVIL: EVIL, "version": EVIL},
+    "error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
+    "legacy error": {"ok": 0, "$err": EVIL},
+    "wrong type": {"maxWireVersion": EVIL},
+    "process ID": {"topologyVersion": {"processId": EVIL, "counter": EVIL}},
+    "election ID": {"setName": "rs", "isWritablePrimary": True, "hosts": ["127.0.0.1:1"], "electionId": EVIL},
 }
 REPLIES: dict[str, Any] = {
-    "an error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
+    "error": {"ok": 0, "errmsg": EVIL, "code": 1, "codeName": EVIL, "errorLabels": [EVIL]},
     "not the primary": {"ok": 0, "errmsg": f"not master {EVIL}", "code": 10107, "codeName": EVIL},
-    "a time-out": {"ok": 0, "errmsg": EVIL, "code": 50, "codeName": EVIL},
-    "an old error": {"ok": 0, "$err": EVIL},
-    "a write error": {"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": EVIL, "keyValue": EVIL}]},
-    "a write concern's error": {"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": EVIL, "errInfo": {}}},
+    "timeout": {"ok": 0, "errmsg": EVIL, "code": 50, "codeName": EVIL},
+    "legacy error": {"ok": 0, "$err": EVIL},
+    "write error": {"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": EVIL, "keyValue": EVIL}]},
+    "write concern error": {"ok": 1, "n": 1, "writeConcernError": {"code": 64, "errmsg": EVIL, "errInfo": {}}},
     "no cursor": {"ok": 1, "cursor": EVIL},
-    "the name of a collection": {"ok": 1, "cursor": {"id": 0, "ns": EVIL, "firstBatch": []}},
-    "what has the wrong type": {"ok": EVIL},
-    "a cluster time": {"ok": 1, "$clusterTime": EVIL},
+    "collection name": {"ok": 1, "cursor": {"id": 0, "ns": EVIL, "firstBatch": []}},
+    "wrong type": {"ok": EVIL},
+    "cluster time": {"ok": 1, "$clusterTime": EVIL},
 }  # fmt: skip
 
 
@@ -71,7 +71,6 @@ def is_plain(text: str) -> bool:
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Its list of records is another one in each phase of a test."""
     caplog.set_level(logging.DEBUG, "gmongo")
     return caplog
 
@@ -128,7 +127,7 @@ def show_in(terminal: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize("hello", HELLOS.values(), ids=HELLOS.keys())
-def test_no_text_of_a_hello(hello: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
+def test_texts_of_hello_are_printable_in_all_output(hello: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
     with ScriptedServer() as server:
         server.hello_edit = lambda _command, reply: {**reply, **hello}
         with client_of(server) as client:
@@ -136,7 +135,7 @@ def test_no_text_of_a_hello(hello: dict[str, Any], logged: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES.keys())
-def test_no_text_of_a_reply(reply: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
+def test_texts_of_reply_are_printable_in_all_output(reply: dict[str, Any], logged: pytest.LogCaptureFixture) -> None:
     with ScriptedServer({"find": reply, "insert": reply}) as server, client_of(server) as client:
         check(client, logged, lambda collection: collection.find_one({}))
         check(client, logged, lambda collection: collection.insert_one({"_id": ObjectId()}))
@@ -144,13 +143,13 @@ def test_no_text_of_a_reply(reply: dict[str, Any], logged: pytest.LogCaptureFixt
 
 
 @given(st.text())
-def test_what_cannot_be_printed_is_escaped_as_repr_does_it(text: str) -> None:
+def test_printable_escapes_like_repr(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(text) == "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 @given(st.text(min_size=1))
-def test_an_address_can_be_printed(text: str) -> None:
+def test_parsed_address_is_printable(text: str) -> None:
     try:
         host, _port = parse_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What must be true of a client after whatever a server did to it."""
+"""Invariants of a client with a hostile server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gmongo.errors import PyMongoError
 from gmongo.monitoring import CommandListener
 
 DOCUMENTED = (PyMongoError, BSONError)
-LONGEST = 10.0  # seconds that one operation may take, whatever the server does
+LONGEST = 10.0  # time limit of an operation in seconds
 
 
 class Violation(AssertionError):
-    """The driver did what it must not do."""
+    """A violated invariant."""
 
 
 class Commands(CommandListener):
-    """Each started event is ended once."""
+    """Check that each started command has one end event."""
 
     def __init__(self) -> None:
         self.open: dict[int, str] = {}
@@ -39,15 +39,15 @@ class Commands(CommandListener):
 
     def succeeded(self, event: Any) -> None:
         if self.open.pop(event.request_id, None) is None:
-            self.faults.append(f"{event.command_name} was ended though it was not open")
+            self.faults.append(f"{event.command_name} ended without a start")
 
     failed = succeeded
 
 
 def attempt(operation: Any) -> BaseException | None:
-    """Run an operation; returns its error if it is one that the documentation names.
+    """Run an operation, and return its documented error or None.
 
-    :raises Violation: it is another, or the operation does not end.
+    :raises Violation: the operation raises another error, or does not end.
     """
     limit = gevent.Timeout(LONGEST)
     try:
@@ -56,18 +56,18 @@ def attempt(operation: Any) -> BaseException | None:
     except DOCUMENTED as error:
         return error
     except gevent.Timeout as error:
-        raise Violation(f"it does not end within {LONGEST} s") from error
+        raise Violation(f"the operation does not end within {LONGEST} s") from error
     except Exception as error:
-        raise Violation(f"it raises {type(error).__name__}: {str(error)[:300]}") from error
+        raise Violation(f"the operation raises {type(error).__name__}: {str(error)[:300]}") from error
     return None
 
 
 def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
-    """Nothing is in use while no operation runs.
+    """Check that no connection and session is in use.
 
-    :raises Violation: something is.
+    :raises Violation: a resource is in use.
     """
-    for _ in range(10_000):  # on a busy machine too
+    for _ in range(10_000):
         busy = [s for s in client.pool_stats() if s["in_use"] or s["pending"] or s["waiting"] or s["draining"]]
         if not busy and not client._executor.sessions.in_use and not commands.open:
             break
@@ -82,14 +82,14 @@ def check_at_rest(client: MongoClient[Any], commands: Commands) -> None:
         machine, stats = pool.machine, pool.stats()
         sets = machine.pending, machine.available, machine.in_use, machine.draining
         if [len(each) for each in sets] != [stats[name] for name in ("pending", "available", "in_use", "draining")]:
-            raise Violation(f"the pool's sets are not its counts: {stats}")
+            raise Violation(f"the pool's sets differ from its counts: {stats}")
 
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Nothing may be printed.
+    """Check that stderr stays empty.
 
-    :raises Violation: something is.
+    :raises Violation: stderr has text.
     """
     was, sys.stderr = sys.stderr, io.StringIO()
     try:
@@ -101,10 +101,10 @@ def silent_stderr() -> Iterator[None]:
 
 
 class Findings:
-    """What a campaign has found, and how it is repeated.
+    """The results of a campaign.
 
-    :param name: of the campaign.
-    :param seed: of the campaign.
+    :param name: the name of the campaign.
+    :param seed: the seed of the campaign.
     """
 
     def __init__(self, name: str, seed: int) -> None:
@@ -115,12 +115,12 @@ class Findings:
         self.violations: list[tuple[int, str]] = []
 
     def add(self, error: BaseException | None) -> None:
-        """A case that ended as it may."""
+        """Count the outcome of a case without violation."""
         kind = "none" if error is None else type(error).__name__
         self.outcomes[kind] = self.outcomes.get(kind, 0) + 1
 
     def report(self) -> str:
-        """The figures, for people."""
+        """Return a text with all counts."""
         outcomes = ", ".join(f"{kind} {count}" for kind, count in sorted(self.outcomes.items(), key=lambda x: -x[1]))
         lines = [f"{self.name}: {self.cases} cases, seed {self.seed}, {len(self.violations)} violations; {outcomes}"]
         lines += [f"  case {case}: {what}" for case, what in self.violations[:20]]

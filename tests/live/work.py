@@ -45,7 +45,7 @@ class LiveStep(Step):
         network = SimpleNamespace(random=None, latency=0)
         return nullcontext(SimpleNamespace(uri=self._target.uri, network=network, members=[None], close=lambda: None))
 
-    def _troubles(self) -> list[Callable[[Any], Any]]:
+    def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         if not self._target.disposable:
             return [lambda member: None]
         troubles: list[Callable[[Any], Any]] = [self._fail_a_command] * 2
