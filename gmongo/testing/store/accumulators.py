@@ -10,6 +10,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.errors import location, type_mismatch
 from gmongo.testing.store.expressions import Expression, Scope, compile_expression
 from gmongo.testing.store.values import MISSING, key_of, type_name
+from gmongo.testing.unsupported import not_supported
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,7 @@ def _merged(values: list[Any], scope: Scope) -> Any:
         if value is None or value is MISSING:
             continue
         if not isinstance(value, dict):
-            raise location(40400, f"$mergeObjects requires object inputs, but input {value!r} is of type "
-                           f"{type_name(value)}")  # fmt: skip
+            raise not_supported("an error of an expression in $group", f"$mergeObjects of {type_name(value)}")
         merged.update(value)
     return merged
 

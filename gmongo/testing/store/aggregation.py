@@ -23,7 +23,7 @@ from gmongo.testing.store.errors import (
 )
 from gmongo.testing.store.expressions import Scope
 from gmongo.testing.store.joins import documents_of as documents_stage
-from gmongo.testing.store.output import OUTPUTS, write_output
+from gmongo.testing.store.output import OUTPUTS, check_output, write_output
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.search_indexes import refuse_search
 from gmongo.testing.store.selection import (
@@ -32,7 +32,7 @@ from gmongo.testing.store.selection import (
     select,
     surroundings,
 )
-from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline
+from gmongo.testing.store.stages import ELSEWHERE, compile_pipeline, stage_name
 from gmongo.testing.store.surroundings import Surroundings
 from gmongo.testing.unsupported import not_supported
 
@@ -70,11 +70,18 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
     :raises CommandError: if one is elsewhere, or writing is not allowed.
     """
+    for stage in pipeline:
+        name = next(iter(stage), "") if isinstance(stage, dict) else ""
+        if name not in ELSEWHERE and name not in _SOURCES:
+            stage_name(stage)
+        if name in OUTPUTS:
+            check_output(name, stage[name])
     for number, stage in enumerate(pipeline):
-        if not isinstance(stage, dict) or not OUTPUTS & set(stage):
+        if not OUTPUTS & set(stage):
             continue
         (name,) = stage
         if number != len(pipeline) - 1:
+            compile_pipeline([one for one in pipeline if not ELSEWHERE & set(one)], _around(context))
             raise location(40601, f"{name} can only be the final stage in the pipeline")
         if context.request.in_transaction:
             raise CommandError(263, "OperationNotSupportedInTransaction", f"{name} cannot be used in a transaction")
@@ -97,10 +104,10 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
         # All of it, whether there are documents or not.
-        run = compile_pipeline(pipeline, around)
+        run = compile_pipeline(pipeline, around, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
-            run = compile_pipeline(rest, around)
+            run = compile_pipeline(rest, around, leading=True)
     return list(run(documents, context.variables))
 
 

@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from bson.decimal128 import Decimal128, create_decimal128_context
@@ -20,11 +21,11 @@ INT64 = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
-    """A number as a decimal of 34 digits; a double gives what its 15 digits say, as a server's does."""
+    """A number as a decimal of 34 digits; a double gives its 15 digits, zeros at the end included."""
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
-        return CONTEXT.create_decimal(f"{value:.15g}")
+        return CONTEXT.create_decimal(f"{value:.14e}" if value and math.isfinite(value) else value)
     return CONTEXT.create_decimal(int(value))
 
 
@@ -74,17 +75,10 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")
-    if isinstance(left, Decimal128) or isinstance(right, Decimal128):
-        left, right = (_of_15_digits(value) if isinstance(value, float) else value for value in (left, right))
     result = function(left, right)
     if isinstance(result, float) and not isinstance(left, (float, Decimal128)) and not isinstance(right, float):
         raise bad_value(f"Failed to apply {name} operations to current value ({left}) with an argument of {right}")
     return result
-
-
-def _of_15_digits(value: float) -> Decimal128:
-    """A double as a decimal with all of its 15 digits, zeros at the end included."""
-    return Decimal128(CONTEXT.create_decimal(f"{value:.14e}" if math.isfinite(value) else value))
 
 
 def total(values: Iterable[Any]) -> Any:
@@ -95,10 +89,21 @@ def total(values: Iterable[Any]) -> Any:
 def _sum(numbers: list[Any]) -> Any:
     kinds = set(map(type, numbers))
     if any(issubclass(kind, Decimal128) for kind in kinds):
-        return functools.reduce(add, numbers)
+        decimals = [number for number in numbers if isinstance(number, Decimal128)]
+        doubles = [number for number in numbers if not isinstance(number, Decimal128)]
+        exact = Decimal128(_exact_decimal(doubles))
+        return functools.reduce(add, decimals, exact) if doubles else functools.reduce(add, decimals)
     if any(issubclass(kind, float) for kind in kinds):
         return exact_sum(numbers)
     return integer(sum(numbers), *(kind() for kind in kinds))
+
+
+def _exact_decimal(numbers: list[Any]) -> Decimal:
+    """The sum of doubles and integers with all their digits."""
+    if not all(map(math.isfinite, numbers)):
+        return Decimal(float(sum(numbers)))
+    whole = sum(map(Fraction, numbers), Fraction())
+    return CONTEXT.divide(Decimal(whole.numerator), Decimal(whole.denominator))
 
 
 def exact_sum(numbers: list[Any]) -> float:
@@ -128,8 +133,12 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
         return None
     if not all(map(math.isfinite, numbers)):
         return math.nan
-    mean = math.fsum(numbers) / len(numbers)
-    return math.sqrt(math.fsum([(number - mean) ** 2 for number in numbers]) / count)
+    mean = squares = 0.0
+    for number, value in enumerate(numbers, 1):  # the algorithm of Welford, whose last digits a server gives
+        delta = value - mean
+        mean += delta / number
+        squares += delta * (value - mean)
+    return math.sqrt(squares / count)
 
 
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:

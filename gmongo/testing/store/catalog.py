@@ -15,6 +15,7 @@ from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
     invalid_namespace,
     invalid_options,
+    location,
     namespace_not_found,
     type_mismatch,
 )
@@ -24,13 +25,22 @@ from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.state import VIEWS
-from gmongo.testing.store.values import type_name
+from gmongo.testing.store.values import is_true, type_name
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 
 def create(context: Context) -> Document:
     """``create``."""
+    if context.body.get("autoIndexId") is not None:
+        if not is_true(context.body["autoIndexId"]):
+            raise location(50001, f"{context.namespace} is not allowed to have autoIndexId: false")
+        note = "The autoIndexId option is deprecated and will be removed in a future release"
+        return {"note": note, **_create(context)}
+    return _create(context)
+
+
+def _create(context: Context) -> Document:
     options = created_options(context.body)
     if "validator" in options and context.database in ("admin", "config", "local"):
         raise invalid_options(f"Document validators are not allowed on collections of the database {context.database}")

@@ -38,6 +38,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 _SWITCHES = ("caseLevel", "numericOrdering", "normalization", "backwards")
 _FIELDS = frozenset({"locale", "version", *_DEFAULTS})
+_MOST_STRENGTH = 5
 # That of the ICU which a server is built with.
 _VERSION = "57.1"
 # The languages that ICU knows an order of.
@@ -73,7 +74,7 @@ class Collation:
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version"}
         full = {**_DEFAULTS, **_OF_LOCALES.get(spec["locale"], {}), **given}
-        full["strength"] = int(full["strength"])
+        full["strength"] = int(float(str(full["strength"])))
         _check_together(full)
         return _made(tuple(sorted(full.items())))
 
@@ -104,10 +105,7 @@ def _check(spec: Any) -> None:
         _check_field(name, value)
     if "locale" not in spec:
         raise location(40414, "BSON field 'collation.locale' is missing but a required field")
-    if spec["locale"] == "simple":
-        if len(spec) > 1:
-            raise bad_value("If 'locale' is 'simple', no other fields should be present in a collation")
-    elif spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
+    if spec["locale"] != "simple" and spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
         raise bad_value(f"Field 'locale' is invalid in: {spec}")
     if spec.get("version", _VERSION) != _VERSION:
         raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "
@@ -125,8 +123,9 @@ def _check_field(name: str, value: Any) -> None:
         fits = type(value) is str
     if not fits:
         raise type_mismatch(f"BSON field 'collation.{name}' is the wrong type '{type_name(value)}'")
-    choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
-    if value not in choices:
+    if name == "strength" and not 0 <= (value := int(float(str(value)))) <= _MOST_STRENGTH:
+        raise location(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{value}'")
+    if value not in _CHOICES.get(name, (value,)) or (name == "strength" and not value):
         raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
 
 

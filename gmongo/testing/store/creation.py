@@ -46,6 +46,8 @@ def created_options(body: Mapping[str, Any]) -> Document:
     _check_ranges(options)
     collation = Collation.of(options["collation"], required=True) if "collation" in options else Collation()
     series = timeseries.completed(options["timeseries"]) if "timeseries" in options else None
+    if "pipeline" in options and "viewOn" not in options:
+        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
     check_contents(options)
     _check_together(options)
     if body.get("idIndex") is not None:
@@ -121,8 +123,6 @@ def _check_together(options: Mapping[str, Any]) -> None:
         if ("size" in options or "max" in options) and not options.get("capped"):
             raise invalid_options("the 'capped' field needs to be true when either the 'size' or 'max' fields are "
                                   "present")  # fmt: skip
-    if "pipeline" in options and "viewOn" not in options:
-        raise invalid_options("'pipeline' requires 'viewOn' to also be specified")
     if "expireAfterSeconds" in options:
         if "timeseries" not in options and not options.get("clusteredIndex"):
             raise invalid_options("'expireAfterSeconds' is only supported on time-series collections or when the "

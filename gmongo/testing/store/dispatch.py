@@ -15,7 +15,6 @@ from gmongo.testing.store.errors import (
     bad_value,
     illegal_operation,
     invalid_options,
-    location,
     no_such_transaction,
     transaction_too_old,
 )
@@ -77,7 +76,16 @@ def check(state: State, request: Request, command: Command) -> None:
     if request.body.get("startTransaction") is False:
         raise invalid_options("Specifying startTransaction=false is not allowed.")
     if request.in_transaction and request.transaction_number is not None:
-        if "writeConcern" in request.body and request.name not in ("commitTransaction", "abortTransaction"):
+        ends = request.name in ("commitTransaction", "abortTransaction")
+        if not command.in_transactions and not ends:
+            raise CommandError(
+                263,
+                "OperationNotSupportedInTransaction",
+                f"Cannot run '{request.name}' in a multi-document transaction.",
+            )
+        if level not in (None, "local") and request.name in ("create", "createIndexes"):
+            raise invalid_options(f"Command {request.name} does not support this transaction's readConcern")
+        if "writeConcern" in request.body and not ends:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return
     if request.body.get("startTransaction") or "autocommit" in request.body:
@@ -109,8 +117,9 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
     number = request.transaction_number
     assert number is not None
     if not command.retryable:
-        raise location(
+        raise CommandError(
             50768,
+            "NotARetryableWriteCommand",
             "txnNumber may only be provided for multi-document transactions and retryable write commands. "
             f"autocommit:false was not provided, and {request.name} is not a retryable write command.",
         )
@@ -170,12 +179,6 @@ def _in_transaction(state: State, request: Request, command: Command, session: S
     assert number is not None
     if request.name in ("commitTransaction", "abortTransaction"):
         return finish(state, request, session)
-    if not command.in_transactions:
-        raise CommandError(
-            263,
-            "OperationNotSupportedInTransaction",
-            f"Cannot run '{request.name}' in a multi-document transaction.",
-        )
     if number < session.number:
         raise transaction_too_old(
             f"Cannot start transaction {number} on session because a newer transaction with txnNumber "

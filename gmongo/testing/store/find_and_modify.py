@@ -8,6 +8,9 @@ from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.find_projection import compile_projection
+from gmongo.testing.store.operators import is_operators
+from gmongo.testing.store.patterns import is_pattern
+from gmongo.testing.store.updating import Update
 from gmongo.testing.store.values import Key
 from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
 
@@ -18,12 +21,18 @@ def find_and_modify(context: Context) -> Document:
     if target.collection is not None:
         check_writable(target.collection)
     _check(body)
-    statement = {**body, "q": body.get("query") or {}}
+    query = body.get("query") or {}
+    statement = {**body, "q": query}
+    if list(query) == ["_id"] and not is_operators(query["_id"]) and not is_pattern(query["_id"]):
+        statement.pop("sort", None)  # a server does not parse it for a lookup by _id
+    update = None
+    if not body.get("remove"):
+        update = update_of(body, body["update"], query, context.variables, target.collection)
     found = next(iter(found_to_write(target, statement, context.variables)), None)
-    project = compile_projection(body.get("fields"), body.get("query") or {}, context.variables)
-    if body.get("remove"):
+    project = compile_projection(body.get("fields"), query, context.variables)
+    if update is None:
         return _remove(target, found, project)
-    return _update(context, target, found, project)
+    return _update(context, target, update, found, project)
 
 
 def _check(body: Document) -> None:
@@ -50,9 +59,10 @@ def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> D
     return {"lastErrorObject": {"n": 1}, "value": project(record.document)}
 
 
-def _update(context: Context, target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:
+def _update(
+    context: Context, target: Target, update: Update, found: tuple[Key, Record] | None, project: Any
+) -> Document:
     body = context.body
-    update = update_of(body, body["update"], body.get("query") or {}, context.variables, target.collection)
     if found is not None:
         key, record = found
         changed = replace_one(target, update, key, record.document)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
@@ -17,8 +17,10 @@ from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
 Edit = Callable[[Document, Document], Document]
+_WITH_ARRAY = 3  # arguments of the expression $slice
 
 
+@constants_last()
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
@@ -32,6 +34,9 @@ def compile_projection(
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
     spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
+    for name in spec:
+        if name.endswith(".$") and name[:-2] in spec:
+            raise location(31250, f"Path collision at {name[:-2]}")
     position = _position_of(spec)
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
     including = _is_including(spec, special)
@@ -117,7 +122,7 @@ def _is_array_operator(value: Any) -> bool:
 
 
 def _is_slice_expression(operand: Any) -> bool:
-    return isinstance(operand, list) and not all(is_number(part) for part in operand)
+    return isinstance(operand, list) and (len(operand) == _WITH_ARRAY or not all(map(is_number, operand)))
 
 
 def _array_operator(name: str, value: Any, variables: Variables) -> Edit:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gmongo.testing import unsupported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.accumulators import ACCUMULATORS, Accumulator
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, with_document
+from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
 from gmongo.testing.store.values import MISSING, key_of
 from gmongo.testing.unsupported import not_supported
@@ -27,13 +29,18 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
     identity = compile_expression(spec["_id"], scope)
     # A document of one field has a null in place of a missing value, one of several fields has no such field.
     alone = spec["_id"] if isinstance(spec["_id"], dict) and len(spec["_id"]) == 1 else {}
+    alone = {} if is_operators(alone) else alone
     accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
     def run(documents: Documents, variables: Variables) -> Documents:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
             values = with_document(variables, document)
-            found = identity(values)
+            try:
+                found = identity(values)
+                kept = [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
+            except CommandError as error:  # each engine of the server has codes of its own
+                raise not_supported("an error of an expression in $group", error.message) from None
             found = None if found is MISSING else found
             if found == {} and alone:
                 found = dict.fromkeys(alone)
@@ -41,8 +48,8 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
             if key not in groups:
                 groups[key] = found, {name: [] for name in accumulators}
             members = groups[key][1]
-            for name, accumulator in accumulators.items():
-                members[name].append(accumulator.value(values))
+            for name, value in kept:
+                members[name].append(value)
         for key in list(groups):
             found, members = groups.pop(key)
             yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}

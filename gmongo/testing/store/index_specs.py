@@ -45,7 +45,7 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
 # They are kept only if they are true.
-_FLAGS = frozenset({"hidden", "prepareUnique", "unique"})
+_FLAGS = frozenset({"hidden", "prepareUnique", "sparse", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
 # What a partial index may know of a field; `$in` since 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
@@ -86,16 +86,18 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
         for name, value in spec.items()
         if name not in _NOT_SHOWN and (name not in _FLAGS or value)
     }
+    if "expireAfterSeconds" in options:
+        options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
     collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
     options.pop("collation", None)
+    if "2dsphere" in spec["key"].values():
+        options.setdefault("2dsphereIndexVersion", 3)
     if collation:
         if {"2d", "text"} & set(map(str, spec["key"].values())):
             raise cannot_create(
                 "text and 2d indexes know the simple collation only; ask for it with collation: {locale: 'simple'}"
             )
         options["collation"] = collation
-    if "2dsphere" in spec["key"].values():
-        options.setdefault("2dsphereIndexVersion", 3)
     if "text" in spec["key"].values():
         of_text = {"default_language": "english", "language_override": "language", "textIndexVersion": 3}
         options.update({"weights": dict.fromkeys(sorted(spec["key"]), 1), **of_text})
@@ -245,8 +247,6 @@ def _check_identity_options(spec: Mapping[str, Any]) -> None:
 def _check_other_kind(spec: Mapping[str, Any], plugin: str) -> None:
     kinds = list(spec["key"].values())
     if plugin == "hashed":
-        if spec.get("unique"):
-            raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
         if kinds.count("hashed") > 1:
             raise location(31303, f"A maximum of one index field is allowed to be hashed but found "
                            f"{kinds.count('hashed')}")  # fmt: skip

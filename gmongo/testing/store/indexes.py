@@ -14,6 +14,7 @@ from gmongo.testing.store.errors import (
     cannot_create,
     index_not_found,
     invalid_options,
+    location,
     namespace_not_found,
     type_mismatch,
 )
@@ -47,9 +48,15 @@ def create_indexes(context: Context) -> Document:
         raise cannot_create(
             f"add index fails, too many indexes for {collection.namespace}: there may be {_MOST_INDEXES}"
         )
-    for index in wanted:
-        if not _exists(collection, index):
-            _build(context, collection, index)
+    names = set(collection.indexes)
+    try:
+        for index in wanted:
+            if not _exists(collection, index):
+                _build(context, collection, index)
+    except CommandError:
+        for name in set(collection.indexes) - names:
+            del collection.indexes[name]
+        raise
     reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
     if len(collection.indexes) == before:
         return {**reply, "note": "all indexes already exist"}
@@ -105,6 +112,8 @@ def _remaining(index: Index) -> Document:
 
 def _build(context: Context, collection: Collection, index: Index) -> None:
     """Build an index while others go on to write."""
+    if index.unique and "hashed" in index.keys.values():
+        raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
     collection.building.append(index)
     try:
         for key in context.pace.through(list(context.access.records(collection))):

@@ -20,7 +20,7 @@ from gmongo.testing.store.expressions import (
 from gmongo.testing.store.matching import compile_query
 from gmongo.testing.store.operators import equality
 from gmongo.testing.store.paths import joined_values, split, values_at
-from gmongo.testing.store.surroundings import Document, Documents, Finder, Stage, Surroundings, with_value
+from gmongo.testing.store.surroundings import Document, Documents, Finder, Stage, Surroundings, with_last, with_value
 from gmongo.testing.store.values import MISSING, is_number, is_whole, key_of, whole
 from gmongo.testing.unsupported import not_supported
 
@@ -61,6 +61,7 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
     run_inner = compile_pipeline(pipeline, around.within(let))
     into = path_parts(_option("$lookup", spec, "as"))
     join = _Join(spec, source, around) if by_fields else None
+    put = with_last if around.leading else with_value
 
     def run(documents: Documents, variables: Variables) -> Documents:
         read: Callable[[Document], list[Document]] | None = None
@@ -69,7 +70,7 @@ def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -
                 read = _all_of(source) if join is None else join.reader()
             values = with_document(variables, document)
             inner = {**variables, **{name: part(values) for name, part in let.items()}}
-            yield with_value(document, into, list(run_inner(read(document), inner)))
+            yield put(document, into, list(run_inner(read(document), inner)))
 
     return run
 

@@ -9,7 +9,7 @@ from gmongo.testing import unsupported
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression
+from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
 from gmongo.testing.store.operators import (
     NEGATIVE,
     OF_ELEMENTS,
@@ -31,6 +31,7 @@ Clause = Callable[[Any, Variables], bool]
 
 # Conditions that hold always, or never.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
+_WITH_EXPRESSIONS = frozenset({"$and", "$expr", "$nor", "$or"})
 # What not every query can have.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
@@ -72,7 +73,12 @@ def compile_filter(
     :raises CommandError: for an operator that does not exist, or is not supported.
     """
     known = variables or {}
-    clause = compile_query(query, Scope(frozenset(known), collation, text=text))
+    scope = Scope(frozenset(known), collation, text=text)
+    if isinstance(query, dict) and _WITH_EXPRESSIONS.isdisjoint(query):
+        clause = compile_query(query, scope)
+    else:
+        with constants_last():
+            clause = compile_query(query, scope)
     return lambda document: clause(document, known)
 
 
@@ -80,10 +86,19 @@ def compile_query(query: Any, scope: Scope) -> Clause:
     """The same, as a function of the document and the values of the variables."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
+    if not _WITH_EXPRESSIONS.isdisjoint(query):
+        query = dict(sorted(query.items(), key=lambda part: _is_costly(*part)))
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
     if len(tests) == 1:
         return tests[0]
     return lambda document, variables: all(test(document, variables) for test in tests)
+
+
+def _is_costly(name: str, condition: Any) -> bool:
+    """Whether a clause is an expression, which a server evaluates after the other clauses."""
+    if name in _LOGICAL and isinstance(condition, list):
+        return any(isinstance(query, dict) and any(_is_costly(*part) for part in query.items()) for query in condition)
+    return name == "$expr"
 
 
 def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
@@ -114,7 +129,8 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
 def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
-    return [compile_query(query, scope) for query in queries]
+    order = sorted(queries, key=lambda query: _is_costly(name, [query])) if name == "$and" else queries
+    return [compile_query(query, scope) for query in order]
 
 
 _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
@@ -160,7 +176,7 @@ def _compile_operator(name: str, condition: Mapping[str, Any], scope: Scope) -> 
 
 def _of_elements(test: Test) -> Predicate:
     def any_of(values: list[Any]) -> bool:
-        return any(test(value) or (isinstance(value, list) and any(map(test, value))) for value in values)
+        return any(test(value) or (type(value) is list and any(map(test, value))) for value in values)
 
     return Predicate(test, any_of)
 

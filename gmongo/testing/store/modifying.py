@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bson import Int64
@@ -25,6 +26,8 @@ _OF_INDEX = frozenset({"keyPattern", "name", *_CHANGES})
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
 _MAX_SECONDS = 2**31 - 1
+# What a change of one of them writes for the others.
+_VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
 def collection_modify(context: Context) -> Document:
@@ -68,9 +71,17 @@ def _changed_options(collection: Collection, wanted: Document, has_index: bool) 
         for name in names:
             if holds and name in named:
                 raise invalid_options(f"option {what}: {name}")
+    if any(name in options for name in ("validator", *_VALIDATION)):
+        options |= {
+            name: options.get(name) or collection.options.get(name, value) for name, value in _VALIDATION.items()
+        }
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = _expiry(collection, options["expireAfterSeconds"])
     return options
+
+
+def _part_of(options: Document, names: Iterable[str]) -> Document:
+    return {name: options[name] for name in names if name in options}
 
 
 def _expiry(collection: Collection, seconds: Any) -> Any:

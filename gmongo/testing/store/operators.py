@@ -60,6 +60,8 @@ def equality(wanted: Any, collation: Collation) -> Test:
 
 def equality_or_pattern(wanted: Any, collation: Collation) -> Test:
     """Equal to the value, or a string that matches the regular expression."""
+    if isinstance(wanted, dict) and next(iter(wanted), "") in _REFERENCE and not {"$ref", "$id"} <= set(wanted):
+        raise bad_value(f"unknown operator: {next(iter(wanted))}")
     return pattern_test(wanted, None) if is_pattern(wanted) else equality(wanted, collation)
 
 
@@ -110,8 +112,10 @@ def _ne(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Tes
 def _in(wanted: Any, _condition: Mapping[str, Any], collation: Collation) -> Test:
     if not isinstance(wanted, list):
         raise bad_value("$in needs an array")
-    if any(is_operators(one) for one in wanted):
-        raise bad_value("cannot nest $ under $in")
+    for one in wanted:
+        if is_operators(one):
+            raise bad_value("cannot nest $ under $in")
+        equality_or_pattern(one, collation)
     patterns = [pattern_test(one, None) for one in wanted if is_pattern(one)]
     keys = {key_of(collation.folded(one)) for one in wanted if not is_pattern(one)}
     null = key_of(None)
@@ -130,7 +134,9 @@ def _regex(wanted: Any, condition: Mapping[str, Any], _collation: Collation) -> 
     if options is not None and type(options) is not str:
         raise bad_value("$options has to be a string")
     if options is not None and is_pattern(wanted) and int(wanted.flags):
-        raise location(51074, "options set in both $regex and $options")
+        names = list(condition)
+        code = 51074 if names.index("$options") < names.index("$regex") else 51075
+        raise location(code, "options set in both $regex and $options")
     return pattern_test(wanted, options)
 
 

@@ -9,7 +9,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import bad_value, location
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.paths import ParallelArrays, leaves_at
-from gmongo.testing.store.values import MISSING, Key, is_number, key_of
+from gmongo.testing.store.values import MISSING, Key, is_nan, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
 T = TypeVar("T")
@@ -17,6 +17,9 @@ Sort = Callable[[Iterable[T], Callable[[T], Any]], Iterable[T]]
 Score = Callable[[Any], float | None]
 _MOST_KEYS = 32
 _BY_SCORE = 0
+
+
+_OF_REFERENCES = ("$db", "$id", "$ref")
 
 
 def compile_sort(
@@ -152,14 +155,14 @@ def direction_of(path: str, wanted: Any) -> int:
     """
     if path.endswith("."):
         raise location(40353, "FieldPath must not end with a '.'.")
-    if not path or "" in path.split("."):
-        raise location(40352, "FieldPath cannot be constructed with empty string")
-    if path.startswith("$") and path != "$natural":
+    if "" in path.split("."):
+        raise location(15998 if path else 40352, "FieldPath field names may not be empty strings.")
+    if any(part.startswith("$") for part in path.split(".") if part not in _OF_REFERENCES) and path != "$natural":
         raise location(16410, f"FieldPath field names may not start with '$', given '{path}'.")
     if isinstance(wanted, dict):
         raise not_supported("a sort by metadata", repr(wanted))
     if not is_number(wanted):
         raise location(15974, "$sort key ordering must be specified using a number or {$meta: 'textScore'}")
-    if float(str(wanted)) not in (1, -1):
+    if is_nan(wanted) or int(max(-2, min(2, float(str(wanted))))) not in (1, -1):
         raise location(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
     return int(float(str(wanted)))

@@ -11,7 +11,14 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, immutable_field, location, type_mismatch, write_conflict
+from gmongo.testing.store.errors import (
+    bad_value,
+    immutable_field,
+    invalid_namespace,
+    location,
+    type_mismatch,
+    write_conflict,
+)
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.namespaces import drop_collection, move_collection
@@ -28,6 +35,7 @@ _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
 # Writes are not in order: after these errors others go on, and the first of them is told in the end.
 _PASSED_OVER = frozenset({121, 11000, 13113})
 _OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
+_NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
 _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
@@ -36,6 +44,26 @@ def write_output(context: Context, stage: Document, documents: list[Document]) -
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
     write(context, spec, context.pace.through(documents))
+
+
+def check_output(name: str, spec: Any) -> None:
+    """Check the specification of an output before the stages before it are compiled.
+
+    :raises CommandError: it is malformed.
+    """
+    if name == "$merge":
+        _checked(spec)
+    else:
+        _check_out(spec)
+
+
+def _check_out(spec: Any) -> None:
+    if not isinstance(spec, (str, dict)):
+        raise location(16990, f"$out only supports a string or object argument, not {type_name(spec)}")
+    if isinstance(spec, dict) and not {"db", "coll"} <= set(spec):
+        raise location(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
+    if spec == "":
+        raise invalid_namespace("Invalid $out target namespace")
 
 
 def _with_identity(document: Document) -> Document:
@@ -51,8 +79,6 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
         spec = {"db": context.database, "coll": spec}
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
         raise location(16990, f"an output must be a string or an object with 'coll', not {spec!r}")
-    if stage == "$out" and "db" not in spec:
-        raise location(16994, "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
     if "timeseries" in spec:
         raise not_supported("a time series", "$out")
     database, name = spec.get("db", context.database), spec["coll"]
@@ -127,16 +153,27 @@ def _checked(spec: Any) -> Document:
     for name in options:
         if name not in _OF_MERGE:
             raise location(40415, f"BSON field '$merge.{name}' is an unknown field.")
+    _fields(options.get("on", "_id"))
+    _check_enumerations(options)
     if "into" not in options:
         raise location(40414, "BSON field '$merge.into' is missing but a required field")
     if not isinstance(options["into"], (str, dict)):
         raise location(51178, f"$merge 'into' field must be either a string or an object, but found "
                        f"{type_name(options['into'])}")  # fmt: skip
-    _check_modes(options)
+    if options["into"] == "":
+        raise invalid_namespace("Invalid $merge target namespace")
+    modes = options.get("whenMatched"), options.get("whenNotMatched")
+    if modes in _NO_COMBINATIONS:
+        raise location(51181, f"Combination of $merge modes {modes} is not supported")
+    if isinstance(options.get("whenMatched"), list):
+        if options.get("let", {}).get("new", "$$ROOT") != "$$ROOT":
+            raise location(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
+    elif "let" in options:
+        raise location(51199, "Cannot use 'let' variables with this 'whenMatched' mode")
     return options
 
 
-def _check_modes(options: Document) -> None:
+def _check_enumerations(options: Document) -> None:
     matched, unmatched = options.get("whenMatched", "merge"), options.get("whenNotMatched", "insert")
     if not isinstance(matched, (str, list)):
         raise location(51191, f"$merge 'whenMatched' field must be either a string or an array, but found "
@@ -145,11 +182,6 @@ def _check_modes(options: Document) -> None:
         raise type_mismatch("BSON field '$merge.whenNotMatched' must be a string, and '$merge.let' an object")
     if (isinstance(matched, str) and matched not in _MATCHED) or unmatched not in _UNMATCHED:
         raise bad_value(f"Enumeration value '{matched}' or '{unmatched}' of $merge is not a valid value.")
-    if isinstance(matched, list):
-        if options.get("let", {}).get("new", "$$ROOT") != "$$ROOT":
-            raise location(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
-    elif "let" in options:
-        raise location(51199, f"Cannot use 'let' variables with 'whenMatched: {matched}' mode")
 
 
 def _merge_one(

@@ -30,6 +30,10 @@ def value_at(document: Any, path: str) -> Any:
     return document
 
 
+class Element(list[Any]):
+    """An array that a number in a path leads to: a query does not spread over it."""
+
+
 def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
     """Every value that the path leads to, as a query sees them: it spreads over the arrays on its way.
 
@@ -42,7 +46,8 @@ def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
         yield from values_at(document.get(parts[0], MISSING), parts[1:])
     elif isinstance(document, list):
         if parts[0].isdigit() and int(parts[0]) < len(document):
-            yield from values_at(document[int(parts[0])], parts[1:])
+            element = document[int(parts[0])]
+            yield from values_at(Element(element) if len(parts) == 1 and type(element) is list else element, parts[1:])
         for element in document:
             if isinstance(element, dict):
                 yield from values_at(element, parts)

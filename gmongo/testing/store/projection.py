@@ -110,6 +110,8 @@ def _leaf(value: Any, scope: Scope) -> Any:
         return KEEP if value else DROP
     if value == {}:
         raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+    if is_operators(value) and len(value) > 1:
+        check_field_name(next(iter(value)))
     name = next(iter(value)) if is_operators(value) else None
     if name is not None and not is_expression(name):
         raise location(31325, f"Invalid $project :: caused by :: Unknown expression {name}")
@@ -119,6 +121,8 @@ def _leaf(value: Any, scope: Scope) -> Any:
 def _added(value: Any, scope: Scope) -> Computed:
     if value == {}:
         raise location(40180, "an empty object is not a valid value")
+    if is_operators(value) and len(value) > 1:
+        raise location(40181, "an expression specification must contain exactly one field")
     return Computed(compile_expression(value, scope))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatc
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
-from gmongo.testing.store.paths import joined_values, leaves_at, split
+from gmongo.testing.store.paths import leaves_at, split, step
 from gmongo.testing.store.planning import plan_of, sorting_index
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.selection import Found, documents_of, hinted_index, in_order, score_of, select
@@ -123,6 +124,8 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
     """The hinted index, whose entries ``min`` and ``max`` bound; they come in its order."""
     index = hinted_index(collection, body.get("hint")) if collection else None
+    if isinstance(body.get("hint"), dict) and "$natural" in body["hint"]:
+        raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
     if index is None:
         raise CommandError(51173, "Location51173", "A hint is required when using min or max")
     for bound in (body.get("min"), body.get("max")):
@@ -169,12 +172,24 @@ def distinct(context: Context) -> Document:
     parts = split(body["key"])
     values: dict[Any, Any] = {}
     for _, record in matching(context, collection, body.get("query") or {}, collation):
-        for value in joined_values(record.document, parts):
+        for value in _distinct_values(record.document, parts):
             values.setdefault(key_of(collation.folded(value)), value)
     reply: Document = {"values": [values[key] for key in context.pace.in_order(values, lambda key: key)]}
     if context.snapshot is not None:
         reply["atClusterTime"] = context.snapshot
     return _answer_of_view(reply) if collection is not None and collection.is_view else reply
+
+
+def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
+    """The values at a path: a number leads to an element of an array, and not to fields of the elements."""
+    if not parts:
+        yield from value if isinstance(value, list) else () if value is MISSING else (value,)
+    elif isinstance(value, list) and not parts[0].isdigit():
+        for element in value:
+            if isinstance(element, dict):
+                yield from _distinct_values(element, parts)
+    else:
+        yield from _distinct_values(step(value, parts[0]), parts[1:])
 
 
 def _answer_of_view(reply: Document) -> Document:

@@ -19,12 +19,23 @@ _REASONS: Mapping[str, str] = {
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
     "$in": "no matching value found in array",
+    "$ne": "comparison succeeded",
     "$mod": "$mod did not evaluate to expected remainder",
     "$nin": "matching value found in array",
     "$not": "child expression matched",
     "$regex": "regular expression did not match",
     "$size": "array length was not equal to given size",
     "$type": "type did not match",
+}
+
+
+# The types of values that an operator compares.
+_TYPES: Mapping[str, list[str]] = {
+    "$bits": ["binData", "decimal", "double", "int", "long"],
+    "$elemMatch": ["array"],
+    "$mod": ["decimal", "double", "int", "long"],
+    "$regex": ["regex", "string", "symbol"],
+    "$size": ["array"],
 }
 
 
@@ -86,9 +97,17 @@ def _of_field(path: str, condition: Any, document: Document) -> Document:
         return {**said, "reason": "path does exist" if found else "path does not exist"}
     if not found:
         return {**said, "reason": "field was missing"}
+    if len(found) == 1 and isinstance(found[0], list) and operator not in ("$all", "$elemMatch", "$size"):
+        found = found[0]
     said["reason"] = _REASONS.get(operator, "comparison failed")
+    expected = _TYPES.get("$bits" if operator.startswith("$bits") else operator, [])
+    types = sorted(set(map(type_name, found)))
+    is_wrong = bool(expected) and expected[0] not in types and set(types).isdisjoint(expected)
+    if is_wrong:
+        said["reason"] = _REASONS["$type"]
+        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
+        said.update({"expectedType": expected[0]} if len(expected) == 1 else {"expectedTypes": expected})
     said.update({"consideredValue": found[0]} if len(found) == 1 else {"consideredValues": found})
     if operator == "$type":
-        said.update({"consideredType": type_name(found[0])} if len(found) == 1 else
-                    {"consideredTypes": sorted(set(map(type_name, found)))})  # fmt: skip
+        said.update({"consideredType": types[0]} if len(found) == 1 else {"consideredTypes": types})
     return said

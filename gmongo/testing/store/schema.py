@@ -41,6 +41,11 @@ def check(schema: Any) -> None:
     """
     if not isinstance(schema, dict):
         raise type_mismatch("$jsonSchema must be an object")
+    if {"type", "bsonType"} <= set(schema):
+        raise failed_to_parse("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'")
+    for name in ("minimum", "maximum"):
+        if f"exclusiveM{name[1:]}" in schema and name not in schema:
+            raise failed_to_parse(f"$jsonSchema keyword 'exclusiveM{name[1:]}' needs '{name}'")
     for name, rule in schema.items():
         if name not in _KEYWORDS and name not in _ANNOTATIONS:
             raise failed_to_parse(f"Unknown $jsonSchema keyword: {name}")
@@ -53,6 +58,8 @@ def check(schema: Any) -> None:
 
 def _check_types(name: str, rule: Any) -> None:
     known = _OF_JSON if name == "type" else _OF_BSON
+    if isinstance(rule, list) and (not rule or len(set(map(str, rule))) < len(rule)):
+        raise failed_to_parse(f"$jsonSchema keyword '{name}' cannot be an empty array, or have duplicate values")
     for one in rule if isinstance(rule, list) else [rule]:
         if type(one) is not str:
             raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string or an array of strings")
@@ -65,6 +72,18 @@ def _check_types(name: str, rule: Any) -> None:
 def _check_text(name: str, rule: Any) -> None:
     if type(rule) is not str:
         raise type_mismatch(f"$jsonSchema keyword '{name}' must be a string")
+    if name == "pattern":
+        compile_pattern(rule)
+
+
+def _check_kind(*kinds: type) -> Callable[[str, Any], None]:
+    def check_rule(name: str, rule: Any) -> None:
+        if not isinstance(rule, kinds):
+            raise type_mismatch(f"$jsonSchema keyword '{name}' has the wrong type")
+        if rule == [] and name != "items":
+            raise bad_value(f"$jsonSchema keyword '{name}' must be a nonempty array")
+
+    return check_rule
 
 
 def _check_number(name: str, rule: Any) -> None:
@@ -75,9 +94,7 @@ def _check_number(name: str, rule: Any) -> None:
 
 
 def _check_size(name: str, rule: Any) -> None:
-    if not is_number(rule):
-        raise type_mismatch(f"$jsonSchema keyword '{name}' must be a number")
-    if not is_whole(rule) or whole(rule) < 0:
+    if not is_number(rule) or not is_whole(rule) or whole(rule) < 0:
         raise failed_to_parse(f"$jsonSchema keyword '{name}' must be a whole number that is not negative")
 
 
@@ -117,6 +134,11 @@ _RULES: Mapping[frozenset[str], Callable[[str, Any], None]] = {
     frozenset({"enum"}): _check_enum,
     frozenset({"properties", "patternProperties"}): _check_object,
     frozenset({"dependencies"}): _check_dependencies,
+    frozenset({"items"}): _check_kind(dict, list),
+    frozenset({"not"}): _check_kind(dict),
+    frozenset({"additionalItems", "additionalProperties"}): _check_kind(bool, dict),
+    frozenset({"exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}): _check_kind(bool),
+    frozenset({"allOf", "anyOf", "oneOf"}): _check_kind(list),
 }
 
 

@@ -19,6 +19,7 @@ from gmongo.testing.store.expressions import (
     Scope,
     Variables,
     compile_expression,
+    constants_last,
     constants_later,
     path_parts,
     with_document,
@@ -34,19 +35,24 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name,
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Surroundings], Stage]
+# The stages that a server's slot-based engine runs at the beginning of a pipeline.
+_SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
-def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
+def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False) -> Stage:
     """The pipeline as one stage.
 
+    :param leading: whether it reads a collection, whose first stages a server's slot-based engine runs.
     :raises CommandError: for a stage that is malformed, does not exist, or is not supported.
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
     stages = []
-    for spec, following in zip_longest(pipeline, pipeline[1:]):
-        name = stage_name(spec)
-        stages.append(STAGES[name](spec[name], replace(around, most=_most(following))))
+    with constants_last():
+        for spec, following in zip_longest(pipeline, pipeline[1:]):
+            name = stage_name(spec)
+            leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
+            stages.append(STAGES[name](spec[name], replace(around, most=_most(following), leading=leading)))
 
     def run(documents: Documents, variables: Variables) -> Documents:
         for stage in stages:
@@ -54,6 +60,15 @@ def compile_pipeline(pipeline: Any, around: Surroundings) -> Stage:
         return documents
 
     return run
+
+
+def _is_fused(name: str, spec: Any, following: Any) -> bool:
+    """Whether a stage is a ``$lookup`` that the slot-based engine does not run, such as one before an ``$unwind``."""
+    if name != "$lookup" or not isinstance(spec, dict):
+        return False
+    paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
+    is_simple = "pipeline" not in spec and not any(part.isdigit() for part in paths.split("."))
+    return not is_simple or (isinstance(following, dict) and "$unwind" in following)
 
 
 def _most(following: Any) -> int | None:

@@ -42,11 +42,13 @@ class Surroundings:
 
     :param read: gives another collection of the database.
     :param most: how many documents of the stage are read at most; None for all.
+    :param leading: whether the slot-based engine of a server runs the stage.
     """
 
     scope: Scope = field(default_factory=Scope)
     read: Callable[[str], Foreign] = _no_collection
     most: int | None = None
+    leading: bool = False
 
     @property
     def pace(self) -> Pace:
@@ -82,3 +84,17 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
     if value is MISSING:
         return {name: part for name, part in document.items() if name != parts[0]}
     return {**document, parts[0]: value}
+
+
+def with_last(document: Document, parts: list[str], value: Any) -> Document:
+    """The document with a value at a path, behind the other fields, as the slot-based engine puts it."""
+    return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
+
+
+def _has(document: Any, parts: list[str]) -> bool:
+    """Whether the document has a field at the path."""
+    for part in parts:
+        if not isinstance(document, dict) or part not in document:
+            return False
+        document = document[part]
+    return True

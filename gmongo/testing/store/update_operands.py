@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
+from gmongo.testing.command import CommandError
+from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed, type_mismatch
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.values import is_number, is_whole, type_name
@@ -52,10 +53,21 @@ def _rename(path: str, operand: Any) -> None:
         raise bad_value(f"The 'to' field for $rename must be a string: {path}: {operand!r}")
     if "\0" in operand:
         raise bad_value(f"The 'to' field for $rename cannot contain an embedded null byte: {operand!r}")
+
+
+def check_renamed(path: str, operand: str) -> None:
+    """Check the two paths of ``$rename``.
+
+    :raises CommandError: one is in the other, or stands for several paths.
+    """
+    if "" in operand.split("."):
+        raise CommandError(56, "EmptyFieldName", f"The update path '{operand}' contains an empty field name.")
     if operand == path:
         raise bad_value(f"The source and target field for $rename must differ: {path}: {operand!r}")
+    if f"{path}.".startswith(f"{operand}.") or f"{operand}.".startswith(f"{path}."):
+        raise bad_value(f"The source and target field for $rename must not be on the same path: {path}: {operand!r}")
     for name, one in (("source", path), ("destination", operand)):
-        if any(part.startswith("$") for part in one.split(".")):
+        if any(part == "$" or part.startswith("$[") for part in one.split(".")):
             raise bad_value(f"The {name} field for $rename may not be dynamic: {one}")
 
 
@@ -108,6 +120,10 @@ def _pull(_path: str, operand: Any) -> None:
     if is_operators(operand) and "$not" in operand:
         raise bad_value("unknown top level operator: $not")
     if isinstance(operand, dict):
+        if "$expr" in operand:
+            raise query_feature_not_allowed("$expr is not allowed in this context")
+        if "$where" in operand:
+            raise bad_value("$where can only be applied to the top-level document")
         compile_filter({"v": {"$elemMatch": operand}} if is_operators(operand) else operand)
 
 

@@ -18,7 +18,7 @@ from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.update_operands import check_operand
+from gmongo.testing.store.update_operands import check_operand, check_renamed
 from gmongo.testing.store.values import MISSING, copy_value, equal
 
 Document = dict[str, Any]
@@ -106,17 +106,32 @@ class Update:
 
     def _modified(self, document: Document, inserting: bool) -> Document:
         original = copy_value(document)
-        targets = [(list(self._concrete(original, parts, document)), name, edit) for parts, name, edit in self._edits]
+        targets = [(self._paths(original, parts), name, edit) for parts, name, edit in self._edits]
         if self._filters:
-            _check_met([paths for paths, _, _ in targets])
+            _check_met([paths for paths, _, _ in targets if isinstance(paths, list)])
         for paths, name, edit in targets:
+            if isinstance(paths, CommandError):
+                raise paths
             for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
+        for added in document.keys() - original.keys():
+            if added.startswith("$"):
+                raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{added}' is not "
+                                   "valid for storage.")  # fmt: skip
         return document
+
+    def _paths(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
+        """The paths that one stands for, or the error that it raises when its turn comes."""
+        if "$" not in "".join(parts):
+            return [list(parts)]
+        try:
+            return list(self._concrete(document, parts, document))
+        except CommandError as error:
+            return error
 
     def _concrete(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
         """The paths that one with ``$``, ``$[]`` or ``$[name]`` in it stands for."""
-        number = next((place for place, part in enumerate(parts) if part.startswith("$")), None)
+        number = next((place for place, part in enumerate(parts) if _is_positional(part)), None)
         if number is None:
             yield list(parts)
             return
@@ -173,6 +188,7 @@ def _edits_of(
     spec: Mapping[str, Any], filters: Mapping[str, Match], collation: Collation
 ) -> list[tuple[list[str], str, Callable[[Document, list[str]], None]]]:
     found: list[tuple[list[str], str, Edit]] = []
+    used: set[str] = set()
     for name, fields in spec.items():
         if name not in MODIFIERS:
             raise failed_to_parse(
@@ -182,9 +198,19 @@ def _edits_of(
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
+            if name != "$rename":
+                _check_path(path)
             check_operand(name, path, operand)
-            found += [(split(target), name, edit) for target, edit in MODIFIERS[name](path, operand, collation)]
-    _check_paths([parts for parts, _, _ in found], filters)
+            for target, edit in MODIFIERS[name](path, operand, collation):
+                parts = _check_path(target)
+                for other, _, _ in found:
+                    _check_conflict(other, parts)
+                used |= _used_filters(parts, filters)
+                found.append((parts, name, edit))
+                if name == "$rename" and target == path:
+                    check_renamed(path, operand)
+    for unused in set(filters) - used:
+        raise failed_to_parse(f"The array filter for identifier '{unused}' was not used in the update")
     return sorted(found, key=lambda entry: path_order(".".join(entry[0])))
 
 
@@ -193,25 +219,29 @@ def path_order(path: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
 
 
-def _check_paths(paths: list[list[str]], filters: Mapping[str, Match]) -> None:
-    used = set()
-    for parts in paths:
-        path = ".".join(parts)
-        if "" in parts:
-            raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
-        if parts[0].startswith("$") or any(_is_dollar(part) for part in parts):
-            raise CommandError(
-                52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field in '{path}' is not valid for storage."
-            )
-        for part in parts:
-            if part.startswith("$[") and part != "$[]":
-                used.add(part[2:-1])
-    _check_conflicts(paths)
-    _check_filters_used(used, filters)
+def _check_path(path: str) -> list[str]:
+    """Return the parts of a path that an update can have."""
+    parts = split(path)
+    if "" in parts:
+        raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
+    if _is_positional(parts[0]):
+        raise bad_value(f"Cannot have positional (i.e. '$') element in the first position in path '{path}'")
+    if parts.count("$") > 1:
+        raise bad_value(f"Too many positional (i.e. '$') elements found in path '{path}'")
+    return parts
 
 
-def _is_dollar(part: str) -> bool:
-    return part.startswith("$") and part != "$" and not (part.startswith("$[") and part.endswith("]"))
+def _used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str]:
+    if "$[" not in "".join(parts):
+        return set()
+    used = {part[2:-1] for part in parts if part.startswith("$[") and _is_positional(part) and part != "$[]"}
+    for name in used - set(filters):
+        raise bad_value(f"No array filter found for identifier '{name}' in the update")
+    return used
+
+
+def _is_positional(part: str) -> bool:
+    return part == "$" or (part.startswith("$[") and part.endswith("]"))
 
 
 def _meet(first: list[str], second: list[str]) -> bool:
@@ -238,19 +268,10 @@ def _conflict(path: Sequence[str], at: Sequence[str]) -> CommandError:
                         f"conflict at '{'.'.join(at)}'")  # fmt: skip
 
 
-def _check_conflicts(paths: list[list[str]]) -> None:
-    for number, first in enumerate(paths):
-        for second in paths[number + 1 :]:
-            shared = min(len(first), len(second))
-            if _meet(first, second):
-                raise _conflict(first if len(first) > shared else second, first[:shared])
-
-
-def _check_filters_used(used: set[str], filters: Mapping[str, Match]) -> None:
-    for name in used - set(filters):
-        raise bad_value(f"No array filter found for identifier '{name}' in the update")
-    for name in set(filters) - used:
-        raise failed_to_parse(f"The array filter for identifier '{name}' was not used in the update")
+def _check_conflict(first: list[str], second: list[str]) -> None:
+    shared = min(len(first), len(second))
+    if _meet(first, second):
+        raise _conflict(first if len(first) > shared else second, first[:shared])
 
 
 def _compile_array_filters(
@@ -258,15 +279,17 @@ def _compile_array_filters(
 ) -> dict[str, Match]:
     compiled: dict[str, Match] = {}
     for one in filters:
+        if isinstance(one, dict) and "$where" in one:
+            raise bad_value("Error parsing array filter :: caused by :: no top-level $where")
+        match = compile_filter(one, variables, collation)
         name = _identifier(one)
         if name in compiled:
             raise failed_to_parse(f"Found multiple array filters with the same top-level field name {name}")
-        compiled[name] = _element_filter(name, one, variables, collation)
+        compiled[name] = _element_filter(name, match)
     return compiled
 
 
-def _element_filter(name: str, one: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation) -> Match:
-    match = compile_filter(one, variables, collation)
+def _element_filter(name: str, match: Match) -> Match:
     return lambda element: match({name: element})
 
 

@@ -27,7 +27,7 @@ from gmongo.testing.store.values import MISSING, Key, copy_value, identical, typ
 
 _NOT_IN_UPSERTS = frozenset({"$expr"})
 # Errors that end the whole command, rather than being one statement's.
-FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40324})
+FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 
 @dataclass(frozen=True, slots=True)

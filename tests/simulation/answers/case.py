@@ -120,7 +120,8 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     """Run one command.
 
     ``$db`` names another database. ``lsid`` is the number of a transaction, which ``startTransaction`` begins.
-    ``$events`` is the number of documents that a cursor has to give, in as many batches as it takes.
+    ``$events`` is the number of documents that a cursor has to give, in as many batches as it takes, or the
+    ``_id`` in the ``documentKey`` of the last event.
     ``$only`` is a list of the paths to the parts of the reply that are the answer.
     """
     wanted, paths = command.pop("$events", None), command.pop("$only", None)
@@ -130,7 +131,7 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     reply = other.command(command, **options)
     for _ in range(_ROUNDS if wanted and "cursor" in reply else 0):
         batch = reply["cursor"]["nextBatch"]
-        if len(batch) >= wanted:
+        if _is_complete(batch, wanted):
             break
         reply = other.command(command, **options)
         if "cursor" not in reply:
@@ -139,6 +140,12 @@ def _reply(command: dict[str, Any], database: Any, sessions: dict[int, Any]) -> 
     if paths is None or not reply["ok"]:
         return reply
     return {path: _part(reply, path.split(".")) for path in paths}
+
+
+def _is_complete(events: list[Any], wanted: Any) -> bool:
+    if isinstance(wanted, int):
+        return len(events) >= wanted
+    return any(event.get("documentKey") == {"_id": wanted} for event in events)
 
 
 def _part(value: Any, path: list[str]) -> Any:

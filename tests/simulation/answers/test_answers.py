@@ -125,4 +125,4 @@ def test_random_calls_are_answered_or_refused():
         answers = [answer(database, documents(chance), random_call(chance)) for _ in range(600)]
     # An error of the simulation itself has code 1.
     assert {"code": 1} not in answers
-    assert sum(found == REFUSED for found in answers) < 0.02 * len(answers)
+    assert sum(found == REFUSED for found in answers) < 0.03 * len(answers)

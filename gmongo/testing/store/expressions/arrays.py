@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -19,7 +19,7 @@ from gmongo.testing.store.expressions.compiling import (
 )
 from gmongo.testing.store.expressions.operands import (
     Fields,
-    arguments,
+    in_turn,
     null_of_null,
     of_values,
     under_collation,
@@ -88,36 +88,31 @@ def _in(collation: Collation, wanted: Any, array: Any) -> bool:
     return any(equal(wanted, collation.folded(element)) for element in array)
 
 
-def bounds(start: Any, end: Any, length: int) -> tuple[int, int]:
+def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
     """Where a search begins and ends."""
     limits = []
-    for value, default in ((start, 0), (end, length)):
-        if value is not None and (not is_number(value) or not is_whole(value)):
+    for value in given:
+        if not is_number(value) or not is_whole(value):
             raise location(40096, f"the starting or ending index requires an integral value, not {value!r}")
-        if value is not None and whole(value) < 0:
+        if whole(value) < 0:
             raise location(40097, f"the starting or ending index requires a nonnegative value, not {value!r}")
-        limits.append(default if value is None else whole(value))
-    return limits[0], min(limits[1], length)
+        limits.append(whole(value))
+    first, last = [*limits, length][:2] if limits else (0, length)
+    return first, min(last, length)
 
 
 def _index_of_array(name: str, operand: Any, scope: Scope) -> Expression:
-    """Nothing in the place of the array is null, and nothing else is evaluated."""
-    parts = arguments(name, operand, scope, 2, 4)
-    source, *others = parts
-
-    def run(variables: Variables) -> Any:
-        array = source(variables)
-        if is_nothing(array):
-            return None
-        return _index_of(scope.collation, array, *[other(variables) for other in others])
-
-    return folded(run, parts)
+    return in_turn(lambda values: _index_of(scope.collation, values), 2, 4)(name, operand, scope)
 
 
-def _index_of(collation: Collation, array: Any, wanted: Any, start: Any = None, end: Any = None) -> Any:
+def _index_of(collation: Collation, values: Iterator[Any]) -> Any:
+    array = next(values)
+    if is_nothing(array):
+        return None
     if not isinstance(array, list):
         raise location(40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}")
-    first, last = bounds(start, end, len(array))
+    wanted, *limits = values
+    first, last = bounds(limits, len(array))
     wanted = collation.folded(wanted)
     return next((place for place in range(first, last) if equal(collation.folded(array[place]), wanted)), -1)
 
@@ -135,7 +130,7 @@ def _size(value: Any) -> int:
 # New arrays
 
 
-def _concatenated(*arrays: Any) -> Any:
+def _concatenated(arrays: Iterable[Any]) -> Any:
     found: list[Any] = []
     for array in arrays:
         if is_nothing(array):
@@ -235,7 +230,7 @@ def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[
 
 OPERATORS: Mapping[str, Make] = {
     "$arrayElemAt": of_values(_element, 2),
-    "$concatArrays": of_values(_concatenated, 0, None),
+    "$concatArrays": in_turn(_concatenated),
     "$first": _end("$first", 0),
     "$in": under_collation(_in, 2),
     "$indexOfArray": _index_of_array,

@@ -46,6 +46,8 @@ class Scope:
 # Compiles the operand of an operator; gets the operator's name, too.
 Make = Callable[[str, Any, Scope], Expression]
 _postponing = False
+# The errors of constant parts, while the rest is compiled; None if they are raised at once.
+_failures: list[CommandError] | None = None
 # All operators by their names; the package fills it.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
@@ -114,9 +116,20 @@ def _array(parts: list[Expression]) -> Expression:
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
     """The expression made of these parts; its value is found out now if all of them are constants."""
-    if not _postponing and all(isinstance(part, Constant) for part in parts):
+    if _postponing or not all(isinstance(part, Constant) for part in parts):
+        return run
+    try:
         return Constant(run({}))
-    return run
+    except CommandError as error:
+        if _failures is None:
+            raise
+        _failures.append(error)
+        return run
+
+
+def optimizes() -> bool:
+    """Whether constant parts are evaluated when the expression is compiled, as everywhere but in updates."""
+    return not _postponing
 
 
 @contextlib.contextmanager
@@ -128,6 +141,30 @@ def constants_later() -> Iterator[None]:
         yield
     finally:
         _postponing = before
+
+
+@contextlib.contextmanager
+def constants_last() -> Iterator[None]:
+    """Raise the first error of a constant part after everything is compiled, as a server optimizes after it parses."""
+    global _failures
+    if _failures is not None:
+        yield
+        return
+    failures: list[CommandError] = []
+    _failures = failures
+    try:
+        yield
+    finally:
+        _failures = None
+    if failures:
+        raise failures[0]
+
+
+@contextlib.contextmanager
+def dropped_failures() -> Iterator[Callable[[], None]]:
+    """Give a function that forgets the errors of constant parts since the beginning of the block."""
+    count = len(_failures or ())
+    yield lambda: _failures.__delitem__(slice(count, None)) if _failures else None
 
 
 def none_if_missing(value: Any) -> Any:

@@ -19,7 +19,6 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
 from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.expressions.compiling import (
-    Constant,
     Expression,
     Make,
     Scope,
@@ -228,8 +227,6 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
         raise not_supported("$convert of binary data")
     source, to = fields["input"], fields["to"]
     on_error, on_null = fields.get("onError"), fields.get("onNull", compile_expression(None, scope))
-    if isinstance(to, Constant) and to.value is not None and to.value is not MISSING:
-        _type(to.value)
 
     def run(variables: Variables) -> Any:
         value, wanted = source(variables), to(variables)

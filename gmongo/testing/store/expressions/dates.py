@@ -8,6 +8,7 @@ from typing import Any
 
 from bson.int64 import Int64
 
+from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
@@ -16,14 +17,13 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.formatting_dates import formatted
+from gmongo.testing.store.expressions.formatting_dates import formatted, specifiers
 from gmongo.testing.store.expressions.operands import Fields, arguments, of_fields
 from gmongo.testing.store.expressions.timezones import (
     DAY,
     DAYS,
     FIXED,
     MONTHS,
-    UTC,
     at_month,
     from_local,
     local,
@@ -34,6 +34,7 @@ from gmongo.testing.store.expressions.timezones import (
     zone_of,
 )
 from gmongo.testing.store.values import MISSING, date_of, is_number, is_whole, milliseconds, type_name, whole
+from gmongo.testing.unsupported import not_supported
 
 _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
@@ -86,13 +87,16 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in get.items()}
+        form = values.get("format", "%Y-%m-%dT%H:%M:%S.%LZ")
+        if not _any_nothing(form):
+            list(specifiers(form))
+        timezone = values.get("timezone", "UTC")
+        zone = None if _any_nothing(timezone) else zone_of(timezone)
         if _any_nothing(values["date"]):
             return on_null(variables)
-        if _any_nothing(*values.values()):
+        if zone is None or _any_nothing(form):
             return None
-        zone = zone_of(values.get("timezone", "UTC"))
-        default = "%Y-%m-%dT%H:%M:%S.%LZ" if zone is UTC else "%Y-%m-%dT%H:%M:%S.%L"
-        return formatted(local(to_date(values["date"]), zone), values.get("format", default))
+        return formatted(local(to_date(values["date"]), zone), form)
 
     return folded(run, [*get.values(), on_null])
 
@@ -110,10 +114,12 @@ def _adding(name: str, sign: int) -> Make:
     def run(startDate: Any, unit: Any, amount: Any, timezone: Any = "UTC") -> Any:
         if _any_nothing(startDate, unit, amount, timezone):
             return None
+        zone = zone_of(timezone)
+        start = _date(name, startDate, 5166403)
         if not isinstance(unit, str):
             raise location(5166404, f"{name} expects string defining the time unit")
-        wanted, zone = unit_of(unit, name), zone_of(timezone)
-        return later(_date(name, startDate, 5166403), wanted, sign * _whole_amount(name, amount), zone)
+        wanted = unit_of(unit, name)
+        return later(start, wanted, sign * _whole_amount(name, amount), zone)
 
     return of_fields(_ADD, run)
 
@@ -129,7 +135,7 @@ def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
     if unit in FIXED:
         found = milliseconds(date) + amount * FIXED[unit]
         if not -(2**63) <= found < 2**63:
-            raise location(5166406, "the resulting date is out of range")
+            raise CommandError(159, "DurationOverflow", "Failed to add the duration to the date")
         return date_of(found)
     shown = local(date, zone).replace(tzinfo=None)
     try:
@@ -140,15 +146,16 @@ def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
                 at_month(month_number(shown) + amount * MONTHS[unit], shown.day), shown.time()
             )
     except OverflowError:
-        raise location(5166406, "the resulting date is out of range") from None
+        raise not_supported("a date beyond the years 1 to 9999") from None
     return from_local(moved, zone)
 
 
 def _truncated(date: Any, unit: Any, timezone: Any = "UTC", binSize: Any = 1, startOfWeek: Any = "sunday") -> Any:
     if _any_nothing(date, unit, timezone, binSize) or (unit == "week" and _any_nothing(startOfWeek)):
         return None
+    zone = zone_of(timezone)
     start = _date("$dateTrunc", date, 5439012)
-    wanted, zone = unit_of(unit, "$dateTrunc"), zone_of(timezone)
+    wanted = unit_of(unit, "$dateTrunc")
     if not is_number(binSize) or not is_whole(binSize):
         raise location(5439017, f"$dateTrunc requires 'binSize' to be a 64-bit integer, but got {binSize!r}")
     size = whole(binSize)

@@ -9,9 +9,6 @@ from typing import Any
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.values import type_name
 
-MONTH_NAMES = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-               "November", "December")  # fmt: skip
-
 
 def specifiers(form: Any) -> Iterator[str]:
     """The parts of a format: characters, and specifiers of two characters that begin with a percent sign.
@@ -51,7 +48,6 @@ def _offset(date: datetime.datetime) -> str:
 
 _WRITTEN: Mapping[str, Callable[[datetime.datetime], str]] = {
     "%": lambda date: "%",
-    "B": lambda date: MONTH_NAMES[date.month - 1],
     "G": lambda date: f"{date.isocalendar()[0]:04}",
     "H": lambda date: f"{date.hour:02}",
     "L": lambda date: f"{date.microsecond // 1000:03}",
@@ -61,7 +57,6 @@ _WRITTEN: Mapping[str, Callable[[datetime.datetime], str]] = {
     "V": lambda date: f"{date.isocalendar()[1]:02}",
     "Y": lambda date: f"{date.year:04}",
     "Z": lambda date: str(_minutes(date)),
-    "b": lambda date: MONTH_NAMES[date.month - 1][:3],
     "d": lambda date: f"{date.day:02}",
     "j": lambda date: f"{date.timetuple().tm_yday:03}",
     "m": lambda date: f"{date.month:02}",

@@ -58,10 +58,12 @@ def _filter(name: str, operand: Any, scope: Scope) -> Expression:
     limit = compile_expression(fields.get("limit"), scope)
 
     def run(variables: Variables) -> Any:
-        array, most = source(variables), limit(variables)
+        array = source(variables)
         if is_nothing(array):
             return None
-        array = array_of("input to $filter", array, 28651)
+        if not array_of("input to $filter", array, 28651):
+            return []
+        most = limit(variables)
         if not is_nothing(most):
             most = integral("$filter: limit", most, 327391, 327391)
             if most < 1:

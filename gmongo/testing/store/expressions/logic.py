@@ -16,7 +16,9 @@ from gmongo.testing.store.expressions.compiling import (
     Variables,
     check_variable,
     compile_expression,
+    dropped_failures,
     folded,
+    optimizes,
 )
 from gmongo.testing.store.expressions.operands import Fields, arguments, under_collation
 from gmongo.testing.store.values import MISSING, compare, is_true
@@ -36,11 +38,15 @@ def _comparison(holds: Callable[[int], Any]) -> Make:
 
 def _and(name: str, operand: Any, scope: Scope) -> Expression:
     parts = arguments(name, operand, scope, 0, None)
+    if optimizes() and any(isinstance(part, Constant) and not is_true(part.value) for part in parts):
+        return Constant(False)
     return folded(lambda variables: all(is_true(part(variables)) for part in parts), parts)
 
 
 def _or(name: str, operand: Any, scope: Scope) -> Expression:
     parts = arguments(name, operand, scope, 0, None)
+    if optimizes() and any(isinstance(part, Constant) and is_true(part.value) for part in parts):
+        return Constant(True)
     return folded(lambda variables: any(is_true(part(variables)) for part in parts), parts)
 
 
@@ -85,9 +91,22 @@ def _switch(name: str, operand: Any, scope: Scope) -> Expression:
         raise location(40061, "$switch expected an array for 'branches'")
     if not fields["branches"]:
         raise location(40068, "$switch requires at least one branch.")
-    found = [_BRANCH.compiled(name, branch, scope) for branch in fields["branches"]]
-    branches = [(branch["case"], branch["then"]) for branch in found]
     default = compile_expression(fields["default"], scope) if "default" in fields else None
+    branches: list[tuple[Expression, Expression]] = []
+    is_decided = False
+    for branch in fields["branches"]:
+        with dropped_failures() as drop:
+            compiled = _BRANCH.compiled(name, branch, scope)
+            case = compiled["case"]
+            is_never = isinstance(case, Constant) and not is_true(case.value)
+            if is_decided or is_never:
+                drop()
+            else:
+                branches.append((case, compiled["then"]))
+            is_decided = is_decided or (isinstance(case, Constant) and not is_never)
+    if not branches and default is None and optimizes():
+        raise location(40069, "Cannot execute a switch statement where all the cases evaluate to false without a "
+                       "default")  # fmt: skip
 
     def run(variables: Variables) -> Any:
         for case, then in branches:

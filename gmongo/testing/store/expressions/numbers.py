@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ from gmongo.testing.store import arithmetic
 from gmongo.testing.store.arithmetic import CONTEXT, decimal, to_decimal
 from gmongo.testing.store.errors import bad_value, location, type_mismatch
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import null_of_null, of_values
+from gmongo.testing.store.expressions.operands import in_turn, null_of_null, of_values
 from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is_whole, milliseconds, type_name, whole
 
 
@@ -29,7 +29,7 @@ def as_double(value: Any) -> float:
     return float(str(value)) if isinstance(value, Decimal128) else float(value)
 
 
-def _add(*values: Any) -> Any:
+def _add(values: Iterable[Any]) -> Any:
     date: Any = None
     numbers = []
     for value in values:
@@ -38,7 +38,7 @@ def _add(*values: Any) -> Any:
         if is_number(value):
             numbers.append(value)
         elif not is_date(value):
-            raise type_mismatch(f"$add only supports numeric or date types, not {type_name(value)}")
+            raise location(16554, f"$add only supports numeric or date types, not {type_name(value)}")
         elif date is not None:
             raise location(16612, "only one date allowed in an $add expression")
         else:
@@ -73,7 +73,7 @@ def _subtract(left: Any, right: Any) -> Any:
     raise type_mismatch(f"can't $subtract {type_name(right)} from {type_name(left)}")
 
 
-def _multiply(*values: Any) -> Any:
+def _multiply(values: Iterable[Any]) -> Any:
     result: Any = 1
     for value in values:
         if value is None or value is MISSING:
@@ -210,7 +210,9 @@ def _to_places(name: str, rounding: str) -> Make:
     def run(value: Any, places: Any = 0) -> Any:
         _number(name, value, 51081)
         if not is_number(places) or not is_whole(places):
-            raise location(51082, f"precision argument to {name} must be an integral value")
+            raise location(
+                51082 if is_number(places) else 16004, f"precision argument to {name} must be an integral value"
+            )
         if not -20 <= whole(places) <= 100:
             raise location(51083, f"cannot apply {name} with precision value {places} value must be in [-20, 100]")
         return _placed(name, value, whole(places), rounding)
@@ -248,7 +250,7 @@ _WIDE.prec = 1200
 
 OPERATORS: Mapping[str, Make] = {
     "$abs": unary("$abs", _absolute, abs),
-    "$add": of_values(_add, 0, None),
+    "$add": in_turn(_add, commutes=True),
     "$ceil": unary("$ceil", _whole(math.ceil), _quantized(ROUND_CEILING)),
     "$divide": of_values(null_of_null(_divide), 2),
     "$exp": unary("$exp", _exponential, CONTEXT.exp),
@@ -257,7 +259,7 @@ OPERATORS: Mapping[str, Make] = {
     "$log": of_values(null_of_null(_log), 2),
     "$log10": unary("$log10", _positive("$log10", 28761, 1, math.log10), _positive("$log10", 28761, 1, CONTEXT.log10)),
     "$mod": of_values(null_of_null(_mod), 2),
-    "$multiply": of_values(_multiply, 0, None),
+    "$multiply": in_turn(_multiply, commutes=True),
     "$pow": of_values(null_of_null(_power), 2),
     "$round": _to_places("$round", ROUND_HALF_EVEN),
     "$sqrt": unary("$sqrt", _positive("$sqrt", 28714, 0, math.sqrt), _positive("$sqrt", 28714, 0, CONTEXT.sqrt)),

@@ -7,7 +7,6 @@ from typing import Any
 
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
-    Constant,
     Expression,
     Make,
     Scope,
@@ -20,7 +19,7 @@ from gmongo.testing.store.values import MISSING, is_number, type_name
 
 _SET = Fields({"field": 4161102, "input": 4161109, "value": 4161103}, (), 4161100, 4161101)
 _UNSET = Fields({"field": 4161102, "input": 4161109}, (), 4161100, 4161101)
-_GET = Fields({"field": 3041702}, ("input",), 3041701, 3041701)
+_GET = Fields({"field": 3041702, "input": 3041703}, (), 3041701, 3041701)
 
 
 def _is_nothing(value: Any) -> bool:
@@ -91,28 +90,32 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
 # One field
 
 
-def _name(expression: Any, scope: Scope, not_a_string: int) -> Expression:
-    """The field of one of the operators below, which is often a constant with a dollar sign in it."""
-    field = compile_expression(expression, scope)
-    if isinstance(field, Constant) and type(field.value) is not str:
-        raise location(not_a_string, f"the 'field' must evaluate to type String, not {type_name(field.value)}")
-    return field
+def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
+    """The field of one of the operators below.
+
+    :param codes: of the errors of a path, of an expression that is no constant, and of a value that is no string.
+    """
+    if isinstance(expression, str) and expression.startswith("$"):
+        raise location(codes[0], f"'{expression}' is a field path reference which is not allowed in this context")
+    is_literal = isinstance(expression, dict) and len(expression) == 1 and set(expression) <= {"$const", "$literal"}
+    if isinstance(expression, (dict, list)) and not is_literal:
+        raise location(codes[1], f"{name} requires 'field' to evaluate to a constant")
+    (value,) = expression.values() if is_literal else (expression,)
+    if type(value) is not str:
+        raise location(codes[2], f"{name} requires 'field' to evaluate to type String, but got {type_name(value)}")
+    return value
 
 
 def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
     is_short = not isinstance(operand, dict) or next(iter(operand), "").startswith("$")
     fields = {"field": operand} if is_short else _GET.of(name, operand)
-    field = _name(fields["field"], scope, 5654602)
+    field = _name(name, fields["field"], (5654600, 5654601, 5654602))
     source = compile_expression(fields.get("input", "$$CURRENT"), scope)
 
     def run(variables: Variables) -> Any:
-        wanted, document = field(variables), source(variables)
-        if type(wanted) is not str:
-            raise location(
-                3041704, f"$getField requires 'field' to evaluate to type String, but got {type_name(wanted)}"
-            )
+        document = source(variables)
         if isinstance(document, dict):
-            return document.get(wanted, MISSING)
+            return document.get(field, MISSING)
         return None if document is None else MISSING
 
     return run
@@ -120,11 +123,8 @@ def _get_field(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SET.of(name, operand) if name == "$setField" else {**_UNSET.of(name, operand), "value": "$$REMOVE"}
-    field = _name(fields["field"], scope, 4161107)
-    literal = isinstance(fields["field"], dict) and set(fields["field"]) <= {"$const", "$literal"}
-    if not isinstance(field, Constant) or (isinstance(fields["field"], dict) and not literal):
-        raise location(4161106, f"{name} requires 'field' to evaluate to a constant")
-    if "\0" in field.value:
+    field = _name(name, fields["field"], (4161108, 4161106, 4161107))
+    if "\0" in field:
         raise location(9534700, f"{name} requires 'field' not to contain embedded null bytes")
     source, new = compile_expression(fields["input"], scope), compile_expression(fields["value"], scope)
 
@@ -135,8 +135,8 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
         if not isinstance(document, dict):
             raise location(4161105, f"{name} requires 'input' to evaluate to type Object, not {type_name(document)}")
         if value is MISSING:
-            return {one: part for one, part in document.items() if one != field.value}
-        return {**document, field.value: value}
+            return {one: part for one, part in document.items() if one != field}
+        return {**document, field: value}
 
     return folded(run, [source, new])
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.compiling import Expression, Make, Scope, compile_expression, folded
+from gmongo.testing.store.expressions.compiling import Constant, Expression, Make, Scope, compile_expression, folded
 from gmongo.testing.store.values import MISSING
 
 
@@ -42,6 +42,23 @@ def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -
             left, right = parts
             return folded(lambda variables: function(left(variables), right(variables)), parts)
         return folded(lambda variables: function(*[part(variables) for part in parts]), parts)
+
+    return make
+
+
+def in_turn(
+    function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
+) -> Make:
+    """An operator whose function stops at a null: it gets the values of its arguments as it iterates.
+
+    :param commutes: the arguments that are constants come last, as a server moves them there.
+    """
+
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        parts = arguments(name, operand, scope, least, most)
+        if commutes:
+            parts.sort(key=lambda part: isinstance(part, Constant))
+        return folded(lambda variables: function(part(variables) for part in parts), parts)
 
     return make
 

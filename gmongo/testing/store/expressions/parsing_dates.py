@@ -16,7 +16,7 @@ from gmongo.testing.store.expressions.compiling import (
     compile_expression,
     folded,
 )
-from gmongo.testing.store.expressions.formatting_dates import MONTH_NAMES, specifiers
+from gmongo.testing.store.expressions.formatting_dates import specifiers
 from gmongo.testing.store.expressions.operands import Fields
 from gmongo.testing.store.expressions.timezones import DAY, at_month, from_local, zone_of
 from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name, whole
@@ -42,7 +42,6 @@ _NAMED: Mapping[str, int] = {
 }
 _READ: Mapping[str, str] = {
     "%": "%",
-    "B": "(?P<B>[A-Za-z]+)",
     "G": r"(?P<G>\d{4})",
     "H": r"(?P<H>\d{1,2})",
     "L": r"(?P<L>\d{1,3})",
@@ -51,9 +50,7 @@ _READ: Mapping[str, str] = {
     "V": r"(?P<V>\d{1,2})",
     "Y": r"(?P<Y>\d{4})",
     "Z": r"(?P<Z>[+-]\d{1,4})",
-    "b": "(?P<b>[A-Za-z]{3})",
     "d": r"(?P<d>\d{1,2})",
-    "j": r"(?P<j>\d{1,3})",
     "m": r"(?P<m>\d{1,2})",
     "u": r"(?P<u>\d)",
     "z": r"(?P<z>Z|[+-]\d\d:?(\d\d)?)",
@@ -72,8 +69,9 @@ def _from_parts(name: str, operand: Any, scope: Scope) -> Expression:
     mixed = [field for field in _ISO if field in fields]
     if "year" not in fields and "isoWeekYear" not in fields:
         raise location(40516, f"{name} requires either 'year' or 'isoWeekYear' to be present")
-    if (mixed and set(_CALENDAR) & set(fields)) or (mixed and "isoWeekYear" not in fields):
-        raise location(40489, f"{name} does not allow mixing natural dates with ISO dates")
+    if mixed and set(_CALENDAR) & set(fields):
+        code = 40489 if "year" in fields else 40525
+        raise location(code, f"{name} does not allow mixing natural dates with ISO dates")
     parts = _FROM_PARTS.compiled(name, operand, scope)
 
     def run(variables: Any) -> Any:
@@ -181,10 +179,8 @@ def _of_format(found: Mapping[str, str], timezone: str | None, text: str) -> Any
     hour, minute, second = (int(found.get(letter, 0)) for letter in "HMS")
     if "G" in found:
         day = datetime.date.fromisocalendar(int(found["G"]), int(found.get("V", 1)), int(found.get("u", 1)))
-    elif "j" in found:
-        day = datetime.date(int(found["Y"]), 1, 1) + (int(found["j"]) - 1) * DAY
-    elif "Y" in found:
-        day = datetime.date(int(found["Y"]), _month(found), int(found.get("d", 1)))
+    elif {"Y", "m", "d"} <= set(found):
+        day = datetime.date(int(found["Y"]), int(found["m"]), int(found["d"]))
     else:
         raise ValueError("an incomplete date/time string has been found")
     if "Z" in found:
@@ -193,16 +189,6 @@ def _of_format(found: Mapping[str, str], timezone: str | None, text: str) -> Any
         zone = _zone(found.get("z"), timezone, text)
     milliseconds = int(found.get("L", "0").ljust(3, "0"))
     return from_local(datetime.datetime.combine(day, datetime.time(hour, minute, second, milliseconds * 1000)), zone)
-
-
-def _month(found: Mapping[str, str]) -> int:
-    if "m" in found:
-        return int(found["m"])
-    name = found.get("B", found.get("b", "January")).lower()
-    for number, month in enumerate(MONTH_NAMES, 1):
-        if name in (month.lower(), month[:3].lower()):
-            return number
-    raise ValueError(f"{name} is no month")
 
 
 def _from_text(name: str, operand: Any, scope: Scope) -> Expression:

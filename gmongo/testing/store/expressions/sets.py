@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import of_values, under_collation
+from gmongo.testing.store.expressions.compiling import Constant, Expression, Make, Scope, Variables, folded, optimizes
+from gmongo.testing.store.expressions.operands import arguments, in_turn, of_values, under_collation
 from gmongo.testing.store.values import MISSING, Key, is_true, key_of, type_name
 
 
@@ -30,7 +30,7 @@ def _sorted(found: Mapping[Key, Any]) -> list[Any]:
     return [found[key] for key in sorted(found)]
 
 
-def _union(collation: Collation, *arrays: Any) -> Any:
+def _union(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] = {}
     for array in arrays:
         if _is_nothing(array):
@@ -39,7 +39,7 @@ def _union(collation: Collation, *arrays: Any) -> Any:
     return _sorted(found)
 
 
-def _intersection(collation: Collation, *arrays: Any) -> Any:
+def _intersection(collation: Collation, arrays: Iterable[Any]) -> Any:
     found: dict[Key, Any] | None = None
     for array in arrays:
         if _is_nothing(array):
@@ -62,9 +62,37 @@ def _equals(collation: Collation, *arrays: Any) -> bool:
     return all(one == found[0] for one in found)
 
 
-def _is_subset(collation: Collation, left: Any, right: Any) -> bool:
-    inner, outer = _set("$setIsSubset", left, 17046, collation), _set("$setIsSubset", right, 17042, collation)
-    return inner.keys() <= outer.keys()
+def _sets_in_turn(function: Callable[[Collation, Iterable[Any]], Any]) -> Make:
+    def make(name: str, operand: Any, scope: Scope) -> Expression:
+        return in_turn(lambda arrays: function(scope.collation, arrays), commutes=True)(name, operand, scope)
+
+    return make
+
+
+def _set_equals(name: str, operand: Any, scope: Scope) -> Expression:
+    parts = arguments(name, operand, scope, 0, None)
+    if len(parts) < 2:
+        raise location(17045, f"$setEquals needs at least two arguments had: {len(parts)}")
+    for part in parts if optimizes() else ():
+        if isinstance(part, Constant) and not isinstance(part.value, list):
+            raise location(5887502, f"All operands of $setEquals must be arrays, not {type_name(part.value)}")
+    return folded(lambda variables: _equals(scope.collation, *[part(variables) for part in parts]), parts)
+
+
+def _set_is_subset(name: str, operand: Any, scope: Scope) -> Expression:
+    left, right = arguments(name, operand, scope, 2, 2)
+    codes = 17046, 17042
+    if optimizes() and isinstance(right, Constant) and not isinstance(left, Constant):
+        codes = 17310, 17311
+        if not isinstance(right.value, list):
+            raise location(17311, f"both operands of $setIsSubset must be arrays, not {type_name(right.value)}")
+
+    def run(variables: Variables) -> Any:
+        arrays = left(variables), right(variables)
+        inner, outer = (_set(name, array, code, scope.collation) for array, code in zip(arrays, codes, strict=True))
+        return inner.keys() <= outer.keys()
+
+    return folded(run, [left, right])
 
 
 def _all_true(array: Any) -> bool:
@@ -83,8 +111,8 @@ OPERATORS: Mapping[str, Make] = {
     "$allElementsTrue": of_values(_all_true, 1),
     "$anyElementTrue": of_values(_any_true, 1),
     "$setDifference": under_collation(_difference, 2),
-    "$setEquals": under_collation(_equals, 2, None),
-    "$setIntersection": under_collation(_intersection, 0, None),
-    "$setIsSubset": under_collation(_is_subset, 2),
-    "$setUnion": under_collation(_union, 0, None),
+    "$setEquals": _set_equals,
+    "$setIntersection": _sets_in_turn(_intersection),
+    "$setIsSubset": _set_is_subset,
+    "$setUnion": _sets_in_turn(_union),
 }

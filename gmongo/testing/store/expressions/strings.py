@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.arrays import bounds, integral
 from gmongo.testing.store.expressions.compiling import Make
-from gmongo.testing.store.expressions.operands import Fields, null_of_null, of_fields, of_values
+from gmongo.testing.store.expressions.operands import Fields, in_turn, null_of_null, of_fields, of_values
 from gmongo.testing.store.expressions.text import coerced
 from gmongo.testing.store.patterns import compile_pattern, is_pattern
 from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, whole
@@ -33,7 +33,7 @@ def _string(value: Any, code: int, what: str) -> str:
     return value
 
 
-def _concatenated(*values: Any) -> Any:
+def _concatenated(values: Iterable[Any]) -> Any:
     found = []
     for value in values:
         if _is_nothing(value):
@@ -110,15 +110,17 @@ def _split(value: Any, separator: Any) -> list[str]:
 
 
 def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int) -> Make:
-    def run(value: Any, token: Any, start: Any = None, end: Any = None) -> Any:
+    def run(values: Iterator[Any]) -> Any:
+        value = next(values)
         if _is_nothing(value):
             return None
+        token, *limits = values
         text = units(_string(value, not_text, f"{name}'s first argument"))
         wanted = units(_string(token, not_token, f"{name}'s second argument"))
-        first, last = bounds(start, end, len(text))
+        first, last = bounds(limits, len(text))
         return text.find(wanted, first, last) if first <= last else -1
 
-    return of_values(run, 2, 4)
+    return in_turn(run, 2, 4)
 
 
 # Trimming and replacing
@@ -181,7 +183,7 @@ def _matches(pattern: Any, text: str) -> bool:
 
 
 OPERATORS: Mapping[str, Make] = {
-    "$concat": of_values(_concatenated, 0, None),
+    "$concat": in_turn(_concatenated),
     "$indexOfBytes": _index("$indexOfBytes", str.encode, 40091, 40092),
     "$indexOfCP": _index("$indexOfCP", str, 40093, 40094),
     "$ltrim": _trimming("$ltrim", str.lstrip),

@@ -44,8 +44,7 @@ def _of_double(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    text = repr(value)
-    return text[:-2] if text.endswith(".0") else text
+    return f"{value:g}"  # of six digits
 
 
 def of_date(value: Any) -> str:

@@ -72,7 +72,7 @@ def to_date(value: Any) -> Any:
     if isinstance(value, Timestamp):
         return date_of(value.time * 1000)
     if isinstance(value, ObjectId):
-        return date_of(milliseconds(value.generation_time))
+        return date_of(int.from_bytes(value.binary[:4], "big", signed=True) * 1000)
     raise location(16006, f"can't convert from BSON type {type_name(value)} to Date")
 
 
@@ -129,12 +129,12 @@ def month_number(date: datetime.datetime) -> int:
 def at_month(number: int, day: int) -> datetime.date:
     """A day of a month, or the month's last day if it is not as long.
 
-    :raises CommandError: 5166406, for a year beyond the calendar.
+    :raises CommandError: 115, for a year beyond the calendar.
     """
     year, month = divmod(number, 12)
     try:
         first = datetime.date(year, month + 1, 1)
         following = datetime.date(year + (month == 11), (month + 1) % 12 + 1, 1)
     except ValueError:
-        raise location(5166406, "the resulting date is out of range") from None
+        raise not_supported("a date beyond the years 1 to 9999") from None
     return min(first + datetime.timedelta(days=day - 1), following - DAY)
