@@ -1,0 +1,1 @@
+"""Random cases that the simulation and a real server have to answer alike."""

@@ -1,0 +1,77 @@
+"""Random values of the rules in ``grammar.json``."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_REFERENCE = re.compile(r"<([a-z ]+)>")
+_DEPTH = 12  # of rules, beyond which only the first alternative of a rule is chosen
+_REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
+
+
+class Grammar:
+    """Expands rules.
+
+    A text ``<rule>`` stands for an alternative of the rule, and ``$<rule>`` for a text with an alternative.
+    In a list, ``<rule>*`` stands for zero to three alternatives, and ``<rule>...`` for one to three.
+    A field ``name?`` exists in a third of the documents, and ``name?2`` in three quarters.
+    A field ``+``, with a digit if there are several, stands for the fields or elements of its value.
+
+    :param chance: the source of the random choices.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def value(self, rule: str, depth: int = 0) -> Any:
+        """Return a random value of a rule, in the notation of the recorded answers."""
+        alternatives = RULES[rule]
+        chosen = alternatives[0] if depth > _DEPTH else self._chance.choice(alternatives)
+        return self._expand(chosen, depth + 1)
+
+    def choice(self, rule: str) -> str:
+        """Return a random rule of a rule whose alternatives are names, or the rule itself."""
+        names = [name for name in RULES[rule] if isinstance(name, str) and name in RULES]
+        return self._chance.choice(names) if names else rule
+
+    def _expand(self, part: Any, depth: int) -> Any:
+        if isinstance(part, str):
+            return self._text(part, depth)
+        if isinstance(part, list):
+            return [element for member in part for element in self._elements(member, depth)]
+        if not isinstance(part, dict):
+            return part
+        if part and all(name[0] == "+" for name in part):
+            merged = [self._expand(value, depth) for value in part.values()]
+            if isinstance(merged[0], list):
+                return [element for elements in merged for element in elements]
+        return self._fields(part, depth)
+
+    def _fields(self, part: dict[str, Any], depth: int) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, value in part.items():
+            if name[0] == "+":
+                fields |= {key: inner for key, inner in self._expand(value, depth).items() if key not in fields}
+                continue
+            text, optional, often = name.partition("?")
+            if not optional or self._chance.random() < (0.75 if often else 0.33):
+                fields[self._text(text, depth)] = self._expand(value, depth)
+        return fields
+
+    def _elements(self, member: Any, depth: int) -> list[Any]:
+        for suffix, counts in _REPEATS.items():
+            if isinstance(member, str) and member.endswith(">" + suffix):
+                count = self._chance.choice(counts) if depth <= _DEPTH else counts[0]
+                return [self._expand(member.removesuffix(suffix), depth) for _ in range(count)]
+        return [self._expand(member, depth)]
+
+    def _text(self, text: str, depth: int) -> Any:
+        found = _REFERENCE.fullmatch(text)
+        if found:
+            return self.value(found[1], depth)
+        return _REFERENCE.sub(lambda match: str(self.value(match[1], depth)), text)
