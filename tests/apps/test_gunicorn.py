@@ -50,7 +50,7 @@ def workers(host):
 
 
 def connections_belong_to_live_workers(deployment, host):
-    """True if each connection belongs to exactly one live worker, and each live worker has a connection."""
+    """Return True if each connection belongs to exactly one live worker, and each live worker has a connection."""
     found = owners(deployment, {host.process.pid, *workers(host)})
     return {frozenset(each) for each in found} == {frozenset({each}) for each in alive(workers(host))}
 

@@ -194,7 +194,7 @@ def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
 
 
 def _is_about(tests: str, file: str) -> bool:
-    """True if a test file is in the folder of the package, or imports the module."""
+    """Return True if a test file is in the folder of the package, or imports the module."""
     package = file.partition("/")[0] if "/" in file else "api"
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
 
@@ -225,7 +225,7 @@ def _tree(file: str) -> ast.Module:
 
 @cache
 def _traced_lines(file: str) -> frozenset[int]:
-    """Return the lines that a tracer reports. Some lines have no own instruction, such as a `continue` after an error."""
+    """Return the lines that a tracer reports. A line without own instruction, such as a `continue`, is missing."""
 
     def lines(code: CodeType) -> Iterator[int]:
         yield from (line for *_, line in code.co_lines() if line)
@@ -264,7 +264,7 @@ def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
 
 
 def _place(file: str, line: int) -> tuple[range, list[str]]:
-    """Return the lines of the innermost statement or function head at a line, and the assigned names outside functions."""
+    """Return the lines of the innermost statement or function head, and the names assigned outside functions."""
     statement = _innermost(_tree(file), line)
     if isinstance(statement, ast.FunctionDef):
         return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]

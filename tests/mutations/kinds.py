@@ -16,7 +16,7 @@ Edits = Iterator[tuple[ast.AST, str]]
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """Replace the bytes from `start` to `end` of a file below ``gmongo`` by `new`. `kind` is a name in :data:`KINDS`."""
+    """Replace the bytes `start` to `end` of a file below ``gmongo`` by `new`. `kind` is a name in :data:`KINDS`."""
 
     file: str
     line: int
@@ -215,7 +215,7 @@ def changes(file: str, source: str) -> list[Change]:
 
 
 def differs(change: Change, source: str) -> bool:
-    """True if the changed file compiles, and behaves differently."""
+    """Return True if the changed file compiles, and behaves differently."""
     try:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
     except SyntaxError:  # for example a name that is global elsewhere

@@ -75,11 +75,11 @@ class Recording:
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
     def reaching_file(self, file: str) -> list[Test]:
-        """Return the tests that reach a function of a file. These tests may detect a change of code that runs on import."""
+        """Return the tests that reach a function of a file. The tests may detect changes of import code."""
         return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
 
     def runs_at_import(self, file: str, line: int) -> bool:
-        """True if a line runs during imports, including imports of tests."""
+        """Return True if a line runs during imports, including imports of tests."""
         return line in self._by_line(file) and "" in self._by_line(file)[line]
 
     def limit(self, name: str) -> float:

@@ -4,7 +4,7 @@ A row is in the file only if both of these are true:
 
 - No random draw makes the same change. A draw (`kinds.py`) changes one operator, constant, condition, argument,
   result, loop, `except` or `finally`, or deletes one statement.
-- The row is about an interleaving of greenlets, a fork, or security (certificates, authentication, secrets, limits of input).
+- The row is about an interleaving of greenlets, a fork, or security (such as certificates and secrets).
 """
 
 from __future__ import annotations

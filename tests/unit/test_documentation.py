@@ -100,7 +100,7 @@ def constructor_of(kind: type) -> type:
 
 
 def is_documented_by_base(thing: Any) -> bool:
-    """True if another public class defines the constructor, and documents its parameters."""
+    """Return True if another public class defines the constructor, and documents its parameters."""
     return inspect.isclass(thing) and constructor_of(thing) in set(PUBLIC_OBJECTS.values()) - {thing}
 
 
@@ -117,14 +117,14 @@ def parameters(thing: Any) -> list[str]:
 
 
 def is_described(documented: Any, thing: Any, text: str) -> bool:
-    """True if a text describes its subject, and is no generated docstring."""
+    """Return True if a text describes its subject, and is no generated docstring."""
     if type(thing) is type and text.startswith(f"{thing.__name__}("):
         return False
     return bool(text) and not (isinstance(documented, property) and text == inspect.getdoc(type(documented.fget)))
 
 
 def has_its_parameters(documented: Any, text: str) -> bool:
-    """True if a text describes all parameters of its subject in order, and no other parameter."""
+    """Return True if a text describes all parameters of its subject in order, and no other parameter."""
     found = PARAMETER.findall(text)
     return (not found and is_documented_by_base(documented)) or found == parameters(documented)
 

@@ -143,7 +143,7 @@ def names_in(text: str) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """True if the file, the folder, the name in a module or the attribute of a class exists."""
+    """Return True if the file, the folder, the name in a module or the attribute of a class exists."""
     if name.endswith((".py", "/")) or "/" in name:
         return any((base / name).exists() for base in (ROOT, ROOT.parent))
     if name.split(".", maxsplit=1)[0] in ("gevent", "notes", "pymongo"):

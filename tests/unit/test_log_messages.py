@@ -100,7 +100,7 @@ def check(
     text: str,
     structured: dict[str, Any],
 ) -> None:
-    """The action logs one message at its level, unless the logger or a silent publisher suppresses the message."""
+    """Check that the action logs one message at its level, unless logger or publisher suppress the message."""
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
         caplog.set_level(level, logger.name)
         for silent in (False, True):

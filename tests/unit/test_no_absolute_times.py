@@ -108,7 +108,7 @@ class _Measured:
         )
 
     def limited(self, node: ast.AST) -> bool:
-        """True if a node states that a measured time is below a limit."""
+        """Return True if a node states that a measured time is below a limit."""
         if not isinstance(node, ast.Compare):
             return False
         sides = [node.left, *node.comparators]
@@ -122,7 +122,7 @@ class _Measured:
         return False
 
     def _is_limit(self, expression: ast.expr) -> bool:
-        """True for seconds, or for seconds after a moment."""
+        """Return True for seconds, or for seconds after a moment."""
         if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
             return self._is_limit(expression.left) or self._is_limit(expression.right)
         names = [each for each in ast.walk(expression) if isinstance(each, ast.Name | ast.Call | ast.Attribute)]

@@ -21,7 +21,7 @@ for line in Path(__file__).with_name("numbers.tsv").read_text("utf-8").splitline
 
 
 def is_plain(value: object) -> bool:
-    """True if a value consists of numbers and names only."""
+    """Return True if a value consists of numbers and names only."""
     if isinstance(value, dict):
         return is_plain([*value, *value.values()])
     if isinstance(value, (list, tuple)):
