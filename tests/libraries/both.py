@@ -1,4 +1,4 @@
-"""Runs the same tests with both drivers, each in a process of its own and on a fresh deployment of its own."""
+"""Execution of the same tests with both drivers, in separate processes and on separate deployments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from gmongo.testing import DeploymentProcess
 
 PLUGINS = Path(__file__).parent / "plugins"
-# Each patches the standard library and runs a module.
+# Each command patches the standard library and runs a module.
 RUNNERS = {
     "pymongo": (sys.executable, "-m", "gevent.monkey", "--module"),
     "gmongo": (sys.executable, "-m", "gmongo", "-m"),
@@ -30,19 +30,19 @@ def outcomes(
     runner: Sequence[str] = (),
     deployment: Sequence[str] = ("--standalone",),
 ) -> tuple[set[str], set[str]]:
-    """The names of the tests that pass, and of those that do not.
+    """Return the names of the passing tests and of all other tests.
 
-    :param tests: what the runner is told to run.
-    :param folder: where.
-    :param log: what pytest writes goes there.
-    :param port: of the server; any by default.
-    :param runner: a module that writes a report, with its arguments; pytest by default.
-    :param deployment: which it is.
+    :param tests: Arguments of the runner.
+    :param folder: Working directory.
+    :param log: File for the output.
+    :param port: Port of the server, or None for any port.
+    :param runner: Module that writes a report, with its arguments. Empty runs pytest.
+    :param deployment: Options of the deployment.
     """
-    where = ("--port", str(port)) if port is not None else ()
+    port_options = ("--port", str(port)) if port is not None else ()
     report = log.with_suffix(".xml")
     variables = {"GMONGO_DRIVER": driver, "GMONGO_REPORT": str(report)}
-    with DeploymentProcess(*deployment, *where) as server, log.open("wb") as output:
+    with DeploymentProcess(*deployment, *port_options) as server, log.open("wb") as output:
         subprocess.run(
             [*RUNNERS[driver], *(runner or (*_PYTEST, str(report))), *tests],
             cwd=folder,
@@ -63,6 +63,6 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
 def _read(report: Path) -> tuple[set[str], set[str]]:
     passed, others = set(), set()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        troubled = {child.tag for child in case} & {"failure", "error", "skipped"}
-        (others if troubled else passed).add(f"{case.get('classname')}::{case.get('name')}")
+        unsuccessful = {child.tag for child in case} & {"failure", "error", "skipped"}
+        (others if unsuccessful else passed).add(f"{case.get('classname')}::{case.get('name')}")
     return passed, others - passed

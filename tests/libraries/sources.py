@@ -1,4 +1,4 @@
-"""Where libraries' own tests come from: the source distributions of the versions that are installed."""
+"""Source distributions of the installed libraries, which contain their tests."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 import pytest
 
 FOLDER_VARIABLE = "GMONGO_LIBRARIES"
-"""Names a folder for source distributions. Where it is set, as by ``tox -e libraries``, no library may be missing."""
+"""Variable with a folder for source distributions. With this variable, a missing library is a failure."""
 
 
-def all_must_be_there() -> bool:
-    """Whether a library that is not installed is a failure."""
+def libraries_are_required() -> bool:
+    """Return True if a missing library is a failure."""
     return FOLDER_VARIABLE in os.environ
 
 
 def require(*distributions: str) -> None:
-    """Skip the test if one of these is not installed, or let it fail if all must be."""
+    """Skip or fail the test if a distribution is not installed."""
     for distribution in distributions:
         try:
             version(distribution)
         except PackageNotFoundError:
             missing = f"{distribution} is not installed"
-            if all_must_be_there():
+            if libraries_are_required():
                 pytest.fail(missing)
             pytest.skip(f"{missing}; tox -e libraries installs all")
 
 
 def source_of(distribution: str) -> Path:
-    """The folder of a distribution's source, which is downloaded with pip when it is asked for first."""
+    """Return the source folder of a distribution, and download the source if necessary."""
     folder = Path(os.environ[FOLDER_VARIABLE]) / distribution
     if not folder.exists():
         download = folder.with_suffix(".download")

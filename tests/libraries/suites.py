@@ -1,4 +1,4 @@
-"""The libraries that have to work as they do on PyMongo, and what proves it for each."""
+"""Tests of libraries that must pass with gmongo if they pass with PyMongo."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass, field
 DJANGO = ("django", "test", "--noinput", "--settings", "django_settings")  # in the folder `plugins`
 
 _NO_GET_MORE = (
-    "the test's server opens a cursor without its namespace, which no real one does: ProtocolError. (PyMongo takes the "
-    "empty first batch for the end of the cursor, and never asks for more.)"
+    "the server of the test opens a cursor without namespace, which raises ProtocolError. (PyMongo closes the cursor "
+    "after the empty first batch.)"
 )
-# Their settings turn warnings into errors, one of pytest-asyncio's too.
+# Their settings turn warnings of pytest-asyncio into errors.
 _LOOP_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
-_MOCKED_DNS = "the test replaces a function of PyMongo's that asks the DNS"
+_MOCKED_DNS = "the test replaces a function of PyMongo that sends DNS queries"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A library's own tests.
+    """Tests of a library.
 
-    :ivar distribution: that carries the library, and its tests in its source distribution.
-    :ivar tests: what the runner is told to run there.
-    :ivar at_least: so many of them pass with PyMongo.
-    :ivar exceptions: tests that pass with PyMongo only, without their parameters, and why.
-    :ivar port: where the tests look for a server.
-    :ivar in_distribution: the source distribution has the tests; otherwise only a checkout has them.
-    :ivar folder: of the distribution, where they are run.
-    :ivar runner: what runs them; pytest if it is empty.
-    :ivar deployment: that they need.
+    :ivar distribution: Distribution of the library.
+    :ivar tests: Arguments of the runner.
+    :ivar at_least: Minimum number of passing tests with PyMongo.
+    :ivar exceptions: Names of tests that pass with PyMongo only, with reasons.
+    :ivar port: Port of the server in the tests.
+    :ivar in_distribution: True if the source distribution contains the tests.
+    :ivar folder: Working directory in the distribution.
+    :ivar runner: Command of the tests. Empty runs pytest.
+    :ivar deployment: Options of the deployment.
     """
 
     distribution: str
@@ -44,7 +44,7 @@ class Suite:
 
     @property
     def checkout_variable(self) -> str:
-        """The environment variable that may name a checkout of the library's repository, to be run instead."""
+        """Return the name of the environment variable for a checkout of the library."""
         return f"GMONGO_CHECKOUT_{re.sub('[^A-Z]+', '_', self.distribution.upper())}"
 
     @property
@@ -95,10 +95,10 @@ SUITES = (
     Suite("ming", ("ming/tests",), 370),
     Suite(
         "mongomock",
-        # Not those that sort documents with ids of the driver's among documents with ids of the application's.
+        # The excluded tests sort documents by generated and explicit IDs.
         ("tests", "-k", "not test__aggregate_project_with_subfields"),
         780,
-        {"test__getting_default_database_valid": "the name of a database in a URI has a NUL, which gmongo refuses"},
+        {"test__getting_default_database_valid": "gmongo rejects the null character in the database name of the URI"},
     ),
     Suite("opentelemetry-instrumentation-pymongo", ("tests",), 24),
     Suite(
@@ -118,15 +118,15 @@ SUITES = (
         | {"test_span_origin": _NO_GET_MORE, "test_span_origin_span_streaming": _NO_GET_MORE},
     ),
     Suite("umongo", ("tests", "-k", "not motor and not txmongo"), 185),
-    # Their source distributions have no tests, or not those that need a server; the scripts have.
+    # The source distributions have no tests with a server, so scripts replace these tests.
     Suite("mongoengine", ("tests",), 1000, in_distribution=False),
     Suite("flask-pymongo", ("tests",), 20, in_distribution=False),
     Suite("mongo-thingy", ("tests",), 60, in_distribution=False),
     Suite("flask-session", ("tests/test_mongodb.py",), 1, in_distribution=False),
 )
 
-# A file in the folder `scripts`, and the distributions that it needs. A library has a script only if its tests do not
-# judge gmongo: no source distribution has the tests, they need no server, or most of them fail for another reason.
+# File in the folder `scripts` -> required distributions. A script replaces tests that are not in the source
+# distribution, that need no server, or that mostly fail with PyMongo.
 SCRIPTS = {
     "celery_worker": ("celery", "kombu"),
     "flask_limiter_limits": ("flask-limiter",),

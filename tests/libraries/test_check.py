@@ -1,4 +1,4 @@
-"""``python -m gmongo --check`` is right about every name that PyMongo has: it is there, or it is said to be missing."""
+"""``python -m gmongo --check`` reports each missing name of PyMongo."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.support.programs import run_python
 
 pytestmark = pytest.mark.long
 
-# What PyMongo has: modules, names in them, and attributes of classes and their objects. Without the stand-in.
-LIST = """
+# This program lists modules, names and attributes of PyMongo without the stand-in.
+LIST_PROGRAM = """
 import importlib, json, pkgutil, types
 from gmongo._stand_in.pymongo_introspection import _instance_attributes
 
@@ -23,7 +23,7 @@ for root in ("pymongo", "gridfs", "bson"):
         modules[name] = []
         try:
             module = importlib.import_module(name)
-        except ImportError:  # of what is not installed
+        except ImportError:  # an optional package is not installed
             continue
         modules[name] = [each for each in dir(module) if not hasattr(types.ModuleType("any"), each)]
         for each, value in vars(module).items():
@@ -32,9 +32,9 @@ for root in ("pymongo", "gridfs", "bson"):
                 classes[f"{name}.{each}"] = sorted(name for name in attributes if name[:2] != "__")
 print(json.dumps([modules, classes]))
 """
-# A program that asks for them all, and what the command would say of each. Objects are hollow: they have what their
-# class has.
-ASK = """
+# This program reads all names with the stand-in, and prints the report of the command. Objects have only attributes
+# of their classes.
+AUDIT_PROGRAM = """
 import json, sys
 from gmongo._stand_in import install
 from gmongo._stand_in.import_audit import ImportAudit
@@ -76,42 +76,42 @@ exec(PROGRAM, program)
 missing = asked.missing()
 print(json.dumps({
     "absent": sorted(program["absent"]),
-    "said to be missing": sorted(missing),
+    "reported as missing": sorted(missing),
     "in PyMongo as": sorted(missing.values()),
-    "said to be in neither": sorted(asked.absent - set(missing)),
+    "reported as unknown": sorted(asked.absent - set(missing)),
 }))
 """
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory):
-    listed = run_python("-W", "ignore", "-c", LIST)
+def report(tmp_path_factory):
+    listed = run_python("-W", "ignore", "-c", LIST_PROGRAM)
     assert listed.returncode == 0, listed.stderr
     path = tmp_path_factory.mktemp("check") / "names.json"
     path.write_text(listed.stdout)
-    done = run_python("-W", "ignore", "-c", ASK, str(path))
-    assert done.returncode == 0, done.stderr
+    completed = run_python("-W", "ignore", "-c", AUDIT_PROGRAM, str(path))
+    assert completed.returncode == 0, completed.stderr
     modules, classes = json.loads(listed.stdout)
-    return {"modules": modules, "classes": classes, **json.loads(done.stdout)}
+    return {"modules": modules, "classes": classes, **json.loads(completed.stdout)}
 
 
 def short(name: str) -> str:
-    """Of an attribute, the class and the attribute: a class has several names."""
+    """Return class and attribute, because a class can have several qualified names."""
     return ".".join(name.split(".")[-2:])
 
 
-def test_no_name_that_pymongo_has_is_reported_as_unknown_to_pymongo(said):
-    names = {f"{module}.{name}" for module, names in said["modules"].items() for name in names} | {*said["modules"]}
-    attributes = {short(f"{kind}.{name}") for kind, names in said["classes"].items() for name in names}
-    assert (len(said["modules"]) > 100, len(names) > 3000, len(attributes) > 2000) == (True, True, True)
-    neither = said["said to be in neither"]
+def test_existing_pymongo_name_is_not_reported_as_unknown(report):
+    names = {f"{module}.{name}" for module, names in report["modules"].items() for name in names} | {*report["modules"]}
+    attributes = {short(f"{kind}.{name}") for kind, names in report["classes"].items() for name in names}
+    assert (len(report["modules"]) > 100, len(names) > 3000, len(attributes) > 2000) == (True, True, True)
+    neither = report["reported as unknown"]
     assert [name for name in neither if short(name) in attributes or not names.isdisjoint(_all_names(name))] == []
 
 
-def test_each_name_that_is_not_there_is_reported(said):
-    assert len(said["absent"]) > 500
-    assert "pymongo.client_session._TxnState" in said["said to be missing"]
-    assert "pymongo.synchronous.client_session._TxnState" in said["in PyMongo as"]
-    known = {*said["said to be missing"], *said["in PyMongo as"]}
-    known |= {short(name) for name in known if name.rpartition(".")[0] not in said["modules"]}
-    assert [name for name in said["absent"] if short(name) not in known and known.isdisjoint(_all_names(name))] == []
+def test_each_missing_name_is_reported(report):
+    assert len(report["absent"]) > 500
+    assert "pymongo.client_session._TxnState" in report["reported as missing"]
+    assert "pymongo.synchronous.client_session._TxnState" in report["in PyMongo as"]
+    known = {*report["reported as missing"], *report["in PyMongo as"]}
+    known |= {short(name) for name in known if name.rpartition(".")[0] not in report["modules"]}
+    assert [name for name in report["absent"] if short(name) not in known and known.isdisjoint(_all_names(name))] == []

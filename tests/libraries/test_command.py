@@ -1,4 +1,4 @@
-"""``python -m gmongo``: patch, stand in, run; and ``--check``."""
+"""``python -m gmongo`` with and without ``--check``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.programs import run_python
 
-WHAT_IT_SEES = """
+PRINT_STATE = """
     import sys, threading, gmongo, pymongo
     from gevent import monkey
     print(__name__, sys.argv[1:], monkey.is_module_patched("socket"), pymongo.MongoClient is gmongo.MongoClient)
@@ -18,8 +18,6 @@ WHAT_IT_SEES = """
 
 @pytest.fixture
 def program(tmp_path: Path):
-    """Writes a program to a file."""
-
     def write(text: str) -> str:
         path = tmp_path / "program.py"
         path.write_text(dedent(text))
@@ -29,21 +27,21 @@ def program(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("options", "patched"), [((), True), (("--no-patch",), False)])
-def test_the_command_runs_a_file(program, options, patched):
-    done = run_python("-W", "error", "-m", "gmongo", *options, program(WHAT_IT_SEES), "-m", "--check", "x")
-    assert done.stderr == ""
-    assert done.stdout == f"__main__ ['-m', '--check', 'x'] {patched} True\n"
-    assert done.returncode == 0
+def test_command_runs_file_with_arguments(program, options, patched):
+    completed = run_python("-W", "error", "-m", "gmongo", *options, program(PRINT_STATE), "-m", "--check", "x")
+    assert completed.stderr == ""
+    assert completed.stdout == f"__main__ ['-m', '--check', 'x'] {patched} True\n"
+    assert completed.returncode == 0
 
 
-def test_the_command_runs_a_module(program, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(program(WHAT_IT_SEES)).parent))
-    done = run_python("-m", "gmongo", "-m", "program", "x")
-    assert (done.stdout, done.stderr) == ("__main__ ['x'] True True\n", "")
+def test_command_runs_module_with_arguments(program, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(program(PRINT_STATE)).parent))
+    completed = run_python("-m", "gmongo", "-m", "program", "x")
+    assert (completed.stdout, completed.stderr) == ("__main__ ['x'] True True\n", "")
 
 
 @pytest.mark.parametrize(
-    ("ending", "status", "says"),
+    ("ending", "status", "message"),
     [
         ("raise SystemExit(5)", 5, ""),
         ("raise SystemExit", 0, ""),
@@ -51,20 +49,20 @@ def test_the_command_runs_a_module(program, monkeypatch):
         ("raise ValueError('unlucky')", 1, "ValueError: unlucky"),
     ],
 )
-def test_the_exit_status_is_the_programs(program, ending, status, says):
-    done = run_python("-m", "gmongo", program(ending))
-    assert done.returncode == status
-    assert says in done.stderr
+def test_command_exits_with_status_of_program(program, ending, status, message):
+    completed = run_python("-m", "gmongo", program(ending))
+    assert completed.returncode == status
+    assert message in completed.stderr
 
 
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("--unknown", "x.py")])
-def test_nothing_to_run_is_a_usage_error(arguments):
-    done = run_python("-m", "gmongo", *arguments)
-    assert done.returncode == 2
-    assert "usage: python -m gmongo [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]" in done.stderr
+def test_missing_program_or_unknown_option_prints_usage(arguments):
+    completed = run_python("-m", "gmongo", *arguments)
+    assert completed.returncode == 2
+    assert "usage: python -m gmongo [--no-patch] [--check] (-m MODULE | PROGRAM) [ARGUMENT ...]" in completed.stderr
 
 
-ASKS = """
+IMPORTS = """
     import pymongo.errors
     from pymongo import MongoClient
     from pymongo.synchronous.collection import Collection
@@ -84,7 +82,7 @@ ASKS = """
 
 @pytest.fixture(params=["rich", "plain"])
 def table(request, tmp_path, monkeypatch):
-    """Reads the rows of the report, with and without rich."""
+    """Return a function that reads the rows of the report, with and without rich."""
     if request.param == "plain":
         (tmp_path / "rich.py").write_text("raise ImportError")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -99,10 +97,10 @@ def table(request, tmp_path, monkeypatch):
     return read
 
 
-def test_check_tells_what_was_asked_for_and_what_is_missing(program, table):
-    done = run_python("-m", "gmongo", "--check", program(ASKS))
-    assert done.returncode == 3
-    rows = table(done.stderr)
+def test_check_reports_used_and_missing_names(program, table):
+    completed = run_python("-m", "gmongo", "--check", program(IMPORTS))
+    assert completed.returncode == 3
+    rows = table(completed.stderr)
     rows.pop("name", None)
     assert rows == {
         "pymongo.pool": ["no", "__main__"],
@@ -116,10 +114,10 @@ def test_check_tells_what_was_asked_for_and_what_is_missing(program, table):
         "pymongo.errors": ["yes", "__main__"],
         "pymongo.errors.PyMongoError": ["yes", "__main__"],
     }
-    assert "used 10 names of pymongo and gridfs; 1 missing" in done.stderr
+    assert "used 10 names of pymongo and gridfs; 1 missing" in completed.stderr
 
 
-ASKS_OBJECTS = """
+ATTRIBUTES = """
     from pymongo import AsyncMongoClient, InsertOne, MongoClient
     with MongoClient(connect=False) as client:
         orders = client.shop.orders
@@ -130,10 +128,10 @@ ASKS_OBJECTS = """
 """
 
 
-def test_check_sees_attributes_that_objects_do_not_have(program, table):
-    done = run_python("-m", "gmongo", "--check", program(ASKS_OBJECTS))
-    assert done.stdout == "[False, True, False, False, False, True, False, False]\n"
-    rows = {name: there for name, (there, _) in table(done.stderr).items() if there not in ("yes", "available")}
+def test_check_reports_missing_attributes_of_objects(program, table):
+    completed = run_python("-m", "gmongo", "--check", program(ATTRIBUTES))
+    assert completed.stdout == "[False, True, False, False, False, True, False, False]\n"
+    rows = {name: state for name, (state, _) in table(completed.stderr).items() if state not in ("yes", "available")}
     assert rows == {
         "pymongo.AsyncMongoClient": "placeholder",
         "pymongo.MongoClient._kill_cursors": "no",
@@ -143,27 +141,31 @@ def test_check_sees_attributes_that_objects_do_not_have(program, table):
         "pymongo.InsertOne._add_to_client_bulk": "no",
         "pymongo.client_options.ClientOptions._ClientOptions__pool_options": "no",
     }
-    assert "5 missing" in done.stderr
-    assert "The check records names of modules, and absent attributes of gmongo's objects" in done.stderr
+    assert "5 missing" in completed.stderr
+    assert "The check records names of modules, and absent attributes of gmongo's objects" in completed.stderr
 
 
-def test_check_knows_that_a_module_has_several_names(program):
-    done = run_python("-m", "gmongo", "--check", program("from pymongo.synchronous.client_session import _TxnState"))
-    assert done.returncode == 1
-    assert "pymongo.synchronous.client_session._TxnState" in done.stderr
-    assert "1 missing" in done.stderr
+def test_check_reports_missing_name_of_module_alias(program):
+    completed = run_python(
+        "-m", "gmongo", "--check", program("from pymongo.synchronous.client_session import _TxnState")
+    )
+    assert completed.returncode == 1
+    assert "pymongo.synchronous.client_session._TxnState" in completed.stderr
+    assert "1 missing" in completed.stderr
 
 
 @pytest.mark.parametrize(
     ("ending", "status"),
     [("", 0), ("raise SystemExit(5)", 5), ("import pymongo.message", 1), ("raise KeyboardInterrupt", -2)],
 )
-def test_check_tells_it_however_the_program_ends(program, ending, status):
-    done = run_python("-m", "gmongo", "--check", program(f"import pymongo\npymongo.MongoClient\n{ending}"))
-    assert done.returncode == status
-    assert "pymongo.MongoClient" in done.stderr
+def test_check_reports_after_each_end_of_program(program, ending, status):
+    completed = run_python("-m", "gmongo", "--check", program(f"import pymongo\npymongo.MongoClient\n{ending}"))
+    assert completed.returncode == status
+    assert "pymongo.MongoClient" in completed.stderr
 
 
-def test_without_check_nothing_is_watched(program):
-    done = run_python("-m", "gmongo", program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)"))
-    assert (done.stdout, done.stderr) == ("True\n", "")
+def test_without_check_modules_have_plain_type(program):
+    completed = run_python(
+        "-m", "gmongo", program("import pymongo, types\nprint(type(pymongo.errors) is types.ModuleType)")
+    )
+    assert (completed.stdout, completed.stderr) == ("True\n", "")

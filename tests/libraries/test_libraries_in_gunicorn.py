@@ -1,5 +1,4 @@
-"""Unchanged Flask-PyMongo and MongoEngine applications under gunicorn's gevent workers: one line of
-``gunicorn.conf.py`` decides on the driver."""
+"""Flask-PyMongo and MongoEngine applications in gevent workers of gunicorn, with a driver by ``gunicorn.conf.py``."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from gmongo.testing import Deployment
 from tests.apps.hosting import connections, hosted
 from tests.support.wait import until
 
-from .drivers import database_of, drivers_seen
+from .drivers import connected_drivers, database_of
 from .sources import require
 from .visits import VISITS, Browser
 
@@ -28,27 +27,26 @@ LOGGED = ("--access-logfile", "-", "--access-logformat", "answered by %(p)s")
 SETTINGS = EXAMPLES.parent / "tests" / "apps" / "gunicorn_settings.py"
 
 
-def test_the_line_is_one():
+def test_gunicorn_configuration_of_examples_is_one_line():
     for name in VISITS:
         assert (EXAMPLES / name / "gunicorn.conf.py").read_text() == "import gmongo.as_pymongo\n"
 
 
 @pytest.mark.parametrize("name", sorted(VISITS))
-def test_an_application_answers_the_same_on_both_drivers(name, tmp_path):
-    """With gmongo also where gunicorn loads it before it forks and patches, which PyMongo does not survive."""
+def test_application_gives_equal_responses_with_both_drivers(name, tmp_path):
     require(DISTRIBUTIONS[name])
-    with_the_line = tmp_path / "gunicorn.conf.py"
-    with_the_line.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
-    line = ("-c", str(with_the_line))
-    on_pymongo, trouble = answers(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
+    settings = tmp_path / "gunicorn.conf.py"
+    settings.write_text((EXAMPLES / name / "gunicorn.conf.py").read_text() + SETTINGS.read_text())
+    pymongo_responses, pymongo_errors = responses(name, "PyMongo", tmp_path / "pymongo", "-c", str(SETTINGS))
+    # PyMongo does not support `--preload`, which loads the application before fork and patch.
     for log, options in (("gmongo", ()), ("preloaded", ("--preload",))):
-        on_gmongo, further_trouble = answers(name, "gmongo", tmp_path / log, *line, *options)
-        assert on_gmongo == on_pymongo
-        assert further_trouble <= trouble  # old versions of gevent have some of their own when a worker ends
+        gmongo_responses, errors = responses(name, "gmongo", tmp_path / log, "-c", str(settings), *options)
+        assert gmongo_responses == pymongo_responses
+        assert errors <= pymongo_errors  # old versions of gevent log errors when a worker ends
 
 
-def answers(name, driver, log, *options):
-    """What one visitor gets, and then several at once, and the trouble in the log; the database knows the driver."""
+def responses(name, driver, log, *options):
+    """Return the responses to one visitor and to eight concurrent visitors, and the errors in the log."""
     with (
         Deployment.replica_set(members=1) as deployment,
         hosted(
@@ -63,14 +61,14 @@ def answers(name, driver, log, *options):
     ):
         browser = Browser(host.port())
         alone = VISITS[name](browser, "one")
-        crowd = [gevent.spawn(VISITS[name], browser, f"visitor-{number}") for number in range(8)]
-        gevent.joinall(crowd, raise_error=True)
-        assert drivers_seen(deployment) == {driver}
-        further = itertools.count(8)  # a worker that is only just being forked does not hear that it is to end
+        visitors = [gevent.spawn(VISITS[name], browser, f"visitor-{number}") for number in range(8)]
+        gevent.joinall(visitors, raise_error=True)
+        assert connected_drivers(deployment) == {driver}
+        further = itertools.count(8)  # a worker ignores signals until its fork is complete
         while len(set(host.said(r"answered by <(\d+)>"))) < 2:
             VISITS[name](browser, f"visitor-{next(further)}")
         assert host.end() == 0
         if driver == "gmongo":
             until(lambda: not connections(deployment))
-        trouble = {re.sub("0x[0-9a-f]+", "", line) for line in host.trouble}
-        return [alone, *(each.value for each in crowd)], trouble
+        errors = {re.sub("0x[0-9a-f]+", "", line) for line in host.trouble}
+        return [alone, *(each.value for each in visitors)], errors

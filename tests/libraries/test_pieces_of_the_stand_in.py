@@ -1,4 +1,4 @@
-"""The pieces of what stands in for PyMongo, in this process: nothing takes PyMongo's place here."""
+"""Parts of the stand-in for PyMongo, without installation in this process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import pymongo
 import pytest
 
 import gmongo
-from gmongo._stand_in import import_audit as asked_module
-from gmongo._stand_in import pymongo_introspection, report
+from gmongo._stand_in import import_audit, pymongo_introspection, report
 from gmongo._stand_in.finder import StandIn
 from gmongo._stand_in.import_audit import ImportAudit
 from gmongo._stand_in.module_aliases import ALIASES, LACKING, LOADED_WITH, PYMONGO_VERSION
@@ -29,56 +28,56 @@ installing: Any = importlib.import_module("gmongo._stand_in.install")
 
 
 def module(name: str, **content: object) -> ModuleType:
-    made = ModuleType(name)
-    vars(made).update(content)
-    return made
+    created = ModuleType(name)
+    vars(created).update(content)
+    return created
 
 
-# To put it in place
+# Installation
 
 
 @pytest.fixture
 def interpreter(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What an interpreter has loaded, and how it finds more."""
+    """Return an interpreter with loaded modules and finders."""
     hook, last = object(), object()
     interpreter = SimpleNamespace(modules={}, meta_path=[hook, PathFinder, last], hook=hook, last=last)
     monkeypatch.setattr(installing, "sys", interpreter)
     return interpreter
 
 
-def test_it_is_put_before_what_finds_files_and_only_once(interpreter: SimpleNamespace) -> None:
+def test_install_inserts_one_finder_before_path_finder(interpreter: SimpleNamespace) -> None:
     stand_in = installing.install()
     assert interpreter.meta_path == [interpreter.hook, stand_in, PathFinder, interpreter.last]
     assert installing.install() is stand_in
     assert len(interpreter.meta_path) == 4
 
 
-def test_without_a_finder_of_files_it_is_the_last(interpreter: SimpleNamespace) -> None:
+def test_install_appends_finder_without_path_finder(interpreter: SimpleNamespace) -> None:
     interpreter.meta_path.remove(PathFinder)
     assert interpreter.meta_path[-1] is not installing.install()
     assert isinstance(interpreter.meta_path[-1], StandIn)
 
 
-def test_only_loggers_of_gmongos_modules_are_taken_over(interpreter: SimpleNamespace) -> None:
+def test_install_replaces_loggers_of_gmongo_modules_only(interpreter: SimpleNamespace) -> None:
     loggers = {name: logging.getLogger(name) for name in ("gmongo.topology", "other")}
-    ours = module("gmongo.sdam", _log=loggers["gmongo.topology"], other=loggers["other"])
+    sdam = module("gmongo.sdam", _log=loggers["gmongo.topology"], other=loggers["other"])
     app = module("app", log=loggers["gmongo.topology"])
-    interpreter.modules.update({"gmongo.sdam": ours, "app": app})
+    interpreter.modules.update({"gmongo.sdam": sdam, "app": app})
     installing.install()
-    assert vars(ours)["_log"].name == "pymongo.topology" and vars(ours)["other"] is loggers["other"]
+    assert vars(sdam)["_log"].name == "pymongo.topology" and vars(sdam)["other"] is loggers["other"]
     assert vars(app)["log"] is loggers["gmongo.topology"]
 
 
 USED = {
-    "a module": module("pymongo.x"),
-    "a class": type("C", (), {"__module__": "pymongo.x"}),
-    "an object": type("C", (), {"__module__": "gridfs"})(),
-    "a function": type(lambda: None)(compile("0", "", "eval"), {"__name__": "pymongo.x"}),
+    "module": module("pymongo.x"),
+    "class": type("C", (), {"__module__": "pymongo.x"}),
+    "object": type("C", (), {"__module__": "gridfs"})(),
+    "function": type(lambda: None)(compile("0", "", "eval"), {"__name__": "pymongo.x"}),
 }
 
 
 @pytest.mark.parametrize("value", USED.values(), ids=USED)
-def test_what_uses_pymongo_is_named(interpreter: SimpleNamespace, value: object) -> None:
+def test_install_after_import_raises_error_with_users_of_pymongo(interpreter: SimpleNamespace, value: object) -> None:
     users = {f"user{number}": module(f"user{number}", it=value) for number in range(7)}
     own = {name: module(name, it=value) for name in ("pymongo", "gmongo.x", "bson.x", "gridfs")}
     for number, others in ((1, ""), (5, ""), (6, " and 1 more"), (7, " and 2 more")):
@@ -89,33 +88,33 @@ def test_what_uses_pymongo_is_named(interpreter: SimpleNamespace, value: object)
         assert f": pymongo and gridfs was imported before, by {names}{others}. Let 'import" in str(caught.value)
 
 
-def test_what_has_left_no_trace(interpreter: SimpleNamespace) -> None:
+def test_install_after_import_without_reference_raises_error(interpreter: SimpleNamespace) -> None:
     interpreter.modules = {"pymongo": module("pymongo"), "app": module("app", number=5)}
     with pytest.raises(RuntimeError, match=r"pymongo was imported before, by a module that keeps no reference\."):
         installing.install()
     assert not [each for each in interpreter.meta_path if isinstance(each, StandIn)]
 
 
-# To find
+# Finder
 
 
-def test_a_module_that_is_not_there_is_named_by_its_error() -> None:
+def test_missing_module_raises_error_with_its_name() -> None:
     finder, watched = StandIn(), []
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'pymongo\.nothing': gmongo stands in") as caught:
         finder.find_spec("pymongo.nothing")
     assert caught.value.name == "pymongo.nothing"
-    finder.watch = lambda *told: watched.append(told)
+    finder.watch = lambda *arguments: watched.append(arguments)
     with pytest.raises(ModuleNotFoundError):
         finder.find_spec("gridfs.nothing")
     assert watched == [("gridfs.nothing", None, True)]
     assert finder.find_spec("bson") is None
 
 
-# To watch
+# Audit
 
 
-class Asks:
-    """A program that asks for names."""
+class Program:
+    """Module that reads attributes."""
 
     def __init__(self, name: str = "app") -> None:
         self._globals = {"__name__": name, "getattr": getattr}
@@ -126,27 +125,27 @@ class Asks:
         )
 
 
-def test_names_are_noted_with_what_asks_for_them() -> None:
-    asked, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
-    asked.module("pymongo.errors", watched, by_program=False)
-    asked.module("pymongo.other", watched, by_program=False)  # the same module under another name
-    app, library = Asks(), Asks("library.part")
+def test_audit_records_names_with_reading_modules() -> None:
+    audit, watched = ImportAudit(), module("pymongo.errors", Known=5, Gone=type("Gone", (Placeholder,), {"why": "x"}))
+    audit.module("pymongo.errors", watched, by_program=False)
+    audit.module("pymongo.other", watched, by_program=False)  # the same module under another name
+    app, library = Program(), Program("library.part")
     assert app(watched, "Known") == 5 and app(watched, "Unknown") is None
     assert library(watched, "Known") == 5 and library(watched, "Gone") is vars(watched)["Gone"]
-    assert Asks("gmongo.x")(watched, "Known") == 5 and Asks("pymongo.y")(watched, "Else") is None
+    assert Program("gmongo.x")(watched, "Known") == 5 and Program("pymongo.y")(watched, "Else") is None
     app(watched, "__name__")
     app(watched, "__version__")
-    assert asked.names == {
+    assert audit.names == {
         "pymongo.errors.Known": {"app", "library.part"},
         "pymongo.errors.Unknown": {"app"},
         "pymongo.errors.Gone": {"library.part"},
         "pymongo.errors.__version__": {"app"},
     }
-    assert asked.absent == {"pymongo.errors.Unknown", "pymongo.errors.__version__"}
-    assert asked.refused == {"pymongo.errors.Gone"}
+    assert audit.absent == {"pymongo.errors.Unknown", "pymongo.errors.__version__"}
+    assert audit.refused == {"pymongo.errors.Gone"}
 
 
-def test_attributes_that_objects_do_not_have_are_noted() -> None:
+def test_audit_records_missing_attributes_of_objects() -> None:
     class Parent:
         __module__ = "gmongo.x"
 
@@ -160,36 +159,36 @@ def test_attributes_that_objects_do_not_have_are_noted() -> None:
             raise AttributeError(name)
 
     Foreign = type("Foreign", (), {"__module__": "elsewhere"})
-    asked, app = ImportAudit(), Asks()
-    asked.module("pymongo.x", module("pymongo.x", __all__=["Parent", "Child", "Foreign"], Parent=Parent, Child=Child,
+    audit, app = ImportAudit(), Program()
+    audit.module("pymongo.x", module("pymongo.x", __all__=["Parent", "Child", "Foreign"], Parent=Parent, Child=Child,
                                      Foreign=Foreign), by_program=True)  # fmt: skip
     assert app(Child(), "known") == 5 and app(Child(), "made") == 6
     assert app(Child(), "lacking") is None and app(Parent(), "lacking") is None and app(Foreign(), "lacking") is None
     app(Child(), "__lacking")
-    assert asked.absent == {"pymongo.x.Child.lacking", "pymongo.x.Parent.lacking"}
+    assert audit.absent == {"pymongo.x.Child.lacking", "pymongo.x.Parent.lacking"}
 
 
-def test_a_module_that_a_program_asks_for_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ImportAudit()
-    monkeypatch.setattr(asked_module, "_user_module", lambda passing: f"app, by {passing}")
-    asked.module("pymongo.nothing", None, by_program=True)
-    asked.module("pymongo.some", None, by_program=False)
-    assert asked.names == {"pymongo.nothing": {"app, by gmongo._stand_in.finder"}} and asked.absent == {
+def test_audit_records_module_imported_by_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = ImportAudit()
+    monkeypatch.setattr(import_audit, "_user_module", lambda passing: f"app, by {passing}")
+    audit.module("pymongo.nothing", None, by_program=True)
+    audit.module("pymongo.some", None, by_program=False)
+    assert audit.names == {"pymongo.nothing": {"app, by gmongo._stand_in.finder"}} and audit.absent == {
         "pymongo.nothing"
     }
 
 
-# To tell
+# Report
 
 
-def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ImportAudit()
-    asked.names = {"b": {"app"}, "a": {"m1", "m2", "m3", "m4", "m5"}, "gone": {"app"}, "old": {"app"}, "named": {"x"}}
-    asked.absent, asked.refused = {"gone", "old"}, {"named"}
+def test_report_lists_missing_names_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    audit = ImportAudit()
+    audit.names = {"b": {"app"}, "a": {"m1", "m2", "m3", "m4", "m5"}, "gone": {"app"}, "old": {"app"}, "named": {"x"}}
+    audit.absent, audit.refused = {"gone", "old"}, {"named"}
     stream = StringIO()
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(report.os, "getpid", lambda: 77)
-    report.write(asked, {"gone": "pymongo.gone"}, stream)
+    report.write(audit, {"gone": "pymongo.gone"}, stream)
     title, *lines = stream.getvalue().splitlines()
     assert title == "process 77 used 5 names of pymongo and gridfs; 1 missing"
     assert lines[:6] == [
@@ -203,15 +202,15 @@ def test_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[6].startswith("The check records names of modules")
 
 
-def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_on_terminal_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rich")
     for name, value in (("COLUMNS", "200"), ("TERM", "xterm"), ("FORCE_COLOR", "1")):
         monkeypatch.setenv(name, value)
-    asked = ImportAudit()
-    asked.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
-    asked.absent = {"gone", "old"}
+    audit = ImportAudit()
+    audit.names = {"there": {"app"}, "gone": {"app"}, "old": {"app"}}
+    audit.absent = {"gone", "old"}
     stream = StringIO()
-    report.write(asked, {"gone": "gone"}, stream)
+    report.write(audit, {"gone": "gone"}, stream)
     lines = stream.getvalue().splitlines()
     styles = {
         word: next(line for line in lines if word in line).partition(word)[0] for word in ("there ", "gone", "old")
@@ -219,17 +218,17 @@ def test_the_table_has_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
     assert "1;31m" in styles["gone"] and "2m" in styles["old"]
 
 
-# What PyMongo has
+# Introspection of PyMongo
 
 
-def test_names_are_looked_for_in_pymongo() -> None:
+def test_name_exists_if_pymongo_has_module_or_attribute() -> None:
     names = {
         "pymongo": True,
         "pymongo.errors": True,
         "pymongo.errors.AutoReconnect": True,
         "pymongo.errors.AutoReconnect.timeout": True,
         "pymongo.errors.AutoReconnect.timeout.fget": True,
-        "pymongo.errors.AutoReconnect._message": True,  # of objects
+        "pymongo.errors.AutoReconnect._message": True,  # attribute of objects
         "pymongo.errors.AutoReconnect.nothing": False,
         "pymongo.errors.Nothing": False,
         "pymongo.errors.Nothing.more": False,
@@ -239,7 +238,7 @@ def test_names_are_looked_for_in_pymongo() -> None:
     assert {name: pymongo_introspection._exists(name) for name in names} == names
 
 
-def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_with_failing_import_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> ModuleType:
         if name == "pymongo.daemon":
             raise OSError("not on this system")
@@ -250,31 +249,29 @@ def test_a_module_that_cannot_be_loaded_is_there(monkeypatch: pytest.MonkeyPatch
     assert not pymongo_introspection._exists("pymongo.nothing.anything")
 
 
-def test_what_is_asked_of_pymongo_and_what_is_not() -> None:
+def test_existing_names_are_returned() -> None:
     assert pymongo_introspection.existing_in_pymongo([]) == set()
     assert pymongo_introspection.existing_in_pymongo(["pymongo.errors", "pymongo.nothing"]) == {"pymongo.errors"}
 
 
-def test_a_process_that_fails_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_process_reports_all_names_as_existing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pymongo_introspection.sys, "executable", "/bin/false")
     assert pymongo_introspection.existing_in_pymongo(["a", "b"]) == {"a", "b"}
 
 
-def test_a_class_that_was_made_by_a_call_has_no_source() -> None:
+def test_class_without_source_file_has_empty_source() -> None:
     assert pymongo_introspection._source(type("Made", (), {"__module__": __name__})) == ""
     assert pymongo_introspection._source(int) == ""
 
 
-# The pieces of PyMongo's private modules
+# Private modules of PyMongo
 
 
 @pytest.mark.parametrize(
     ("name", "users"),
     [("Collection", ["storage"]), ("Database", ["bucket", "grid_fs"]), ("GridOutCursor", ["bucket", "grid_fs"])],
 )
-def test_what_replaces_a_class_of_gridfs_replaces_it_in_gridfs(
-    name: str, users: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patch_of_gridfs_class_applies_to_modules(name: str, users: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     modules = [importlib.import_module(f"gmongo.gridfs.{user}") for user in users]
     before = [getattr(each, name) for each in modules]
     fake = type(name, (), {})
@@ -284,7 +281,7 @@ def test_what_replaces_a_class_of_gridfs_replaces_it_in_gridfs(
     assert [getattr(each, name) for each in modules] == before
 
 
-def test_the_version_is_that_of_the_pymongo_whose_api_is_kept() -> None:
+def test_version_equals_version_of_implemented_api() -> None:
     package = importlib.import_module("gmongo._stand_in.pymongo")
     assert package.version == package.__version__ == package.get_version_string() == PYMONGO_VERSION
     assert ".".join(map(str, package.version_tuple)) == PYMONGO_VERSION
@@ -292,13 +289,13 @@ def test_the_version_is_that_of_the_pymongo_whose_api_is_kept() -> None:
     assert {*gmongo.__all__, "AsyncMongoClient"} == {*package.__all__}
 
 
-def test_a_read_preference_is_checked() -> None:
+def test_invalid_read_preference_raises_type_error() -> None:
     assert validate_read_preference("x", ReadPreference.NEAREST) is ReadPreference.NEAREST
     with pytest.raises(TypeError, match=r"^'nearest' is not a read preference$"):
         validate_read_preference("x", "nearest")
 
 
-def test_what_is_not_none() -> None:
+def test_strip_optional_raises_for_none() -> None:
     assert strip_optional(5) == 5
     with pytest.raises(AssertionError):
         strip_optional(None)
@@ -307,22 +304,22 @@ def test_what_is_not_none() -> None:
 # Names
 
 
-needs_that_pymongo = pytest.mark.skipif(
+needs_pymongo_of_api = pytest.mark.skipif(
     pymongo.version.split(".")[:2] != PYMONGO_VERSION.split(".")[:2],
-    reason="names are those of the PyMongo whose API is kept",
+    reason="the names belong to another version of PyMongo",
 )
 
 
-@needs_that_pymongo
+@needs_pymongo_of_api
 @pytest.mark.parametrize("name", LACKING)
-def test_what_gmongo_s_modules_lack_is_in_pymongo_s(name: str) -> None:
-    there = vars(importlib.import_module(name))
-    assert {*LACKING[name]} <= there.keys()
+def test_lacking_names_exist_in_pymongo(name: str) -> None:
+    existing = vars(importlib.import_module(name))
+    assert {*LACKING[name]} <= existing.keys()
 
 
-@needs_that_pymongo
+@needs_pymongo_of_api
 @pytest.mark.parametrize("name", sorted({*ALIASES, *(each for names in LOADED_WITH.values() for each in names)}))
-def test_a_name_is_that_of_a_module_of_pymongo_s_and_of_one_of_gmongo_s(name: str) -> None:
+def test_alias_names_module_of_pymongo_and_of_gmongo(name: str) -> None:
     importlib.import_module(name)
     importlib.import_module(ALIASES[name])
 
@@ -340,5 +337,5 @@ def test_a_name_is_that_of_a_module_of_pymongo_s_and_of_one_of_gmongo_s(name: st
         ("elsewhere", ["elsewhere"]),
     ],
 )
-def test_a_name_by_all_names_of_its_module(name: str, names: list[str]) -> None:
-    assert asked_module._all_names(name) == names
+def test_all_names_contain_aliases_of_module(name: str, names: list[str]) -> None:
+    assert import_audit._all_names(name) == names

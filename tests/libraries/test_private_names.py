@@ -1,4 +1,4 @@
-"""Private names of PyMongo's that published libraries use: gmongo has them, with the same values."""
+"""Private names of PyMongo that published libraries use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gmongo.testing import DeploymentProcess
 from tests.support.programs import run_python
 
-# What libraries ask for, and the libraries. Found by reading the distributions that require PyMongo.
+# Used expression -> libraries. The expressions come from the distributions that require PyMongo.
 NAMES = {
     "client._options.auto_encryption_opts": "django-mongodb-backend",
     "client.a._client is client": "Ming, mongomock",
@@ -46,9 +46,9 @@ MODELS = {
     f"UpdateMany({UPDATE})": ("_filter", "_doc", "_upsert"),
 }
 NAMES |= {f"{model}.{name}": "Ming" for model, names in MODELS.items() for name in names}
-NAMES |= {f"told({model})": "mongomock" for model in MODELS}
+NAMES |= {f"bulk_calls({model})": "mongomock" for model in MODELS}
 
-OF_OLDER_PYMONGOS = {"client.a.b._Collection__database == client.a": "Flask-PyMongo"}
+NAMES_OF_OLDER_PYMONGO = {"client.a.b._Collection__database == client.a": "Flask-PyMongo"}
 
 PROGRAM = """
 import json, os, sys
@@ -56,7 +56,7 @@ import gridfs, gridfs.synchronous.grid_file, pymongo, pymongo.encryption_options
 from pymongo import *
 from unittest.mock import Mock
 
-def told(model):
+def bulk_calls(model):
     bulk = Mock()
     model._add_to_bulk(bulk)
     return bulk.mock_calls
@@ -68,15 +68,15 @@ print(json.dumps({expression: repr(eval(expression)) for expression in json.load
 """
 
 
-def answers(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
-    done = run_python("-c", line + PROGRAM, json.dumps(list(names)), uri=uri)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def values(line: str, names: dict[str, str], uri: str) -> dict[str, str]:
+    completed = run_python("-c", line + PROGRAM, json.dumps(list(names)), uri=uri)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
-def test_they_are_there_and_say_what_pymongos_say():
-    pytest.importorskip("pymongocrypt")  # the options of encryption need it
+def test_private_names_have_values_of_pymongo():
+    pytest.importorskip("pymongocrypt")  # AutoEncryptionOpts needs pymongocrypt
     line = "import gmongo.as_pymongo\n"
     with DeploymentProcess("--standalone") as deployment:
-        assert answers(line, NAMES, deployment.uri) == answers("", NAMES, deployment.uri)
-        assert set(answers(line, OF_OLDER_PYMONGOS, deployment.uri).values()) == {"True"}
+        assert values(line, NAMES, deployment.uri) == values("", NAMES, deployment.uri)
+        assert set(values(line, NAMES_OF_OLDER_PYMONGO, deployment.uri).values()) == {"True"}

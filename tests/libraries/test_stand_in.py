@@ -1,4 +1,4 @@
-"""``import gmongo.as_pymongo``: what PyMongo's names lead to afterwards. Each program runs in a process of its own."""
+"""Names of PyMongo after ``import gmongo.as_pymongo``. Each program runs in a separate process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ STAND_IN = "import gmongo.as_pymongo\n"
 
 
 def run(program: str, first: str = STAND_IN, uri: str | None = None) -> str:
-    """What a program writes that has the one line in front."""
-    done = run_python("-W", "error::ResourceWarning", "-c", first + dedent(program), uri=uri)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout.strip()
+    """Run a program after a first line, and return its output."""
+    completed = run_python("-W", "error::ResourceWarning", "-c", first + dedent(program), uri=uri)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stderr == ""
+    return completed.stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def uri():
         yield deployment.uri
 
 
-def test_names_lead_to_the_same_module_objects():
+def test_aliases_are_same_module_objects():
     program = f"""
         import importlib
         for name, target in {ALIASES!r}.items():
@@ -48,8 +48,7 @@ def test_names_lead_to_the_same_module_objects():
 
 
 @since(".".join(PYMONGO_VERSION.split(".")[:2]))
-def test_every_name_in_the_table_is_one_of_pymongos():
-    """As PyMongo itself sees it, in a process without the stand-in."""
+def test_each_alias_is_module_of_pymongo():
     program = f"""
         import importlib
         for name in {sorted(ALIASES)!r}:
@@ -58,42 +57,41 @@ def test_every_name_in_the_table_is_one_of_pymongos():
     run(program, first="")
 
 
-def test_every_public_module_that_both_have_is_in_the_table():
-    ours = [each.name for each in pkgutil.iter_modules(gmongo.__path__) if not each.name.startswith("_")]
-    theirs = run("import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", "")
-    both = [name for name in ours if name in theirs.split() and name != "auth"]  # which is PyMongo's own, not public
-    assert [name for name in both if f"pymongo.{name}" not in ALIASES] == []
+def test_each_common_public_module_has_alias():
+    gmongo_modules = [each.name for each in pkgutil.iter_modules(gmongo.__path__) if not each.name.startswith("_")]
+    pymongo_modules = run(
+        "import pkgutil, pymongo; print(*(each.name for each in pkgutil.iter_modules(pymongo.__path__)))", ""
+    )
+    common = {*gmongo_modules} & {*pymongo_modules.split()} - {"auth"}  # `auth` is private in PyMongo
+    assert [name for name in common if f"pymongo.{name}" not in ALIASES] == []
 
 
 @since(".".join(PYMONGO_VERSION.split(".")[:2]))
-def test_pymongos_public_names_are_there():
-    """Each name that PyMongo's public modules export: in a process without the stand-in it lists them, and in one with
-    it they are looked up."""
+def test_stand_in_has_each_public_name_of_pymongo():
     listing = f"""
         import importlib, json
         modules = {{name: importlib.import_module(name) for name in {["pymongo", *ALIASES]!r}}}
         print(json.dumps({{name: list(getattr(module, "__all__", ())) for name, module in modules.items()}}))
     """
     public = json.loads(run(listing, first=""))
-    looking_up = f"""
+    lookup = f"""
         import importlib
         missing = []
         for module, names in {public!r}.items():
-            there = importlib.import_module(module)
-            missing += [f"{{module}}.{{name}}" for name in names if not hasattr(there, name)]
+            found = importlib.import_module(module)
+            missing += [f"{{module}}.{{name}}" for name in names if not hasattr(found, name)]
         print(*missing)
     """
-    missing = {name for name in run(looking_up).split() if not name.startswith("pymongo.typings._")}
+    missing = {name for name in run(lookup).split() if not name.startswith("pymongo.typings._")}
     assert missing == set()
 
 
-def test_all_names_of_the_packages_are_exported():
-    """``from pymongo import *`` gives what there is, and nothing that is there by accident."""
+def test_all_of_packages_lists_exactly_public_names():
     program = """
         import inspect, gridfs, pymongo, pymongo.encryption_options
         for package in pymongo, gridfs:
-            there = {name for name, value in vars(package).items() if not inspect.ismodule(value)}
-            print(*there - {name for name in there if name.startswith("_")} - {"annotations"} ^ {
+            names = {name for name, value in vars(package).items() if not inspect.ismodule(value)}
+            print(*names - {name for name in names if name.startswith("_")} - {"annotations"} ^ {
                 name for name in package.__all__ if not name.startswith("_")
             })
         assert "AsyncHTTPProxyKMSConnect" in pymongo.encryption_options.__all__
@@ -102,7 +100,7 @@ def test_all_names_of_the_packages_are_exported():
 
 
 @pytest.mark.parametrize(
-    ("what", "reason"),
+    ("target", "reason"),
     [
         ("pymongo.AsyncMongoClient", "asyncio"),
         ("pymongo.asynchronous.mongo_client.AsyncMongoClient", "asyncio"),
@@ -112,8 +110,8 @@ def test_all_names_of_the_packages_are_exported():
         ("pymongo.encryption_options.AsyncHTTPProxyKMSConnect", "asyncio"),
     ],
 )
-def test_what_is_lacking_can_be_imported_and_refuses_to_be_constructed(what, reason):
-    module, _, name = what.rpartition(".")
+def test_placeholder_is_importable_and_raises_configuration_error(target, reason):
+    module, _, name = target.rpartition(".")
     program = f"""
         from {module} import {name} as Lacking
         def annotated(it: Lacking[dict]) -> bool:
@@ -131,12 +129,12 @@ def test_what_is_lacking_can_be_imported_and_refuses_to_be_constructed(what, rea
 
 
 @pytest.mark.parametrize("name", ["pymongo.pool", "pymongo.monitoring.command", "gridfs.bucket", "pymongo.refused"])
-def test_any_other_module_is_not_found_and_the_error_says_why(name):
+def test_other_module_raises_module_not_found_error_with_reason(name):
     program = f"""
         import importlib, importlib.util
-        for way in (importlib.import_module, importlib.util.find_spec):
+        for function in (importlib.import_module, importlib.util.find_spec):
             try:
-                way({name!r})
+                function({name!r})
             except ModuleNotFoundError as error:
                 print(error.name, error)
     """
@@ -146,9 +144,8 @@ def test_any_other_module_is_not_found_and_the_error_says_why(name):
         assert line.startswith(f"{name} No module named {name!r}: gmongo stands in for PyMongo in this process")
 
 
-def test_what_hooks_imports_is_asked_first():
-    """As New Relic and wrapt do: their finder comes first and wraps the loader; New Relic looks for its hooks by the
-    module's ``__name__``."""
+def test_import_hook_of_other_library_wraps_loader_of_stand_in():
+    # New Relic and wrapt insert a finder that wraps the loader. New Relic reads ``__name__`` of the module.
     hook = """
         import sys
         from importlib.util import find_spec
@@ -200,14 +197,14 @@ LOGGED = """
     monkey.patch_all()
     import logging, logging.config, os
     import pymongo
-    class Kept(logging.Handler):
+    class NameHandler(logging.Handler):
         names = set()
         def emit(self, record):
             self.names.add(record.name)
     {configured}
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.command("ping")
-    print(sorted(Kept.names))
+    print(sorted(NameHandler.names))
 """
 CONFIGURED = "logging.config.dictConfig({'version': 1, 'loggers': {'pymongo': {'level': 'DEBUG'}}})"
 
@@ -215,36 +212,36 @@ CONFIGURED = "logging.config.dictConfig({'version': 1, 'loggers': {'pymongo': {'
 @pytest.mark.parametrize(
     ("configured", "expected"),
     [
-        ("logging.root.addHandler(Kept())", []),
+        ("logging.root.addHandler(NameHandler())", []),
         (
-            "logging.root.addHandler(Kept()); logging.getLogger('pymongo.command').setLevel('DEBUG')",
+            "logging.root.addHandler(NameHandler()); logging.getLogger('pymongo.command').setLevel('DEBUG')",
             ["pymongo.command"],
         ),
         (
-            "logging.getLogger('pymongo').addHandler(Kept()); logging.getLogger('pymongo').setLevel('DEBUG')",
+            "logging.getLogger('pymongo').addHandler(NameHandler()); logging.getLogger('pymongo').setLevel('DEBUG')",
             ["pymongo.command", "pymongo.connection", "pymongo.serverSelection", "pymongo.topology"],
         ),
         (
-            f"{CONFIGURED}; logging.root.addHandler(Kept())",
+            f"{CONFIGURED}; logging.root.addHandler(NameHandler())",
             ["pymongo.command", "pymongo.connection", "pymongo.serverSelection", "pymongo.topology"],
         ),
     ],
-    ids=["nothing set", "one level", "all", "dictConfig, which disables the loggers that it does not name"],
+    ids=["no level", "one level", "all levels", "dictConfig with disabled loggers"],
 )
-def test_loggers_are_pymongos(configured, expected, uri):
+def test_logger_names_equal_names_of_pymongo(configured, expected, uri):
     program = LOGGED.format(configured=configured)
     assert run(program, uri=uri) == str(expected)
-    assert run(program, first="", uri=uri) == str(expected)  # PyMongo's own
+    assert run(program, first="", uri=uri) == str(expected)  # without the stand-in
 
 
-def test_no_logger_of_gmongos_is_left():
+def test_stand_in_renames_all_loggers_of_gmongo():
     program = """
         import importlib, logging, pkgutil, sys
-        for found in pkgutil.walk_packages(gmongo.__path__, "gmongo."):
-            if "testing" not in found.name and "__main__" not in found.name:
+        for each in pkgutil.walk_packages(gmongo.__path__, "gmongo."):
+            if "testing" not in each.name and "__main__" not in each.name:
                 try:
-                    importlib.import_module(found.name)
-                except ModuleNotFoundError as error:  # an extra that is not installed
+                    importlib.import_module(each.name)
+                except ModuleNotFoundError as error:  # an extra is not installed
                     assert not error.name.startswith("gmongo"), error
         import pymongo, pymongo.event_loggers
         for name, module in sys.modules.items():
@@ -256,8 +253,8 @@ def test_no_logger_of_gmongos_is_left():
 
 
 @pytest.mark.parametrize("used", ["ping()", "pass"], ids=["used at import", "not used at import"])
-def test_a_client_of_an_unpatched_process_warns_of_nothing_and_says_in_a_thread_what_to_do(used, uri):
-    """A server that loads the application before it forks and patches is such a process, and has nothing to mend."""
+def test_client_of_unpatched_process_raises_invalid_operation_in_thread(used, uri):
+    # A server can import the application before fork and patch, so the import must not warn.
     program = f"""
         import os, pymongo, threading
         client = pymongo.MongoClient(os.environ["MONGODB_URI"])
@@ -271,13 +268,13 @@ def test_a_client_of_an_unpatched_process_warns_of_nothing_and_says_in_a_thread_
         thread.start()
         thread.join()
     """
-    *_, said = run(program, uri=uri).splitlines()
-    assert said.startswith("a MongoClient belongs to the native thread that first used it")
-    assert "call gevent.monkey.patch_all() before anything else" in said
+    *_, message = run(program, uri=uri).splitlines()
+    assert message.startswith("a MongoClient belongs to the native thread that first used it")
+    assert "call gevent.monkey.patch_all() before anything else" in message
 
 
 @pytest.mark.parametrize("level", ["INFO", "DEBUG"])
-def test_the_one_message_of_level_info_can_be_hidden(level, uri):
+def test_only_info_message_is_hidden_by_logger_level(level, uri):
     program = f"""
         from gevent import monkey
         monkey.patch_all()
@@ -287,21 +284,23 @@ def test_the_one_message_of_level_info_can_be_hidden(level, uri):
         with pymongo.MongoClient(os.environ["MONGODB_URI"], connect=False) as client:
             client.test.command("ping")
     """
-    shown = run(program.format(hidden=""), uri=uri).splitlines()
-    assert [line for line in shown if "DEBUG" not in line] == ["pymongo.serverSelection INFO"]
+    visible = run(program.format(hidden=""), uri=uri).splitlines()
+    assert [line for line in visible if "DEBUG" not in line] == ["pymongo.serverSelection INFO"]
     hiding = "logging.getLogger('pymongo.serverSelection').setLevel('WARNING')"
     hidden = run(program.format(hidden=hiding), uri=uri).splitlines()
     assert [line for line in hidden if "DEBUG" not in line or "serverSelection" in line] == []
 
 
-def test_as_a_plugin_of_pytest(tmp_path: Path, uri):
+def test_pytest_plugin_installs_stand_in(tmp_path: Path, uri):
     (tmp_path / "test_it.py").write_text(
         "import os, pymongo, gmongo\n"
         "def test_it():\n"
         "    with pymongo.MongoClient(os.environ['MONGODB_URI']) as client:\n"
         "        assert isinstance(client, gmongo.MongoClient)\n"
     )
-    done = run_python("-m", "pytest", "-p", "gmongo.as_pymongo", str(tmp_path), "--rootdir", str(tmp_path), uri=uri)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"stands in for PyMongo {PYMONGO_VERSION}" in done.stdout
-    assert "1 passed" in done.stdout
+    completed = run_python(
+        "-m", "pytest", "-p", "gmongo.as_pymongo", str(tmp_path), "--rootdir", str(tmp_path), uri=uri
+    )
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert f"stands in for PyMongo {PYMONGO_VERSION}" in completed.stdout
+    assert "1 passed" in completed.stdout

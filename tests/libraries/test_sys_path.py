@@ -1,4 +1,4 @@
-"""``python -m gmongo`` gives a program the ``sys.path`` that the interpreter gives it."""
+"""``sys.path`` of a program under ``python -m gmongo``."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.support.programs import TIMEOUT
 
 pytestmark = pytest.mark.long
 
-TELLS = "import sys; print(sys.path); print(sys.argv)\n"
+PRINT_PATH = "import sys; print(sys.path); print(sys.argv)\n"
 PROGRAMS = {
-    "in the current directory": ("prog.py",),
-    "elsewhere": ("../app/prog.py",),
-    "by its full path": ("{root}/app/prog.py",),
-    "a link to it": ("link.py",),
-    "in a linked directory": ("../linked/prog.py",),
-    "a directory": ("../app",),
-    "a zip file": ("../app.zip",),
-    "a module": ("-m", "prog"),
-    "a package": ("-m", "pack"),
-    "a module in a package": ("-m", "pack.inner"),
+    "current directory": ("prog.py",),
+    "other directory": ("../app/prog.py",),
+    "absolute path": ("{root}/app/prog.py",),
+    "linked file": ("link.py",),
+    "linked directory": ("../linked/prog.py",),
+    "directory": ("../app",),
+    "zip file": ("../app.zip",),
+    "module": ("-m", "prog"),
+    "package": ("-m", "pack"),
+    "module in package": ("-m", "pack.inner"),
 }
 SAFE, PATH = {"PYTHONSAFEPATH": "1"}, {"PYTHONPATH": "{root}/app"}
 SETTINGS = [
@@ -43,16 +43,16 @@ def folders(tmp_path_factory):
     for folder in ("app", "here", "here/pack"):
         (root / folder).mkdir()
     for program in ("app/prog.py", "app/__main__.py", "here/prog.py", "here/pack/__main__.py", "here/pack/inner.py"):
-        (root / program).write_text(TELLS)
+        (root / program).write_text(PRINT_PATH)
     (root / "here" / "pack" / "__init__.py").touch()
     (root / "here" / "link.py").symlink_to("../app/prog.py")
     (root / "linked").symlink_to("app")
     with zipfile.ZipFile(root / "app.zip", "w") as archive:
-        archive.writestr("__main__.py", TELLS)
+        archive.writestr("__main__.py", PRINT_PATH)
     return root
 
 
-def told(folders, variables, *arguments):
+def run(folders, variables, *arguments):
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     return subprocess.run(
         [sys.executable, *(each.format(root=folders) for each in arguments)],
@@ -66,11 +66,11 @@ def told(folders, variables, *arguments):
 
 
 @pytest.mark.parametrize(("flags", "variables"), SETTINGS, ids=str)
-def test_a_program_has_the_interpreters_sys_path(folders, flags, variables):
-    found = told(folders, {}, "-I", "-c", "import gmongo; print(gmongo.version)")
-    if found.stdout.strip() != __version__:
-        pytest.skip("gmongo is not installed, and -I sees nothing else")
+def test_program_has_sys_path_of_interpreter(folders, flags, variables):
+    isolated = run(folders, {}, "-I", "-c", "import gmongo; print(gmongo.version)")
+    if isolated.stdout.strip() != __version__:
+        pytest.skip("gmongo is not installed, which -I requires")
     for name, program in PROGRAMS.items():
-        expected = told(folders, variables, *flags, *program)
-        assert told(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
-        assert expected.stdout or "-m" in program, name  # a module of the current directory may be out of reach
+        expected = run(folders, variables, *flags, *program)
+        assert run(folders, variables, *flags, "-m", "gmongo", "--no-patch", *program).stdout == expected.stdout, name
+        assert expected.stdout or "-m" in program, name  # some flags exclude modules in the current directory

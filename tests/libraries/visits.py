@@ -1,4 +1,4 @@
-"""What a visitor does on the example applications. Each has names of its own, and gets the same answers every time."""
+"""Requests of a visitor to the example applications. The responses depend only on the name of the visitor."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gevent import socket
 
 
 class Browser:
-    """Sends requests to a port of this machine."""
+    """HTTP client for a port of the loopback interface."""
 
     def __init__(self, port: int) -> None:
         self._port = port
 
     def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
-        """The status and the body of the answer, decoded if it is JSON, and left out if it is the text of an error."""
+        """Return the status and the decoded body of the response, or None for the text of an error."""
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         head = [f"{method} {path} HTTP/1.0", f"Content-Type: {kind}", f"Content-Length: {len(content)}", "", ""]
-        with socket.create_connection(("127.0.0.1", self._port)) as asking:
-            asking.sendall("\r\n".join(head).encode() + content)
-            answer = b"".join(iter(lambda: asking.recv(65536), b""))
-        headers, _, received = answer.partition(b"\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", self._port)) as connection:
+            connection.sendall("\r\n".join(head).encode() + content)
+            response = b"".join(iter(lambda: connection.recv(65536), b""))
+        headers, _, received = response.partition(b"\r\n\r\n")
         status = int(headers.split()[1])
         if b"application/json" in headers:
             return status, json.loads(received)
@@ -30,7 +30,7 @@ class Browser:
 
 
 def visit_gallery(browser: Browser, name: str) -> list[Any]:
-    """A visit of ``examples/flask_pymongo``."""
+    """Visit ``examples/flask_pymongo``."""
     picture = bytes(range(256)) * 2000  # two chunks of GridFS
     return [
         browser("GET", f"/artists/{name}"),
@@ -48,8 +48,8 @@ def visit_gallery(browser: Browser, name: str) -> list[Any]:
 
 
 def visit_journal(browser: Browser, name: str) -> list[Any]:
-    """A visit of ``examples/mongoengine``."""
-    answers: list[Any] = [
+    """Visit ``examples/mongoengine``."""
+    responses: list[Any] = [
         browser("PUT", f"/authors/{name}"),
         browser("PUT", f"/authors/{name}"),
         browser("PUT", f"/authors/{'x' * 41}"),
@@ -58,10 +58,10 @@ def visit_journal(browser: Browser, name: str) -> list[Any]:
         browser("POST", f"/authors/{name}/posts", {"title": f"{name} {number}", "tags": [f"{name}-tag"] * number})
         for number in range(3)
     ]
-    answers += [status for status, _ in posted]
+    responses += [status for status, _ in posted]
     for text in ("good", "bad"):
-        answers.append(browser("POST", f"/posts/{posted[0][1]['id']}/comments", {"text": text}))
-    answers += [
+        responses.append(browser("POST", f"/posts/{posted[0][1]['id']}/comments", {"text": text}))
+    responses += [
         browser("GET", f"/posts?word={name}-tag"),
         browser("GET", f"/posts?word={name}"),
         browser("GET", "/tags")[1].get(f"{name}-tag"),
@@ -69,7 +69,7 @@ def visit_journal(browser: Browser, name: str) -> list[Any]:
         browser("GET", f"/authors/nobody-{name}"),
         browser("POST", f"/authors/{name}/posts", {"tags": []}),
     ]
-    return answers
+    return responses
 
 
 VISITS: dict[str, Callable[[Browser, str], list[Any]]] = {"flask_pymongo": visit_gallery, "mongoengine": visit_journal}

@@ -334,7 +334,7 @@ def test_first_operation_sends_dns_queries(lazy_client: Any, network: Network) -
         ({"tlsCAFile": "/nowhere"}, "tls"),
     ],
 )
-def test_invalid_options_raise_error_without_query(
+def test_invalid_option_raises_without_query(
     lazy_client: Any, network: Network, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):

@@ -236,9 +236,7 @@ def test_hosts_above_maximum_keep_existing_hosts(connect: Any, network: Network,
         assert ports_of(client) == [27017, 27018]
 
 
-def test_client_with_connect_false_is_polled_after_first_operation(
-    network: Network, mongoses: Any, alarm: Wakeup
-) -> None:
+def test_client_with_connect_false_polls_after_first_operation(network: Network, mongoses: Any, alarm: Wakeup) -> None:
     with MongoClient(URI, tls=False, connect=False) as client:
         assert client.admin.command("ping")["ok"] == 1
         network.names.hosts[TEST1] = records(27019)
@@ -259,7 +257,7 @@ def test_13_service_name_selects_polled_records(connect: Any, network: Network, 
 # Other requirements
 
 
-def test_host_outside_of_domain_is_ignored_with_warning(
+def test_host_outside_of_domain_is_ignored_and_logged(
     connect: Any, network: Network, alarm: Wakeup, caplog: Any
 ) -> None:
     client = connect()
@@ -280,9 +278,7 @@ def test_allowed_hosts_suffix_applies_to_polled_hosts(connect: Any, network: Net
     assert {name for name, kind in network.names.questions if kind == "SRV"} == {TEST1}
 
 
-def test_unchanged_host_keeps_description_and_connections(
-    connect: Any, network: Network, mongoses: Any, alarm: Wakeup
-) -> None:
+def test_unchanged_host_keeps_its_connections(connect: Any, network: Network, mongoses: Any, alarm: Wakeup) -> None:
     recorder = Recorder()
     client = connect(event_listeners=[recorder])
     eventually(lambda: len(client.topology_description.known_servers) == 2)

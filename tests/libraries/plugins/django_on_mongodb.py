@@ -1,4 +1,4 @@
-"""What the tests of Django's backend for MongoDB need beside their settings: apps with its ids, and a report."""
+"""Applications with ObjectIds and a test runner with a report, for the tests of the Django backend."""
 
 from __future__ import annotations
 
@@ -14,19 +14,15 @@ OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
 
 
 class Auth(AuthConfig):
-    """Users, permissions and groups."""
-
     default_auto_field = OBJECT_ID
 
 
 class ContentTypes(ContentTypesConfig):
-    """The models there are."""
-
     default_auto_field = OBJECT_ID
 
 
 class _Result(unittest.TextTestResult):
-    """Knows what passed, too."""
+    """Test result with a list of passed tests."""
 
     def startTestRun(self) -> None:
         super().startTestRun()
@@ -38,7 +34,7 @@ class _Result(unittest.TextTestResult):
 
 
 class Runner(DiscoverRunner):
-    """Writes a report, as pytest does."""
+    """Test runner that writes a report in the format of pytest."""
 
     def get_resultclass(self) -> type[unittest.TextTestResult]:
         return _Result

@@ -1,4 +1,4 @@
-"""Settings for the tests of Django's backend for MongoDB, in the folder ``tests`` of its source distribution."""
+"""Settings of the Django backend tests in the folder ``tests`` of the source distribution."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ INSTALLED_APPS = [
     "django_on_mongodb.ContentTypes",
     "django_on_mongodb.Auth",
     "django_mongodb_backend",
-    *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),  # those whose tests are run
+    *(each for each in sys.argv if (Path.cwd() / each / "__init__.py").exists()),  # applications with selected tests
 ]
 MIGRATION_MODULES = {"auth": None, "contenttypes": None}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-SECRET_KEY = "of the tests"
+SECRET_KEY = "test key"
 TEST_RUNNER = "django_on_mongodb.Runner"
 USE_TZ = False

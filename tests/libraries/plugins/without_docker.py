@@ -1,4 +1,4 @@
-"""A plugin of pytest for suites that start their servers with Docker: the servers are there already."""
+"""Pytest plugin that replaces Docker services by servers that already run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 
 class _Services:
     def start(self, *_: object) -> None:
-        """Nothing to start."""
+        """Do nothing, because the server already runs."""
 
     def wait_for_service(self, *_: object, **__: object) -> None:
-        """Nothing to wait for."""
+        """Do nothing, because the server is ready."""
 
 
 @pytest.fixture(scope="session")
 def docker_services() -> _Services:
-    """What pytest-docker would give."""
+    """Replace the fixture of pytest-docker."""
     return _Services()

@@ -1,1 +1,1 @@
-"""Applications of libraries, as tests that say ``pymongo``. ``test_suites.py`` runs them with both drivers."""
+"""Applications of libraries as tests with ``pymongo``. ``test_suites.py`` runs them with both drivers."""

@@ -1,4 +1,4 @@
-"""The example's tasks under a Celery worker with greenlets: MongoDB is broker, keeps results, and is what tasks use."""
+"""Tasks of the Celery example in a worker with greenlets. MongoDB is broker, result backend and database."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ def worker(tmp_path_factory):
         print(log.read_text())
 
 
-def test_results(worker):
+def test_tasks_return_results(worker):
     results = [count_words.delay(f"text {number}", "one two " * number) for number in range(50)]
     assert [each.get(timeout=30) for each in results] == [2 * number for number in range(50)]
 
 
-def test_a_failure_comes_back(worker):
+def test_failed_task_raises_its_error(worker):
     with pytest.raises(ValueError, match="empty"):
         longest.delay([]).get(timeout=30)
 
 
-def test_a_task_with_limits_of_time(worker):
+def test_tasks_with_timeouts_return_results(worker):
     texts = [count_words.s(f"limited {number}", "word " * number) for number in (3, 1, 2)]
     assert group(texts).apply_async().get(timeout=30) == [3, 1, 2]
     assert shortest.delay([f"limited {number}" for number in (1, 2, 3)]).get(timeout=30) == "limited 1"
 
 
-def test_groups_and_chords(worker):
+def test_group_and_chord_return_results(worker):
     texts = [count_words.s(f"group {number}", "word " * number) for number in range(5)]
     assert group(texts).apply_async().get(timeout=30) == [0, 1, 2, 3, 4]
     assert chord(texts, summary.s()).apply_async().get(timeout=30) == {"texts": 5, "words": 10}
 
 
-def test_forgetting(worker):
+def test_forgotten_result_raises_timeout(worker):
     result = count_words.delay("forgotten", "a b")
     assert result.get(timeout=30) == 2
     result.forget()
@@ -71,10 +71,10 @@ def test_forgetting(worker):
         app.AsyncResult(result.id).get(timeout=0.2)
 
 
-def test_many_at_once(worker):
-    def ask(number):
+def test_twenty_greenlets_get_their_own_results(worker):
+    def count(number):
         return count_words.delay(f"greenlet {number}", "x " * number).get(timeout=30)
 
-    greenlets = [gevent.spawn(ask, number) for number in range(20)]
+    greenlets = [gevent.spawn(count, number) for number in range(20)]
     gevent.joinall(greenlets, raise_error=True)
     assert [each.value for each in greenlets] == list(range(20))

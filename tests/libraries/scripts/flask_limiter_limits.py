@@ -22,7 +22,7 @@ def clean():
 
 
 @pytest.mark.parametrize("strategy", ["fixed-window", "moving-window"])
-def test_a_route_is_limited(strategy):
+def test_requests_above_limit_get_status_429(strategy):
     app = Flask("test")
     limiter = Limiter(lambda: "me", app=app, storage_uri=URI, strategy=strategy)
 
@@ -39,7 +39,7 @@ def test_a_route_is_limited(strategy):
 
 
 @pytest.mark.parametrize("kind", [FixedWindowRateLimiter, MovingWindowRateLimiter])
-def test_limits(kind):
+def test_hits_above_limit_are_rejected(kind):
     storage = storage_from_string(URI)
     assert storage.check()
     limiter, item = kind(storage), RateLimitItemPerMinute(3)

@@ -27,29 +27,29 @@ def mongo(app):
     mongo.cx.close()
 
 
-def test_the_uri_names_the_database(mongo):
+def test_uri_selects_default_database(mongo):
     assert mongo.db.name == "flask"
     assert isinstance(mongo.cx, pymongo.MongoClient)
 
 
-def test_one_or_404(mongo):
+def test_find_one_or_404_raises_not_found(mongo):
     mongo.db.things.insert_one({"_id": 1})
     assert mongo.db.things.find_one_or_404({"_id": 1}) == {"_id": 1}
     with pytest.raises(NotFound):
         mongo.db.things.find_one_or_404({"_id": 2})
 
 
-def test_dotted_collections_by_their_name(mongo):
+def test_dotted_collection_name_selects_collection(mongo):
     mongo.db["a.b"].insert_one({"_id": 1})
     assert mongo.db["a.b"].find_one_or_404()["_id"] == 1
     assert mongo.db.list_collection_names() == ["a.b"]
 
 
 @pytest.mark.parametrize("base", ["fs", "pictures"])
-def test_files(app, mongo, base):
+def test_saved_file_is_sent_unchanged(app, mongo, base):
     content = bytes(range(256)) * 2000
-    kept = mongo.save_file("my-file", io.BytesIO(content), base=base, content_type="image/x")
-    assert isinstance(kept, bson.ObjectId)
+    file_id = mongo.save_file("my-file", io.BytesIO(content), base=base, content_type="image/x")
+    assert isinstance(file_id, bson.ObjectId)
     with app.test_request_context():
         sent = mongo.send_file("my-file", base=base)
         sent.direct_passthrough = False
@@ -62,7 +62,7 @@ def test_files(app, mongo, base):
         assert newest.data == b"2"
 
 
-def test_json_and_urls(app, mongo):
+def test_object_id_in_url_selects_document(app, mongo):
     @app.get("/<ObjectId:oid>")
     def show(oid):
         return jsonify(mongo.db.things.find_one_or_404({"_id": oid}))
@@ -75,13 +75,13 @@ def test_json_and_urls(app, mongo):
     assert browser.get("/nonsense").status_code == 404
 
 
-def test_sorting_constants(mongo):
+def test_sort_constants_order_documents(mongo):
     mongo.db.things.insert_many({"_id": number} for number in range(5))
     assert [each["_id"] for each in mongo.db.things.find().sort("_id", DESCENDING)] == [4, 3, 2, 1, 0]
     assert mongo.db.things.create_index([("n", ASCENDING)]) == "n_1"
 
 
-def test_two_of_them(app, mongo):
+def test_second_extension_uses_other_database(app, mongo):
     other = PyMongo(app, URI.replace("/flask", "/other"))
     other.db.things.insert_one({})
     assert mongo.db.things.count_documents({}) == 0

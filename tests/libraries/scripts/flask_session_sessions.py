@@ -37,7 +37,7 @@ def app():
     client.close()
 
 
-def test_a_session_is_kept_and_cleared(app):
+def test_session_is_stored_and_cleared(app):
     browser = app.test_client()
     assert browser.get("/get").text == "nothing"
     browser.get("/set/five")
@@ -49,7 +49,7 @@ def test_a_session_is_kept_and_cleared(app):
     assert browser.get("/get").text == "nothing"
 
 
-def test_each_browser_has_its_own(app):
+def test_twenty_browsers_have_separate_sessions(app):
     def visit(number):
         browser = app.test_client()
         browser.get(f"/set/{number}")
@@ -60,7 +60,7 @@ def test_each_browser_has_its_own(app):
     assert [each.value for each in visits] == [str(number) for number in range(20)]
 
 
-def test_expiry_is_an_index(app):
+def test_expiration_creates_ttl_index(app):
     app.test_client().get("/set/x")
     information = app.config["SESSION_MONGODB"].flask.sessions.index_information()
     assert any(index.get("expireAfterSeconds") == 0 for index in information.values())

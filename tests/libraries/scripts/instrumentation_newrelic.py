@@ -1,4 +1,4 @@
-"""The agent hooks the import of PyMongo's modules, so each program runs in a process of its own."""
+"""Instrumentation of New Relic. The agent hooks imports, so each program needs a separate process."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ PROGRAM = """
     from newrelic.api.datastore_trace import DatastoreTrace
     from newrelic.hooks import datastore_pymongo
     operations = []
-    class Seen(DatastoreTrace):
+    class RecordedTrace(DatastoreTrace):
         def __enter__(self):
             operations.append(self.operation)
             return super().__enter__()
-    datastore_pymongo.DatastoreTrace = Seen
+    datastore_pymongo.DatastoreTrace = RecordedTrace
     application = newrelic.agent.register_application(timeout=0.1)
     with MongoClient(os.environ["MONGODB_URI"]) as client, newrelic.agent.BackgroundTask(application, "task"):
         client.test.c.insert_one({{"_id": 1}})
         client.test.c.find_one()
         client.test.c.delete_many({{}})
-    print(*(each for each in operations if each != "find"))  # by which PyMongo does find_one
+    print(*(each for each in operations if each != "find"))  # PyMongo implements find_one with find
 """
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["the line first", "the agent first"])
-def test_collections_are_instrumented(first):
+@pytest.mark.parametrize("first", [True, False], ids=["import first", "agent first"])
+def test_agent_traces_collection_methods(first):
     line = "import gmongo.as_pymongo" if os.environ["GMONGO_DRIVER"] == "gmongo" else ""
     lines = {"line": line, "other_line": ""} if first else {"line": "", "other_line": line}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", dedent(PROGRAM.format(**lines))], capture_output=True, text=True, timeout=50, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "insert_one find_one delete_many"
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines()[-1] == "insert_one find_one delete_many"

@@ -9,7 +9,7 @@ from sentry_sdk.integrations.pymongo import PyMongoIntegration
 
 
 @pytest.fixture
-def sent():
+def events():
     events = []
     sentry_sdk.init(
         default_integrations=False,
@@ -22,7 +22,7 @@ def sent():
     sentry_sdk.init()
 
 
-def test_spans_of_commands(sent):
+def test_transaction_has_span_of_each_command(events):
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.sentry.drop()
         with sentry_sdk.start_transaction(name="t"):
@@ -30,15 +30,15 @@ def test_spans_of_commands(sent):
             list(client.test.sentry.find({"_id": 1}))
             with pytest.raises(pymongo.errors.DuplicateKeyError):
                 client.test.sentry.insert_one({"_id": 1})
-    spans = sent[0]["spans"]
+    spans = events[0]["spans"]
     assert [each["op"] for each in spans] == ["db"] * 3
     assert [each["data"]["db.operation"] for each in spans] == ["insert", "find", "insert"]
     assert {each["data"]["db.mongodb.collection"] for each in spans} == {"sentry"}
 
 
-def test_breadcrumbs(sent):
+def test_message_has_query_breadcrumb(events):
     with pymongo.MongoClient(os.environ["MONGODB_URI"]) as client:
         client.test.sentry.find_one()
         sentry_sdk.capture_message("m")
-    crumbs = sent[0]["breadcrumbs"]["values"]
+    crumbs = events[0]["breadcrumbs"]["values"]
     assert "query" in [each["category"] for each in crumbs]

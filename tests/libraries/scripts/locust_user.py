@@ -1,4 +1,4 @@
-"""The load test of the examples, without a page, and its plot."""
+"""Load test of the Locust example without a web page, and its plot."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LOCUSTFILE = ROOT / "examples" / "locust" / "locustfile.py"
 def run(*arguments, folder):
     command = [sys.executable, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed
 
 
-def test_users_read_and_write_and_it_is_drawn(tmp_path):
+def test_load_test_runs_without_failures_and_plot_is_written(tmp_path):
     runner = ["-m", "gmongo"] if os.environ["GMONGO_DRIVER"] == "gmongo" else []
     options = ["--headless", "-u", "20", "-r", "20", "-t", "4s", "--csv", "run", "--csv-full-history"]
     run(*runner, "-m", "locust", "-f", LOCUSTFILE, *options, folder=tmp_path)

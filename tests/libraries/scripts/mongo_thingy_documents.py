@@ -20,7 +20,7 @@ def connected():
     disconnect()
 
 
-def test_saving_and_finding():
+def test_document_is_saved_updated_and_deleted():
     foo = Foo({"bar": "baz"}).save()
     assert Foo.find_one(foo.id).bar == "baz"
     foo.bar = "qux"
@@ -31,14 +31,14 @@ def test_saving_and_finding():
     assert Foo.find_one() is None
 
 
-def test_cursors():
+def test_cursor_sorts_skips_and_indexes_documents():
     Foo.collection.insert_many([{"n": number} for number in range(10)])
     assert [each.n for each in Foo.find({"n": {"$gt": 3}}).sort("n", -1).skip(1)] == [8, 7, 6, 5, 4]
     assert Foo.find().sort("n")[4].n == 4
     assert Foo.distinct("n") == list(range(10))
 
 
-def test_indexes():
+def test_duplicate_of_unique_index_raises_duplicate_key_error():
     Foo.add_index("bar", unique=True)
     Foo.create_indexes()
     Foo({"bar": 1}).save()
@@ -47,7 +47,7 @@ def test_indexes():
     Foo._indexes.clear()
 
 
-def test_greenlets():
+def test_thirty_greenlets_save_documents():
     greenlets = [gevent.spawn(lambda number=number: Foo({"n": number}).save()) for number in range(30)]
     gevent.joinall(greenlets, raise_error=True)
     assert Foo.count_documents({}) == 30

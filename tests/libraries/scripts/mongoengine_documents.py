@@ -107,7 +107,7 @@ def shelf(count=5):
     return author, Book.objects.insert(books)
 
 
-def test_save_reload_update_delete():
+def test_document_is_saved_reloaded_updated_and_deleted():
     author, (book, *_) = shelf()
     book.title = "New"
     book.notes.append(Note(text="x"))
@@ -122,7 +122,7 @@ def test_save_reload_update_delete():
         Book.objects.get(id=book.id)
 
 
-def test_unique_is_an_error_of_mongoengines():
+def test_duplicate_key_raises_error_of_mongoengine():
     shelf()
     with pytest.raises(NotUniqueError):
         Author(name="Ada").save()
@@ -134,7 +134,7 @@ def test_unique_is_an_error_of_mongoengines():
         Author._get_collection().insert_one({"_cls": "Author", "name": "Ada"})
 
 
-def test_queries():
+def test_queries_return_expected_documents():
     shelf(10)
     assert Book.objects(tags__size=3).count() == 1
     assert [each.title for each in Book.objects(Q(price__gt=7) | Q(title="Book 1"))] == ["Book 1", "Book 8", "Book 9"]
@@ -158,21 +158,21 @@ def test_queries():
     assert Book.objects(id=ObjectId()).update_one(set__title="x", upsert=True) == 1
 
 
-def titles(found):
-    return [each.title for each in found]
+def titles(books):
+    return [each.title for each in books]
 
 
-# What is asked of the books of a shelf, and the outcome.
+# Name -> call on the books of a shelf, and the expected result or error.
 CALLS = {
     "count": (lambda: Book.objects.count(), 5),
-    "count, limited": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),
+    "count with limit": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),
     "get": (lambda: Book.objects.get(title="Book 1").price, 1),
-    "get, nothing": (lambda: Book.objects.get(title="None"), DoesNotExist),
-    "get, several": (lambda: Book.objects.get(price__gt=1), MultipleObjectsReturned),
+    "get without match": (lambda: Book.objects.get(title="None"), DoesNotExist),
+    "get with several matches": (lambda: Book.objects.get(price__gt=1), MultipleObjectsReturned),
     "first": (lambda: Book.objects.first().title, "Book 0"),
-    "first, nothing": (lambda: Book.objects(title="None").first(), None),
+    "first without match": (lambda: Book.objects(title="None").first(), None),
     "index": (lambda: Book.objects[3].title, "Book 3"),
-    "index, too large": (lambda: Book.objects[30], IndexError),
+    "index out of range": (lambda: Book.objects[30], IndexError),
     "slice": (lambda: titles(Book.objects[1:3]), ["Book 1", "Book 2"]),
     "skip and limit": (lambda: titles(Book.objects.skip(3).limit(5)), ["Book 3", "Book 4"]),
     "order": (lambda: titles(Book.objects.order_by("-price")[:2]), ["Book 4", "Book 3"]),
@@ -199,41 +199,41 @@ CALLS = {
     "sum": (lambda: Book.objects.sum("price"), 10),
     "average": (lambda: Book.objects.average("price"), 2),
     "aggregate": (lambda: [each["n"] for each in Book.objects.aggregate([{"$count": "n"}])], [5]),
-    "aggregate, its collection": (lambda: Book.objects.aggregate([])._collection.name, "book"),
+    "collection of aggregate": (lambda: Book.objects.aggregate([])._collection.name, "book"),
     "update": (lambda: Book.objects(price__gt=2).update(set__title="New"), 2),
-    "update, full": (lambda: Book.objects.update(inc__price=1, full_result=True).modified_count, 5),
+    "update with full result": (lambda: Book.objects.update(inc__price=1, full_result=True).modified_count, 5),
     "update_one": (lambda: Book.objects(price__gt=2).update_one(push__tags="x"), 1),
-    "update, wrong": (lambda: Book.objects.update(set__nothing=1), InvalidQueryError),
-    "update, nothing": (lambda: Book.objects.update(), OperationError),
+    "update of unknown field": (lambda: Book.objects.update(set__nothing=1), InvalidQueryError),
+    "update without change": (lambda: Book.objects.update(), OperationError),
     "upsert_one": (lambda: Book.objects(title="Made").upsert_one(set__price=9).price, 9),
     "modify": (lambda: Book.objects(title="Book 1").modify(set__price=7).price, 1),
-    "modify, new": (lambda: Book.objects(title="Book 1").modify(set__price=7, new=True).price, 7),
-    "modify, remove": (lambda: (Book.objects(title="Book 1").modify(remove=True).title, Book.objects.count())[1], 4),
+    "modify and return new document": (lambda: Book.objects(title="Book 1").modify(set__price=7, new=True).price, 7),
+    "modify and remove": (lambda: (Book.objects(title="Book 1").modify(remove=True).title, Book.objects.count())[1], 4),
     "delete": (lambda: (Book.objects(price__lt=2).delete(), Book.objects.count()), (2, 3)),
-    "save, wrong": (lambda: Book(title="x" * 61).save(), ValidationError),
-    "save, incomplete": (lambda: Book().save(), ValidationError),
-    "wrong attribute": (lambda: Book(nothing=1), FieldDoesNotExist),
-    "reload, gone": (lambda: [(book.delete(), book.reload()) for book in Book.objects], DoesNotExist),
+    "save invalid document": (lambda: Book(title="x" * 61).save(), ValidationError),
+    "save incomplete document": (lambda: Book().save(), ValidationError),
+    "unknown attribute": (lambda: Book(nothing=1), FieldDoesNotExist),
+    "reload deleted document": (lambda: [(book.delete(), book.reload()) for book in Book.objects], DoesNotExist),
     "hint": (lambda: Book.objects.hint([("tags", 1)]).count(), 5),
-    "hint, unknown": (lambda: list(Book.objects.hint("nothing")), OperationFailure),
+    "unknown hint": (lambda: list(Book.objects.hint("nothing")), OperationFailure),
     "collation": (lambda: Book.objects(title="BOOK 1").collation({"locale": "en", "strength": 2}).count(), 1),
-    "options of the client": (lambda: get_connection()._options.read_preference.mode, 0),
+    "client options": (lambda: get_connection()._options.read_preference.mode, 0),
 }
 
 
 @pytest.mark.parametrize("call", sorted(CALLS))
-def test_a_call(call):
+def test_call_returns_or_raises_expected_result(call):
     Book.ensure_indexes()
     shelf()
-    ask, expected = CALLS[call]
+    function, expected = CALLS[call]
     if isinstance(expected, type):
         with pytest.raises(expected):
-            ask()
+            function()
     else:
-        assert ask() == expected
+        assert function() == expected
 
 
-def test_references():
+def test_references_are_resolved_and_deleted():
     author, (book, *_) = shelf()
     book.lazy = author
     book.anything = Editor(name="Eve", office=3).save()
@@ -249,35 +249,35 @@ def test_references():
     assert Book.objects.count() == 0
 
 
-def test_files():
+def test_file_field_stores_replaces_and_deletes_content():
     _, (book, *_) = shelf()
     book.cover.put(io.BytesIO(b"x" * 600_000), content_type="image/x", filename="cover")
     book.save()
-    found = Book.objects.get(id=book.id)
-    assert (found.cover.read(), found.cover.content_type, found.cover.filename) == (b"x" * 600_000, "image/x", "cover")
-    found.cover.replace(b"yy", content_type="image/y")
-    found.save()
+    saved = Book.objects.get(id=book.id)
+    assert (saved.cover.read(), saved.cover.content_type, saved.cover.filename) == (b"x" * 600_000, "image/x", "cover")
+    saved.cover.replace(b"yy", content_type="image/y")
+    saved.save()
     assert Book.objects.get(id=book.id).cover.read() == b"yy"
-    found.cover.delete()
+    saved.cover.delete()
     assert get_db().fs.chunks.count_documents({}) == 0
 
 
-def test_signals_and_counters():
-    seen = []
-    handler = lambda sender, document, **_: seen.append(document.title)  # noqa: E731
+def test_save_sends_signal_and_increments_counter():
+    saved_titles = []
+    handler = lambda sender, document, **_: saved_titles.append(document.title)  # noqa: E731
     signals.post_save.connect(handler, sender=Book)
     Book(title="one").save()
     second = Book(title="two").save()
-    assert seen == ["one", "two"]
+    assert saved_titles == ["one", "two"]
     assert second.number == Book.objects(title="one").first().number + 1
 
 
-def test_aliases_and_switching():
+def test_context_managers_switch_database_and_collection():
     register_connection("second", "second_books", host=URI, uuidRepresentation="standard")
     shelf()
-    with switch_db(Author, "second") as there:
-        there(name="Bob").save()
-        assert [each.name for each in there.objects] == ["Bob"]
+    with switch_db(Author, "second") as second_author:
+        second_author(name="Bob").save()
+        assert [each.name for each in second_author.objects] == ["Bob"]
         get_connection("second").drop_database("second_books")
     with switch_collection(Author, "others") as others:
         others(name="Cid").save()
@@ -287,14 +287,14 @@ def test_aliases_and_switching():
     disconnect("second")
 
 
-def test_dynamic_documents_and_dictionaries():
+def test_dynamic_and_dictionary_fields_are_queried():
     Loose(anything=5, nested={"a": [1, {"b": 2}]}).save()
     assert Loose.objects(nested__a__1__b=2).first().anything == 5
     Book(title="t", extra={"k": {"deep": 1}}).save()
     assert Book.objects(extra__k__deep=1).count() == 1
 
 
-def test_greenlets_share_the_connection():
+def test_fifty_greenlets_share_connection():
     def write(number):
         Author(name=f"g{number}").save()
         return Author.objects.get(name=f"g{number}").name
@@ -304,7 +304,7 @@ def test_greenlets_share_the_connection():
     assert [each.value for each in greenlets] == [f"g{number}" for number in range(50)]
 
 
-def test_indexes():
+def test_declared_indexes_exist():
     Book.ensure_indexes()
     assert "tags_1" in Book._get_collection().index_information()
     assert Book.compare_indexes() == {"missing": [], "extra": []}
