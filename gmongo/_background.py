@@ -103,7 +103,7 @@ class Wakeup:
             self._sleeper.switch()
 
 
-def hold_hub() -> IWatcher:
+def keep_loop_alive() -> IWatcher:
     """Return a timer that keeps the event loop alive until it is closed. The timer never fires in practice.
 
     A greenlet that waits for a background greenlet needs this timer. Without any other timer or socket, the hub would

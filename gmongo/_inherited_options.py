@@ -62,7 +62,7 @@ class InheritedOptions:
         return self._read_concern
 
 
-def is_called(kind: str, value: object) -> bool:
+def has_class_name(kind: str, value: object) -> bool:
     """Return True if the class of `value`, or a base class, has the name `kind`.
 
     Like PyMongo, gmongo accepts the clients and databases of other libraries this way.
@@ -74,10 +74,10 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
     """Return the four options in the constructor's order. An override of None takes the owner's option.
 
     :param owner: a client, a database or a collection; the function reads only its public attributes.
-    :param kind: the required class name, as for :func:`is_called`.
+    :param kind: the required class name, as for :func:`has_class_name`.
     :raises TypeError: the owner has another class.
     """
-    if not is_called(kind, owner):
+    if not has_class_name(kind, owner):
         raise TypeError(f"{short(owner)} is not a {kind}")
     codec_options, read_preference, write_concern, read_concern = overrides
     return (
@@ -88,7 +88,7 @@ def options_of(owner: InheritedOptions, kind: str, overrides: Overrides) -> Opti
     )
 
 
-def parts_of(client: Client) -> Client:
+def internals_of(client: Client) -> Client:
     """Return an object with a client's private attributes: `client`, or for another library's client a stand-in.
 
     Another library's client must not be read directly: every attribute name may be a database of it.

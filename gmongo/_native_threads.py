@@ -94,7 +94,7 @@ class _Calls:
 _calls = _Calls()
 
 
-def in_a_thread(job: Callable[[], T], ref: bool) -> T | Exception:
+def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
     """Run a job in a native thread, and wait for it.
 
     :param job: a function; it must destroy any hub that it creates in the thread.

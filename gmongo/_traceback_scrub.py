@@ -14,7 +14,7 @@ _R = TypeVar("_R")
 _OURS = frozenset({"bson", "gevent", "gmongo", "http", "pymongocrypt", "ssl", "urllib"})
 
 
-def forgets_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def clears_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function: clear the arguments and locals in the traceback of its exceptions."""
 
     @wraps(function)
@@ -23,13 +23,13 @@ def forgets_locals(function: Callable[_P, _R]) -> Callable[_P, _R]:
             return function(*arguments, **named)
         except BaseException as error:
             del arguments, named
-            _forget(error)
+            _clear_locals(error)
             raise
 
     return call
 
 
-def _forget(error: BaseException) -> None:
+def _clear_locals(error: BaseException) -> None:
     """Clear the locals of all frames in the tracebacks of an exception and of its causes and contexts."""
     waiting, seen = [error], set()
     while waiting:

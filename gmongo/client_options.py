@@ -28,7 +28,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.sdam.settings import TopologySettings
 from gmongo.server_api import ServerApi
 from gmongo.wire.address import Address
-from gmongo.wire.compression import what_is_missing
+from gmongo.wire.compression import missing_package
 from gmongo.wire.socks5 import Proxy
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class ClientOptions(InheritedOptions):
             return tuple(seeds), None, Options(keywords), None
         self._username = uri["username"] if self._username is None else self._username
         self._password = uri["password"] if self._password is None else self._password
-        merged = Options({**uri["options"], **client_options.overriding(keywords, uri["own"])})
+        merged = Options({**uri["options"], **client_options.overriding_options(keywords, uri["own"])})
         return tuple(seeds), uri["database"], merged, uri["fqdn"]
 
     def _checked_credential(self, seeds: Sequence[Address], merged: Options) -> Credential | None:
@@ -428,7 +428,7 @@ def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None
 
 def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
     """Return the compressors with an installed library. Warn about the others."""
-    missing = {name: what_is_missing(name) for name in compressors}
+    missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():
         if package is not None:
             notice(f"compressors: {name!r} is left out, as its library is not installed (pip install {package})")

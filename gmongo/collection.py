@@ -12,7 +12,7 @@ from bson.son import SON
 from gmongo._background import with_checkpoints
 from gmongo._cursor_type import CursorType
 from gmongo._documents import Document, DocumentDict, Value, plain, without_none
-from gmongo._inherited_options import InheritedOptions, executor_of, options_of, parts_of
+from gmongo._inherited_options import InheritedOptions, executor_of, internals_of, options_of
 from gmongo._no_such_method import no_such_method
 from gmongo._server_facts import codes, wire_versions
 from gmongo._truncated_repr import short
@@ -1714,7 +1714,7 @@ def aggregate_cursor(
 
 def _selector_of_write(collection: Collection[Value]) -> Selector:
     """Return the read preference of a pipeline that writes: secondaries only if all servers support such writes."""
-    topology = parts_of(collection.database.client)._topology
+    topology = internals_of(collection.database.client)._topology
     if collection.read_preference.mode == WRITABLE.mode:
         return collection.read_preference
     if topology.description.common_wire_version is None:  # no server is known yet

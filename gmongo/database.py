@@ -11,7 +11,7 @@ from bson.dbref import DBRef
 from gmongo._documents import Document, DocumentDict, Value, plain
 from gmongo._encryption.collections import INDEX, create_state_collections, encrypted_fields_of, state_collections
 from gmongo._inherited_options import InheritedOptions, executor_of, options_of
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.change_stream import DatabaseChangeStream, _Watched
 from gmongo.client_session import ClientSession
@@ -477,7 +477,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         **kwargs: Value,
     ) -> OtherType: ...
 
-    @forgets_locals
+    @clears_locals
     def command(
         self,
         command: str | Document,

@@ -20,8 +20,8 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import key_vault
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
-from gmongo._inherited_options import is_called
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._inherited_options import has_class_name
+from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.database import Database
 from gmongo.encryption_options import KMSConnectCallback, RangeOpts, StringOpts, _check_callback
@@ -117,7 +117,7 @@ class ClientEncryption(Generic[DocumentType]):
     Source: Client Side Encryption, "ClientEncryption".
     """
 
-    @forgets_locals
+    @clears_locals
     def __init__(
         self,
         kms_providers: Document,
@@ -130,7 +130,7 @@ class ClientEncryption(Generic[DocumentType]):
         timeout_ms: float | None = None,
     ) -> None:
         require_library()
-        if not is_called("MongoClient", key_vault_client):
+        if not has_class_name("MongoClient", key_vault_client):
             raise TypeError(f"key_vault_client must be a MongoClient, not {short(key_vault_client)}")
         if not isinstance(codec_options, CodecOptions):
             raise TypeError(f"codec_options must be an instance of CodecOptions, not {short(codec_options)}")
@@ -159,7 +159,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Values
 
-    @forgets_locals
+    @clears_locals
     def encrypt(
         self,
         value: Value,
@@ -195,7 +195,7 @@ class ClientEncryption(Generic[DocumentType]):
         ciphertext: Binary = bson.decode(encrypted, self._codec_options.with_options(document_class=dict))["v"]
         return ciphertext
 
-    @forgets_locals
+    @clears_locals
     def encrypt_expression(
         self,
         expression: Document,
@@ -259,7 +259,7 @@ class ClientEncryption(Generic[DocumentType]):
     def _encoded(self, document: Document) -> bytes:
         return bson.encode(document, codec_options=self._codec_options)
 
-    @forgets_locals
+    @clears_locals
     def decrypt(self, value: Binary) -> Value:
         """Decrypt a ciphertext, which identifies its key and algorithm.
 
@@ -275,7 +275,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Data keys
 
-    @forgets_locals
+    @clears_locals
     def create_data_key(
         self,
         kms_provider: str,
@@ -300,7 +300,7 @@ class ClientEncryption(Generic[DocumentType]):
             raise TypeError("key_alt_names must be a list of strings, not one string")
         return self._open().create_data_key(kms_provider, master_key, key_alt_names, key_material)
 
-    @forgets_locals
+    @clears_locals
     def rewrap_many_data_key(
         self, filter: Document, provider: str | None = None, master_key: Document | None = None
     ) -> RewrapManyDataKeyResult:
@@ -379,7 +379,7 @@ class ClientEncryption(Generic[DocumentType]):
 
     # Collections
 
-    @forgets_locals
+    @clears_locals
     def create_encrypted_collection(
         self,
         database: Database[Value],

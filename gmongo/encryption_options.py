@@ -13,7 +13,7 @@ from gmongo._encryption.handle import Settings
 from gmongo._encryption.key_vault import Client, split_namespace
 from gmongo._encryption.kms_tls import KmsTls
 from gmongo._encryption.library import require_library
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 
 __all__ = [
@@ -86,7 +86,7 @@ class AutoEncryptionOpts:
     Source: Client Side Encryption, "AutoEncryptionOpts".
     """
 
-    @forgets_locals
+    @clears_locals
     def __init__(
         self,
         kms_providers: Document,

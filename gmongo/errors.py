@@ -106,7 +106,7 @@ class AutoReconnect(ConnectionFailure):
 
     errors: Document | Sequence[object]
     details: Document | Sequence[object]
-    _gist: str | None = None  # the message without durations, so that equal errors compare equal
+    _stable_text: str | None = None  # the message without durations, so that equal errors compare equal
 
     def __init__(self, message: str = "", errors: Document | Sequence[object] | None = None) -> None:
         labels = errors.get("errorLabels") if isinstance(errors, Mapping) else None

@@ -16,7 +16,7 @@ from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import InheritedOptions
 from gmongo._telemetry.observers import observers_of
 from gmongo._topology_type import TOPOLOGY_TYPE
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo._truncated_repr import short
 from gmongo.change_stream import ClusterChangeStream, _Watched
 from gmongo.client_options import ClientOptions
@@ -207,7 +207,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
     PORT = 27017
     _is_silent = False
 
-    @forgets_locals
+    @clears_locals
     def __init__(
         self,
         host: str | Sequence[str] | None = None,

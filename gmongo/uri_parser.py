@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo.options import query
 from gmongo.options.hosts import DEFAULT_PORT, parse_host, parse_ipv6_literal_host, split_encoded_hosts
 from gmongo.options.mapping import Options
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-@forgets_locals
+@clears_locals
 def parse_uri(
     uri: str,
     default_port: int | None = DEFAULT_PORT,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._inherited_options import parts_of
+from gmongo._inherited_options import internals_of
 from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.errors import ConfigurationError
@@ -86,7 +86,7 @@ def encrypted_fields_of(database: Database, name: str, session: SessionHandle | 
     :param ask: True to query the server if the client options do not name the collection.
     :raises InvalidOperation: the client belongs to another library.
     """
-    encrypter = parts_of(database.client)._encrypter
+    encrypter = internals_of(database.client)._encrypter
     if encrypter is None:
         return None
     fields: Document | None = encrypter.encrypted_fields(f"{database.name}.{name}")

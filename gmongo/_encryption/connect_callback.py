@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from gevent import Timeout, socket, spawn
 from gevent.ssl import SSLContext
 
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo.errors import ConfigurationError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -59,7 +59,7 @@ class HTTPProxyKMSConnect:
     :raises ConfigurationError: `proxy_url` is not the URL of a proxy, or a header is not allowed.
     """
 
-    @forgets_locals
+    @clears_locals
     def __init__(
         self, proxy_url: str, ssl_context: ssl.SSLContext | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
@@ -90,7 +90,7 @@ class HTTPProxyKMSConnect:
         host, port = self._address
         return f"HTTPProxyKMSConnect({host!r}, port={port})"
 
-    @forgets_locals
+    @clears_locals
     def __call__(self, context: KMSConnectContext) -> socket.socket:
         """Connect, and return the socket.
 

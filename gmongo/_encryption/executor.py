@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gmongo._encryption.automatic import Encrypter
 from gmongo._encryption.operation import EncryptedOperation
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo.events.command import CommandEvents
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Operation, Result
@@ -25,7 +25,7 @@ class EncryptingExecutor(Executor):
         super().__init__(topology, options, events)
         self._encrypter = encrypter
 
-    @forgets_locals
+    @clears_locals
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         if deadline is None:
             deadline = self.deadline()

@@ -35,7 +35,7 @@ class ImportAudit:
         if by_program:
             self._note(name, module is None, _FINDER)
         if module is not None:
-            self._watch(_plainest(name), module)
+            self._watch(_shortest_name(name), module)
 
     def missing(self) -> dict[str, str]:
         """Return the absent names that PyMongo has, each with its name in PyMongo.
@@ -106,7 +106,7 @@ class ImportAudit:
         setattr(kind, "__getattr__", __getattr__)  # noqa: B010 - a method is assigned
 
 
-def _plainest(name: str) -> str:
+def _shortest_name(name: str) -> str:
     """Return the shortest name of a module."""
     return min(_names_of_module(name), key=len)
 

@@ -54,10 +54,10 @@ def _refuse_if_too_late() -> None:
 
 def _uses(module: ModuleType) -> bool:
     """Return True if a global variable of the module comes from PyMongo."""
-    return any(_root(_home(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
+    return any(_root(_defining_module(value)) in ROOTS for value in list(getattr(module, "__dict__", {}).values()))
 
 
-def _home(value: object) -> str:
+def _defining_module(value: object) -> str:
     """Return the module of a value, or for an instance the module of its class."""
     if isinstance(value, ModuleType):
         name = value.__name__

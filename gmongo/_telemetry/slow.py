@@ -13,7 +13,7 @@ from gmongo.execution.operation_trace import Observer, OperationTrace
 from gmongo.wire.address import address_text
 
 if TYPE_CHECKING:
-    from gmongo.events.command import Sent
+    from gmongo.events.command import SentCommand
 
 slow_log = logging.getLogger("gmongo.slow")
 
@@ -34,7 +34,7 @@ class SlowOperations(Observer):
         self.last: deque[DocumentDict] = deque(maxlen=_MOST_ENTRIES)
         self._text_length = query_text_max_length
 
-    def command_started(self, trace: OperationTrace, sent: Sent) -> None:
+    def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         if self._text_length and not sent.sensitive:
             trace.notes[self] = sent.command
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from gmongo.errors import PyMongoError
-    from gmongo.events.command import Sent
+    from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
 
 # Spans omit shorter waits, unless the wait was for a new connection or ended with an error.
@@ -136,14 +136,14 @@ class Traces(Observer):
             attributes["error.type"] = kind_of(error)
         note[0].add_event(wait.value, attributes)
 
-    def try_failed(self, operation_trace: OperationTrace, error: PyMongoError) -> None:
+    def attempt_failed(self, operation_trace: OperationTrace, error: PyMongoError) -> None:
         note = operation_trace.notes.get(self)
         if note is not None and note[0].is_recording():
             note[0].add_event("retry", {"gmongo.tries": operation_trace.tries, "error.type": kind_of(error)})
 
     # Commands
 
-    def command_started(self, operation_trace: OperationTrace, sent: Sent) -> None:
+    def command_started(self, operation_trace: OperationTrace, sent: SentCommand) -> None:
         note = operation_trace.notes.get(self)
         if note is None or sent.sensitive or not note[0].is_recording():
             return
@@ -151,7 +151,7 @@ class Traces(Observer):
         span = self._tracer.start_span(sent.name, note[1], SpanKind.CLIENT, self._attributes_of(operation_trace, sent))
         operation_trace.notes[sent.request_id] = span
 
-    def _attributes_of(self, operation_trace: OperationTrace, sent: Sent) -> DocumentDict:
+    def _attributes_of(self, operation_trace: OperationTrace, sent: SentCommand) -> DocumentDict:
         connection, command, name = sent.connection, sent.command, sent.name
         host, port = connection.address
         collection = operation_trace.collection or _collection_of(name, command, sent.database)
@@ -182,7 +182,7 @@ class Traces(Observer):
         return attributes
 
     def command_ended(
-        self, operation_trace: OperationTrace, sent: Sent, reply: Document | None, error: BaseException | None
+        self, operation_trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
         span: Span | None = operation_trace.notes.pop(sent.request_id, None)
         if span is None:

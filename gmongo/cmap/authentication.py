@@ -8,7 +8,7 @@ import bson
 
 from gmongo._documents import Document, DocumentDict
 from gmongo._redaction import redacted
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.errors import OperationFailure
@@ -18,7 +18,7 @@ from gmongo.wire.timeout import interrupt_after
 
 if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
-    from gmongo.cmap.connecting import ConnectLimit
+    from gmongo.cmap.connecting import ConnectTimeout
     from gmongo.cmap.server_connection import ServerConnection
 
 
@@ -51,7 +51,7 @@ class Authentication:
         """Return the fields that the mechanism adds to the hello of the handshake."""
         return self._login.hello_fields()
 
-    def begin(self, hello: Hello, limit: ConnectLimit) -> None:
+    def begin(self, hello: Hello, limit: ConnectTimeout) -> None:
         """Authenticate after the hello, and remove the fields for authentication from its reply.
 
         :param limit: time limit of the connection attempt.
@@ -65,7 +65,7 @@ class Authentication:
         self._login.authenticate(self._run, reply, None)
         self._connection.authentication = self
 
-    @forgets_locals
+    @clears_locals
     def again(self, seconds: float | None) -> None:
         """Authenticate again.
 

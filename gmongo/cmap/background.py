@@ -11,7 +11,7 @@ from gmongo.cmap.establishing import Establisher
 from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
 
-END = -1.0  # return value of `upkeep` that ends the background runs
+END = -1.0  # return value of `background_run` that ends the background runs
 _SHORTEST_PAUSE = 0.1
 
 
@@ -33,22 +33,22 @@ class MaintainedPool(Protocol):
         """Deliver the events of a step, and close its dropped connections."""
 
 
-def upkeep(pool: MaintainedPool) -> float:
+def background_run(pool: MaintainedPool) -> float:
     """Close perished connections, and start to establish a missing one. Does not wait for either.
 
     Returns the seconds until the next run, or a negative number to end the runs.
     """
-    interval = pool.options.upkeep_interval
+    interval = pool.options.background_interval
     if pool.state is PoolState.CLOSED or interval < 0:
         return END
     pool.remove_perished()
-    if pool.machine.is_short():
+    if pool.machine.needs_connection():
         spawn(_populate, weakref.ref(pool))
     pauses = [interval]
     if pool.options.max_idle_time is not None:
         pauses.append(max(pool.options.max_idle_time, _SHORTEST_PAUSE))
-    if (rest := pool.machine.rest()) > 0:
-        pauses.append(rest)
+    if (backoff := pool.machine.remaining_backoff()) > 0:
+        pauses.append(backoff)
     return min(pauses)
 
 
@@ -66,10 +66,10 @@ def populate(pool: MaintainedPool) -> None:
     connection = pool.machine.begin_populating()
     if connection is None:
         return
-    connection.hold_hub(False)
+    connection.set_ref(False)
     try:
         pool.establisher.establish(connection, ref=False)
-        connection.hold_hub(True)  # before `keep`, which may hand the connection to a waiter
-        pool.machine.keep(connection)
+        connection.set_ref(True)  # before `make_available`, which may hand the connection to a waiter
+        pool.machine.make_available(connection)
     finally:
         pool.finish()

@@ -11,7 +11,7 @@ from gmongo.wire import connect as wire
 from gmongo.wire.address import address_text
 from gmongo.wire.race import Race
 from gmongo.wire.socks5 import Proxy, connect_through
-from gmongo.wire.timeout import Limit
+from gmongo.wire.timeout import TimeLimit
 from gmongo.wire.tls import TlsTransport
 from gmongo.wire.transport import Transport, TransportError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gmongo.cmap.server_connection import ServerConnection
 
 
-class ConnectLimit:
+class ConnectTimeout:
     """Time limit (``connectTimeoutMS``) of the name lookup, and of each attempt that begins with a TCP connection.
 
     :param connection: the connection that is established.
@@ -33,7 +33,7 @@ class ConnectLimit:
         self.seconds = seconds
         self._began = _clock.monotonic()
         self._limit = (
-            None if seconds is None else Limit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
+            None if seconds is None else TimeLimit(lambda _: connection.timeout_error(seconds, "connectTimeoutMS"), ref)
         )
 
     def begin(self, patience: float = 0.0, began: float | None = None) -> None:
@@ -59,7 +59,9 @@ class ConnectLimit:
             self._limit.close()
 
 
-def connect(connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectLimit) -> None:
+def connect(
+    connection: ServerConnection, options: ConnectionSettings, progress: Progress, limit: ConnectTimeout
+) -> None:
     """Open the stream of a connection.
 
     :param limit: running time limit.
@@ -85,7 +87,7 @@ def _connected(
     connection: ServerConnection,
     options: ConnectionSettings,
     progress: Progress,
-    limit: ConnectLimit,
+    limit: ConnectTimeout,
     proxy: Proxy | None,
 ) -> Transport:
     """Return a transport with a TCP connection to the server, or to the proxy."""

@@ -85,7 +85,7 @@ class Connection(ServerConnection):
         transport = self._open_transport()
         longest = transport.max_message_size
         transport.max_message_size = min(longest, most)
-        self.hold_hub(False)
+        self.set_ref(False)
         with interrupt_after(seconds, self.timeout_error(seconds, "drainLateRepliesMS"), False):
             body = self._receive(transport, request_id)
         handle(body)
@@ -93,6 +93,6 @@ class Connection(ServerConnection):
             raise ProtocolError("the server sent more than the reply")
         # Reset the error last: after an exception above, the pool must still see it and close the connection.
         transport.max_message_size = longest
-        self.hold_hub(True)
+        self.set_ref(True)
         self.error = self.late_reply = self.unanswered = None
         self.reply_is_due = False

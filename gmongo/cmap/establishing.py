@@ -12,7 +12,7 @@ from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.errors import NetworkTimeout
 from gmongo.events.delivery import Delivery
-from gmongo.wire.timeout import Limit, remaining
+from gmongo.wire.timeout import TimeLimit, remaining
 
 
 class PoolOwner(Protocol):
@@ -62,7 +62,7 @@ class Establisher:
             expired = connection.timeout_error(seconds)
             return expired
 
-        limit = None if seconds is None else Limit(expire, ref=True)
+        limit = None if seconds is None else TimeLimit(expire, ref=True)
         machine.begin(connection)
         try:
             self._delivery.deliver()

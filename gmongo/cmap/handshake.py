@@ -10,9 +10,9 @@ import bson
 from gmongo import _clock
 from gmongo._documents import Document, DocumentDict
 from gmongo._redaction import redacted
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 from gmongo.cmap.authentication import authentication_of
-from gmongo.cmap.connecting import ConnectLimit, connect
+from gmongo.cmap.connecting import ConnectTimeout, connect
 from gmongo.cmap.hello import Hello, read_hello
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import AUTHENTICATION, HELLO, Progress
@@ -41,7 +41,7 @@ def handshake_command(options: ConnectionSettings) -> DocumentDict:
     return command
 
 
-@forgets_locals
+@clears_locals
 def establish(
     connection: ServerConnection, options: ConnectionSettings, ref: bool, on_hello: Callable[[], None] | None = None
 ) -> Hello:
@@ -59,7 +59,7 @@ def establish(
     if authentication is not None:
         command.update(authentication.hello_fields())
     progress = connection.progress = Progress(connection.address[0], options)
-    limit = ConnectLimit(connection, options.connect_timeout, ref)
+    limit = ConnectTimeout(connection, options.connect_timeout, ref)
     try:
         limit.begin()
         connect(connection, options, progress, limit)

@@ -18,16 +18,16 @@ from gmongo.cmap.pool_settings import PoolSettings
 _TIME_FOR_DUE_REPLY = 0.25
 
 
-class PoolOfConnection(Protocol):
+class DrainingPool(Protocol):
     """Part of a pool that the reader of a late reply uses."""
 
     options: PoolSettings
 
-    def drained(self, connection: Connection) -> None:
+    def end_draining(self, connection: Connection) -> None:
         """Make the connection available or drop it, after the wait for its late reply."""
 
 
-def drain_soon(pool: PoolOfConnection, connection: Connection) -> None:
+def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None:
     """Begin to read the late reply of a connection. Does not switch greenlets.
 
     A link notifies the pool of the end, because a greenlet that is killed before it starts runs no `finally`.
@@ -46,9 +46,9 @@ def _read(connection: Connection, seconds: float, most: int) -> None:
         pass
 
 
-def _ended(reference: weakref.ref[PoolOfConnection], connection: Connection) -> None:
+def _ended(reference: weakref.ref[DrainingPool], connection: Connection) -> None:
     pool = reference()
     if pool is None or connection.inherited:  # the pool of a forked child does not use it
         connection.close()
     else:
-        pool.drained(connection)
+        pool.end_draining(connection)

@@ -17,12 +17,12 @@ from gmongo import _clock
 from gmongo._background import spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._truncated_repr import decimal, milliseconds
-from gmongo.cmap.background import END, upkeep
+from gmongo.cmap.background import END, background_run
 from gmongo.cmap.checked_out_report import checked_out
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.establishing import Establisher, PoolOwner
 from gmongo.cmap.generation import Generations
-from gmongo.cmap.pending_replies import drain_soon
+from gmongo.cmap.pending_replies import start_reading_late_reply
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.cmap.pool_state import PoolState, StateMachine
 from gmongo.cmap.wait_queue import Waiter
@@ -61,14 +61,14 @@ class Pool:
         self._load_balanced = connection_options.load_balanced
         self._events = events
         self._delivery = events.delivery
-        self._begin_upkeep()
+        self._start_background_runs()
 
-    def _begin_upkeep(self) -> None:
-        wakeup = self.machine.upkeep_wakeup
+    def _start_background_runs(self) -> None:
+        wakeup = self.machine.background_wakeup
         # A forked child has a new wakeup, so the inherited copy of the background greenlet ends when it wakes.
         # The child does not kill this greenlet, because closing its timer may crash libuv.
-        self._upkeep = spawn_for(
-            self, wakeup, lambda pool: upkeep(pool) if pool.machine.upkeep_wakeup is wakeup else END
+        self._background = spawn_for(
+            self, wakeup, lambda pool: background_run(pool) if pool.machine.background_wakeup is wakeup else END
         )
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class Pool:
             "in_use_by": machine.in_use_by(),
             "held": checked_out(machine.in_use),
             "waiting": len(machine.queue.waiters),
-            "oldest_wait": machine.queue.oldest(),
+            "oldest_wait": machine.queue.oldest_wait(),
         }
 
     # Checking out
@@ -129,7 +129,7 @@ class Pool:
         """
         if self._events.wanted():
             return self._check_out_observed(deadline)
-        connection = self.machine.take_fit() or self._obtain(deadline)
+        connection = self.machine.check_out_available() or self._obtain(deadline)
         connection.holder = ref(getcurrent())
         connection.checked_out_at = _clock.monotonic()
         return connection
@@ -139,7 +139,7 @@ class Pool:
         delivery.note(events.check_out_started)
         try:
             delivery.deliver()
-            connection = self.machine.take_fit() or self._obtain(deadline)
+            connection = self.machine.check_out_available() or self._obtain(deadline)
         except BaseException as error:
             delivery.note(events.check_out_failed, _failed_reason(error), error, _clock.monotonic() - started)
             self.finish(error)
@@ -166,7 +166,7 @@ class Pool:
             if connection in machine.pending:
                 connection.holder, connection.checked_out_at = ref(getcurrent()), _clock.monotonic()
                 self.establisher.establish(connection, deadline)
-                machine.use(connection)
+                machine.check_out_established(connection)
                 self.finish()
         except BaseException as error:
             machine.give_up(offer)
@@ -220,7 +220,7 @@ class Pool:
         connection.record_failure(error)
         if machine.check_in(connection):
             if connection in machine.draining:
-                drain_soon(self, connection)
+                start_reading_late_reply(self, connection)
             self.finish(error)
 
     def finish(self, error: BaseException | None = None) -> None:
@@ -237,9 +237,9 @@ class Pool:
             for connection in dropped:
                 connection.close()
 
-    def drained(self, connection: Connection) -> None:
+    def end_draining(self, connection: Connection) -> None:
         """Make a connection available or drop it, after the wait for its late reply."""
-        self.machine.drained(connection)
+        self.machine.end_draining(connection)
         self.finish()
 
     # Ready, clear, close
@@ -295,7 +295,7 @@ class Pool:
         """Drop the connections of the parent process on first use in a forked child (CMAP-45, CMAP-A26)."""
         self.machine.reset_after_fork()
         self.finish()
-        self._begin_upkeep()
+        self._start_background_runs()
 
 
 def _failed_reason(error: BaseException) -> str:

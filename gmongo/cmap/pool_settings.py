@@ -56,7 +56,7 @@ class PoolSettings:
     :param drains: True if the pool waits for late replies to interrupted operations.
     :param drain_time: greatest wait for a late reply.
     :param drain_bytes: greatest size of a late reply in bytes.
-    :param upkeep_interval: pause between two background runs; a negative number disables them.
+    :param background_interval: pause between two background runs; a negative number disables them.
     :param specified: options that the user set, with the names of the specification, for events and logs.
     """
 
@@ -65,7 +65,7 @@ class PoolSettings:
     max_idle_time: float | None = None
     max_connecting: int = 2
     wait_queue_timeout: float | None = None
-    upkeep_interval: float = 10.0
+    background_interval: float = 10.0
     drains: bool = False
     drain_time: float = 1.0
     drain_bytes: int = 1 << 20

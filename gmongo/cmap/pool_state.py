@@ -60,6 +60,7 @@ class StateMachine:
         "_populating",
         "address",
         "available",
+        "background_wakeup",
         "draining",
         "fit_generation",
         "generations",
@@ -67,7 +68,6 @@ class StateMachine:
         "pending",
         "queue",
         "state",
-        "upkeep_wakeup",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class StateMachine:
         self.available: deque[Connection] = deque()  # the last used connection is at the right
         self.in_use: set[Connection] = set()  # checked out
         self.draining: set[Connection] = set()  # checked in, and waiting for a late reply
-        self.upkeep_wakeup = Wakeup()  # wakes the background greenlet
+        self.background_wakeup = Wakeup()  # wakes the background greenlet
         self._options = options
         self._connection_options = connection_options
         self._events = events
@@ -115,7 +115,7 @@ class StateMachine:
 
     # Checking out
 
-    def take_fit(self) -> Connection | None:
+    def check_out_available(self) -> Connection | None:
         """Check out the last used connection if it needs no check and the queue is empty. This is the hot path."""
         # Critical section: a connection moves from `available` to `in_use` before another greenlet runs.
         # Earlier waiters get available connections first.
@@ -153,25 +153,25 @@ class StateMachine:
         self.pending.add(connection)
         return connection
 
-    def _serve(self) -> None:
+    def _serve_waiters(self) -> None:
         """Serve waiters in order, after every change that may make a connection or a slot available."""
         while self.queue.waiters and self.state is PoolState.READY:
             connection = self._take()
             if connection is None:
                 return
-            self.queue.hand(connection)
+            self.queue.hand_over(connection)
 
     def _leave_pending(self, connection: Connection) -> None:
         """Free the ``maxConnecting`` slot of a connection, first for a waiter, then for the background (CMAP-97)."""
         # Waiters come before the background, which wakes in a later iteration of the event loop.
         self.pending.discard(connection)  # absent in a forked child
-        self._serve()
-        self._wake_upkeep()
+        self._serve_waiters()
+        self._wake_background()
 
-    def _wake_upkeep(self) -> None:
+    def _wake_background(self) -> None:
         """Wake the background greenlet if it should establish a connection."""
-        if self.is_short():
-            self.upkeep_wakeup.set()
+        if self.needs_connection():
+            self.background_wakeup.set()
 
     def confirm(self, connection: Connection) -> None:
         """Check the connection that a waiter received, when the waiter runs.
@@ -211,7 +211,7 @@ class StateMachine:
             connection.generation = self.generations.join(connection.service_id)
 
     def established(self, connection: Connection, duration: float) -> None:
-        """Note that a pending connection is established. It stays pending until :meth:`use` or :meth:`keep`.
+        """Note that a pending connection is established. It stays pending until the next step.
 
         :param duration: seconds that the establishment took.
         """
@@ -220,7 +220,7 @@ class StateMachine:
         self._events.note_made(duration)
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
-    def use(self, connection: Connection) -> None:
+    def check_out_established(self, connection: Connection) -> None:
         """Move an established connection to the connections in use, for the check-out that established it.
 
         :raises PoolClosedError: the pool was closed during the establishment (CMAP-A20).
@@ -232,7 +232,7 @@ class StateMachine:
         self.in_use.add(connection)
         self._leave_pending(connection)
 
-    def keep(self, connection: Connection) -> None:
+    def make_available(self, connection: Connection) -> None:
         """Make a connection from the background available (CMAP-103), or hand it to the first waiter (CMAP-102)."""
         self.pending.discard(connection)
         self._end_populating(connection)
@@ -242,11 +242,13 @@ class StateMachine:
         """Drop a pending connection after a failed establishment."""
         self.pending.discard(connection)
         if connection is self._populating:
-            self._populate_backoff = min(2 * self._populate_backoff or _FIRST_BACKOFF, self._options.upkeep_interval)
+            self._populate_backoff = min(
+                2 * self._populate_backoff or _FIRST_BACKOFF, self._options.background_interval
+            )
             self._populate_backoff_ends = _clock.monotonic() + self._populate_backoff
         self._end_populating(connection)
         self._drop(connection, self._broken_reason(connection) or ClosedReason.ERROR)
-        self._serve()
+        self._serve_waiters()
 
     # Checking in and closing
 
@@ -254,7 +256,7 @@ class StateMachine:
         """Check in a connection in use. This is the hot path.
 
         :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
-            connection is in `draining`, the caller reads its late reply and then calls :meth:`drained`.
+            connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
         """
         observed = self._events.wanted()
         if observed:
@@ -270,7 +272,7 @@ class StateMachine:
         # Hand the connection directly to the first waiter. If it became available first, the greenlet that checks it in
         # could check it out again before the waiter runs, every time.
         if self.queue.waiters:
-            self.queue.hand(connection)
+            self.queue.hand_over(connection)
         else:
             self.in_use.remove(connection)
             self.available.append(connection)
@@ -281,10 +283,10 @@ class StateMachine:
         reason = self._broken_reason(connection)
         if reason is not None:
             self._drop(connection, reason)
-            self._serve()  # a slot is free for a new connection
+            self._serve_waiters()  # a slot is free for a new connection
         elif self.queue.waiters and self.state is PoolState.READY:
             self.in_use.add(connection)
-            self.queue.hand(connection)
+            self.queue.hand_over(connection)
         else:
             if self._options.max_idle_time is not None:
                 connection.idle_since = _clock.monotonic()
@@ -296,7 +298,7 @@ class StateMachine:
         if connection.service_id is not None:
             self.generations.leave(connection.service_id)
         self._dropped.append(connection)
-        self._wake_upkeep()
+        self._wake_background()
 
     # Late replies
 
@@ -305,7 +307,7 @@ class StateMachine:
         expected = connection.late_reply is not None and (self._options.drains or connection.reply_is_due)
         return expected and self.state is PoolState.READY and not self._is_stale(connection)
 
-    def drained(self, connection: Connection) -> None:
+    def end_draining(self, connection: Connection) -> None:
         """End the wait for a late reply: make the connection available, or drop it if the reply did not come.
 
         Does nothing if a clear, a close or a fork has already ended the wait.
@@ -334,14 +336,14 @@ class StateMachine:
         for connection, reason in examined:
             if reason is not None:
                 self._drop(connection, reason)
-        self._serve()
+        self._serve_waiters()
 
     # Ready, clear, close
 
     def ready(self) -> None:
         """Mark a paused pool ready. The background waits for the delivery of the ready event (CMAP-81)."""
         if self.state is PoolState.PAUSED:
-            self._become(PoolState.READY)
+            self._set_state(PoolState.READY)
             generation = self.generations.current
             if not self._events.delivery.note(self._publish_ready, generation):
                 self._allow_populating(generation)
@@ -356,7 +358,7 @@ class StateMachine:
     def _allow_populating(self, generation: int) -> None:
         if self.state is PoolState.READY and self.generations.current == generation:
             self._may_populate = True
-            self.upkeep_wakeup.set()
+            self.background_wakeup.set()
 
     def clear(self, cause: BaseException | None, service_id: ObjectId | None, interrupt: bool) -> list[Connection]:
         """Clear the pool and pause it, or clear only one service (CMAP-A07).
@@ -373,8 +375,8 @@ class StateMachine:
         if service_id is None:
             self._pause(cause)
         self._stop_draining(ClosedReason.STALE)
-        self._serve()  # waiters of other services may use the freed slots
-        self.upkeep_wakeup.set()
+        self._serve_waiters()  # waiters of other services may use the freed slots
+        self.background_wakeup.set()
         if not interrupt:
             return []
         # All of these connections are older than the clear, because no other greenlet has run since.
@@ -383,7 +385,7 @@ class StateMachine:
     def _pause(self, cause: BaseException | None) -> None:
         # A pool that is already paused keeps its first cause.
         self._cause = cause if self.state is PoolState.READY else self._cause or cause
-        self._become(PoolState.PAUSED)
+        self._set_state(PoolState.PAUSED)
         self.queue.evict(self.queue.detach(), self._refusal)
 
     def close(self) -> list[Connection]:
@@ -394,16 +396,16 @@ class StateMachine:
         if self.state is PoolState.CLOSED:
             return []
         # Critical section: change the state first, because evicted waiters and later check-ins read it.
-        self._become(PoolState.CLOSED)
+        self._set_state(PoolState.CLOSED)
         while self.available:
             self._drop(self.available.popleft(), ClosedReason.POOL_CLOSED)
         self._stop_draining(ClosedReason.POOL_CLOSED)
         self._events.note(self._events.pool_closed)
         self.queue.evict(self.queue.detach(), self._refusal)
-        self.upkeep_wakeup.set()
+        self.background_wakeup.set()
         return sorted(self.pending, key=attrgetter("id"))
 
-    def _become(self, state: PoolState) -> None:
+    def _set_state(self, state: PoolState) -> None:
         """Change the state. The generation must be up to date."""
         self.state = state
         self._may_populate = False
@@ -412,7 +414,7 @@ class StateMachine:
 
     # Populating
 
-    def is_short(self) -> bool:
+    def needs_connection(self) -> bool:
         """Return True if the background should establish a connection now.
 
         It establishes one at a time, to leave ``maxConnecting`` slots for operations.
@@ -423,16 +425,16 @@ class StateMachine:
             and self._populating is None
             and self.total < self._options.min_pool_size
             and self.has_room()
-            and self.rest() == 0
+            and self.remaining_backoff() == 0
         )
 
-    def rest(self) -> float:
+    def remaining_backoff(self) -> float:
         """Return the seconds until the backoff after a failed background attempt ends."""
         return max(0.0, self._populate_backoff_ends - _clock.monotonic())
 
     def begin_populating(self) -> Connection | None:
         """Return a pending connection for the background to establish, or None if the pool needs none."""
-        if not self.is_short():
+        if not self.needs_connection():
             return None
         self._populating = self._add_pending()
         return self._populating
@@ -441,7 +443,7 @@ class StateMachine:
         if connection is self._populating:
             self._populating = None
             # A background run may have skipped its work during this attempt, and the next run must respect the backoff.
-            self.upkeep_wakeup.set()
+            self.background_wakeup.set()
 
     # Forking
 
@@ -458,7 +460,7 @@ class StateMachine:
             connection.mark_forked(error)
         if self.state is not PoolState.CLOSED:
             self._cause = error
-            self._become(PoolState.PAUSED)
+            self._set_state(PoolState.PAUSED)
         self.queue.evict(self.queue.detach(), make_error)
 
     def reset_after_fork(self) -> None:
@@ -468,7 +470,7 @@ class StateMachine:
         self.generations.advance()
         self._populating = None
         self._populate_backoff = self._populate_backoff_ends = 0.0
-        self.upkeep_wakeup = Wakeup()
+        self.background_wakeup = Wakeup()
 
     # Reasons
 

@@ -19,7 +19,7 @@ from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.race import AttemptsTimedOut, Race
 from gmongo.wire.reply import is_sound
-from gmongo.wire.timeout import Limit, interrupt_after, limit_text
+from gmongo.wire.timeout import TimeLimit, interrupt_after, limit_text
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ServerConnection:
         self.progress: Progress | None = None  # None except while the connection is established
         self.race: Race | None = None  # None except while several TCP connections are in progress
         self._ref = ref
-        self._limit: Limit | None = None  # created by the first exchange with a timeout
+        self._limit: TimeLimit | None = None  # created by the first exchange with a timeout
         self._transport: Transport | None = None
         self._interruption: BaseException | None = None
         self._last_reply_id = 0
@@ -160,11 +160,11 @@ class ServerConnection:
             self.error = self.error or without_frames(error)
             raise
 
-    def hold_hub(self, hold: bool) -> None:
+    def set_ref(self, hold: bool) -> None:
         """Choose whether waiting on the connection keeps the event loop alive. Background greenlets pass False."""
         self._ref = hold
         if self._transport is not None:
-            self._transport.hold_hub(hold)
+            self._transport.set_ref(hold)
 
     # Requests and replies
 
@@ -189,7 +189,9 @@ class ServerConnection:
             transport = self._transport or self._open_transport()
             if timeout is not None:
                 self.mid_message = timeout > 0  # else `begin` raises, and nothing was sent
-                limit = self._limit = self._limit or Limit(partial(_timeout_error, self.address, self._usual_limits))
+                limit = self._limit = self._limit or TimeLimit(
+                    partial(_timeout_error, self.address, self._usual_limits)
+                )
                 limit.begin(timeout, transport)
             try:
                 if self._compressor is not None:
@@ -315,7 +317,7 @@ class ServerConnection:
         progress = self.progress
         if progress is None:
             return kind(text)
-        return _with_gist(kind(f"{text} ({progress}{progress.hint(error, self._transport)})"), text, progress)
+        return _with_stable_text(kind(f"{text} ({progress}{progress.hint(error, self._transport)})"), text, progress)
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """Return the error for a timeout.
@@ -328,7 +330,9 @@ class ServerConnection:
             return _timeout_error(self.address, self._usual_limits, seconds, option)
         limit = f"limit {milliseconds(seconds)}: {option or limit_text(seconds)}"
         where = address_text(self.address)
-        return _with_gist(NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress)
+        return _with_stable_text(
+            NetworkTimeout(f"{where}: timed out ({progress}; {limit})"), f"timed out ({limit})", progress
+        )
 
     @property
     def _usual_limits(self) -> tuple[str, float | None]:
@@ -372,9 +376,9 @@ class ServerConnection:
             link.close()
 
 
-def _with_gist(error: Lost, gist: str, progress: Progress) -> Lost:
+def _with_stable_text(error: Lost, gist: str, progress: Progress) -> Lost:
     """Store the error text without the age of the stage, so that equal failures have equal texts."""
-    error._gist = f"{gist} ({progress.stage} {progress.peer})"
+    error._stable_text = f"{gist} ({progress.stage} {progress.peer})"
     return error
 
 

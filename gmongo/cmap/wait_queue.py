@@ -14,7 +14,7 @@ from gevent import Timeout, get_hub, getcurrent
 from greenlet import greenlet
 
 from gmongo import _clock
-from gmongo._background import hold_hub, timer_delay
+from gmongo._background import keep_loop_alive, timer_delay
 
 if TYPE_CHECKING:
     from gevent._interfaces import IWatcher
@@ -99,10 +99,10 @@ class Waiter(Generic[Item]):
 class WaitQueue(Generic[Item]):
     """Waiters in order of arrival."""
 
-    __slots__ = ("_holding", "waiters")
+    __slots__ = ("_keep_alive", "waiters")
 
     def __init__(self) -> None:
-        self._holding: IWatcher | None = None  # timer that keeps the event loop alive
+        self._keep_alive: IWatcher | None = None  # timer that keeps the event loop alive
         self.waiters: OrderedDict[Waiter[Item], None] = OrderedDict()  # fast removal at any place
 
     def join(self, purpose: str | None = None) -> Waiter[Item]:
@@ -112,34 +112,34 @@ class WaitQueue(Generic[Item]):
         """
         waiter: Waiter[Item] = Waiter(purpose)
         self.waiters[waiter] = None
-        self._hold_hub()
+        self._update_keep_alive()
         return waiter
 
     def leave(self, waiter: Waiter[Item]) -> Item | None:
         """Remove a waiter, and return the item that it received in the meantime, or None. Does not switch greenlets."""
-        self.waiters.pop(waiter, None)  # absent after `hand`, `detach`
-        self._hold_hub()
+        self.waiters.pop(waiter, None)  # absent after `hand_over`, `detach`
+        self._update_keep_alive()
         return waiter.item
 
-    def _hold_hub(self) -> None:
+    def _update_keep_alive(self) -> None:
         """Keep the event loop alive exactly while there are waiters."""
-        if self.waiters and self._holding is None:
-            self._holding = hold_hub()
-        elif not self.waiters and self._holding is not None:
-            holding, self._holding = self._holding, None
+        if self.waiters and self._keep_alive is None:
+            self._keep_alive = keep_loop_alive()
+        elif not self.waiters and self._keep_alive is not None:
+            holding, self._keep_alive = self._keep_alive, None
             holding.close()
 
-    def hand(self, item: Item) -> None:
+    def hand_over(self, item: Item) -> None:
         """Remove the waiter at the head, and hand `item` to it. Does not switch greenlets."""
         # Critical section: the waiter leaves the queue and gets the item before another greenlet runs.
         # So no waiter gets two items, and `leave` finds the item even if the waiter never runs.
         waiter, _ = self.waiters.popitem(last=False)
         if not self.waiters:
-            self._hold_hub()
+            self._update_keep_alive()
         waiter.item = item
         waiter.wake()
 
-    def hand_to_all(self, item: Item) -> None:
+    def hand_over_to_all(self, item: Item) -> None:
         """Hand `item` to all waiters, which keep their places until they leave. Does not switch greenlets.
 
         The waiters run in order, including waiters that were woken before for another reason.
@@ -152,7 +152,7 @@ class WaitQueue(Generic[Item]):
         """Remove and return all waiters, for :meth:`evict`. They receive no more items."""
         detached = list(self.waiters)
         self.waiters.clear()
-        self._hold_hub()
+        self._update_keep_alive()
         return detached
 
     @staticmethod
@@ -162,7 +162,7 @@ class WaitQueue(Generic[Item]):
             waiter.error = make_error()
             waiter.wake()
 
-    def oldest(self) -> float | None:
+    def oldest_wait(self) -> float | None:
         """Return the seconds that the first waiter has waited, or None if the queue is empty."""
         waiters = list(self.waiters)  # one atomic step: another thread may call this
         return _clock.monotonic() - waiters[0].since if waiters else None

@@ -103,7 +103,7 @@ class CursorResources:
         cursor_id, self.cursor_id = self.cursor_id, 0
         if cursor_id and self.ahead is not None:
             cursor_id = self.ahead.end()
-        if cursor_id and not self._goes_with_connection():
+        if cursor_id and not self._ends_with_connection():
             self._left_open = cursor_id
 
     def close(self) -> None:
@@ -133,9 +133,9 @@ class CursorResources:
         finally:
             self._left_open = 0
             self.release()
-            self.end_again(session)
+            self.end_late_session(session)
 
-    def end_again(self, session: SessionHandle | None) -> None:
+    def end_late_session(self, session: SessionHandle | None) -> None:
         """Return a server session that a command has acquired after another greenlet had closed the cursor.
 
         :param session: the session of the command.
@@ -147,7 +147,7 @@ class CursorResources:
         """Leave the cursor and its resources to the cursor killer. Do no I/O and do not switch."""
         self.give_up()
         cursor_id, self._left_open = self._left_open, 0
-        if self._goes_with_connection():
+        if self._ends_with_connection():
             cursor_id = 0
         session, self.session = self.session, None
         pin, self.pin = self.pin, None
@@ -175,7 +175,7 @@ class CursorResources:
         if pin is not None:
             pin.release()
 
-    def _goes_with_connection(self) -> bool:
+    def _ends_with_connection(self) -> bool:
         """Return True if a pinned connection is unusable: the server closes the cursor with its connection."""
         return self.pin is not None and not self.pin.connection.usable
 

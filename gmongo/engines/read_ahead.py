@@ -6,7 +6,7 @@ from collections import deque
 
 from gevent import Greenlet, sleep, spawn
 
-from gmongo._background import LongWork, hold_hub
+from gmongo._background import LongWork, keep_loop_alive
 from gmongo._truncated_repr import short
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
@@ -218,7 +218,7 @@ class ReadAhead:
         greenlet = self._greenlet
         assert greenlet is not None
         left = remaining(deadline) if self._deadline is None else None  # else the getMore has the cursor's deadline
-        keep_alive = hold_hub()  # the fetching greenlet does not keep the event loop alive
+        keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:
             text = f"{self._address}: {limit_text(left)} ended while a batch was read ahead"

@@ -266,7 +266,7 @@ class ServerCursor:
         """
         if self.resources.cursor_id:
             return False
-        self.resources.end_again(session)
+        self.resources.end_late_session(session)
         return True
 
     def _next_reply(self, left: int | None, deadline: float | None) -> CursorReply:

@@ -16,9 +16,9 @@ from gmongo.events.log import (
     Details,
     Later,
     Structured,
-    asks,
     command_log,
     document_text,
+    enabled_check,
     log,
     milliseconds,
     silence,
@@ -44,7 +44,7 @@ SENSITIVE = frozenset(
 _HELLOS = frozenset({"hello", "ismaster"})
 
 
-class Sent:
+class SentCommand:
     """Command in progress, for the publisher.
 
     :param command: the command in the form for monitoring.
@@ -85,7 +85,7 @@ class Sent:
         self.started = _clock.monotonic()
 
 
-class Shows(Protocol):
+class MonitoredOperation(Protocol):
     """Part of an operation that the publisher uses."""
 
     def reply_for_monitoring(self, reply: DocumentDict) -> DocumentDict:
@@ -107,10 +107,10 @@ class CommandEvents:
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
-        self._is_logged = asks(self._logger)
-        self.wanted = asks(self._logger, listeners)
+        self._is_logged = enabled_check(self._logger)
+        self.wanted = enabled_check(self._logger, listeners)
 
-    def shown(self, operation: Shows, reply: DocumentDict) -> Document:
+    def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
         """Return the monitored form of a reply.
 
         Only listeners get a fully decoded reply, since decoding a large reply blocks the event loop. A log entry shows
@@ -120,7 +120,7 @@ class CommandEvents:
             reply = operation.reply_for_monitoring(reply)
         return reply
 
-    def started(self, sent: Sent) -> None:
+    def started(self, sent: SentCommand) -> None:
         command = {} if sent.sensitive else sent.command
         if self._listeners:
             event = CommandStartedEvent(
@@ -137,7 +137,7 @@ class CommandEvents:
         if self._is_logged():
             self._log("Command started", sent, {"command": (document_text, command)})
 
-    def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
+    def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
         shown = {} if sent.sensitive else reply
         if self._listeners:
             event = CommandSucceededEvent(timedelta(seconds=duration), shown, sent.name, *_end_fields(sent))
@@ -145,7 +145,7 @@ class CommandEvents:
         if self._is_logged():
             self._log("Command succeeded", sent, {"reply": (document_text, shown)}, duration)
 
-    def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
+    def failed(self, sent: SentCommand, duration: float, error: BaseException) -> None:
         failure, replied = _failure(error)
         if sent.sensitive and replied:
             failure = {key: failure[key] for key in ("code", "codeName", "errorLabels") if key in failure}
@@ -155,7 +155,7 @@ class CommandEvents:
         if self._is_logged():
             self._log("Command failed", sent, {"failure": (document_text, failure)}, duration)
 
-    def _log(self, message: str, sent: Sent, later: Later, duration: float | None = None) -> None:
+    def _log(self, message: str, sent: SentCommand, later: Later, duration: float | None = None) -> None:
         connection = sent.connection
         fields = {
             "message": message,
@@ -177,7 +177,7 @@ class CommandEvents:
         log(self._logger, Details(structured), structured)
 
 
-def _end_fields(sent: Sent) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
+def _end_fields(sent: SentCommand) -> tuple[int, Address, int, ObjectId | None, str, int | None]:
     """Return the last fields of both end events."""
     connection = sent.connection
     return (

@@ -36,7 +36,7 @@ silence = logging.Logger("gmongo.silence")
 silence.disabled = True
 
 
-def asks(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
+def enabled_check(logger: logging.Logger, listeners: Sequence[object] = ()) -> Callable[[], bool]:
     """Return a function that is true if there is a listener, or if the logger is enabled for ``DEBUG``.
 
     Operations call the function several times, so it consists of a single call.
@@ -130,14 +130,14 @@ def _handle(logger: logging.Logger, text: object, structured: DocumentDict, leve
 
 def document_text(document: Document) -> str:
     """Return a document as relaxed Extended JSON of at most ``MONGODB_LOG_MAX_DOCUMENT_LENGTH`` characters."""
-    longest = _longest()
+    longest = _max_document_length()
     text = _truncated_repr.document_text(document, longest + 1)
     if len(text) <= longest:
         return text
     return _CUT_ESCAPE.sub(r"\1", text[:longest], count=1) + "..."
 
 
-def _longest() -> int:
+def _max_document_length() -> int:
     """Return the maximum length from the environment, or the default if the variable is not a number."""
     value = next(filter(None, map(os.environ.get, _LENGTH_VARIABLES)), "")
     return int(value) if value.isascii() and value.isdigit() else _DEFAULT_LENGTH

@@ -9,7 +9,7 @@ from bson.objectid import ObjectId
 from gmongo import monitoring
 from gmongo._documents import Document, DocumentDict
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, asks, connection_log, log, milliseconds, silence, where
+from gmongo.events.log import DEBUG, connection_log, enabled_check, log, milliseconds, silence, where
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
 
@@ -59,7 +59,7 @@ class PoolEvents:
         self.where = address_text(address)
         self._where = where(address)
         self._logger = silence if silent else connection_log
-        self.wanted = asks(self._logger, listeners)
+        self.wanted = enabled_check(self._logger, listeners)
 
     def note(self, publish: Callable[..., None], *arguments: object) -> None:
         """Schedule a method below if a listener or a log needs events. Does not switch greenlets."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gmongo._documents import DocumentDict
-from gmongo.events.log import DEBUG, INFO, Structured, asks, log, milliseconds, server_selection_log, silence, where
+from gmongo.events.log import (
+    DEBUG,
+    INFO,
+    Structured,
+    enabled_check,
+    log,
+    milliseconds,
+    server_selection_log,
+    silence,
+    where,
+)
 from gmongo.wire.address import Address
 
 if TYPE_CHECKING:
@@ -13,7 +23,7 @@ if TYPE_CHECKING:
     from gmongo.sdam.topology_description import TopologyDescription
 
 
-class Named(NamedTuple):
+class NamedOperation(NamedTuple):
     """Name of an operation, or of an internal purpose, that needs a server."""
 
     name: str
@@ -44,7 +54,7 @@ class SelectionEvents:
 
     def __init__(self, *, silent: bool) -> None:
         self._logger = silence if silent else server_selection_log
-        self.wanted = asks(self._logger)
+        self.wanted = enabled_check(self._logger)
 
     def started(self, purpose: SelectionRequest, topology: TopologyDescription) -> None:
         self._log("Server selection started", purpose, topology)

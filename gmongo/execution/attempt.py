@@ -173,11 +173,11 @@ class Attempt:
         return operation.pinned(result, pin.share()) if kept else result
 
     def _run_in_background(self, connection: Connection, executor: AttemptOwner) -> Result:
-        connection.hold_hub(False)
+        connection.set_ref(False)
         try:
             return executor.commands.run(self, connection)
         finally:
-            connection.hold_hub(True)
+            connection.set_ref(True)
 
     def _refuse_write_retry(self, retry: Retry) -> None:
         """Refuse a retry if the server does not support retryable writes.
@@ -222,7 +222,7 @@ class Attempt:
         following.retry, following.avoided = retry, retry.failed_on
         return following
 
-    def is_the_parents(self) -> bool:
+    def belongs_to_parent(self) -> bool:
         """Return True if a forked child must leave the operation to its parent process.
 
         The parent runs writes, and operations of cursors and explicit sessions.

@@ -14,11 +14,11 @@ from gmongo._server_facts import codes
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
-from gmongo.events.command import CommandEvents, Sent
+from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.command_fields import CommandFields
 from gmongo.execution.late_reply import LateReply, OrphanTaker
 from gmongo.execution.operation import Operation, Result
-from gmongo.execution.reply_errors import error_of, misread, raise_error_of
+from gmongo.execution.reply_errors import error_of, malformed_reply_error, raise_error_of
 from gmongo.execution.server_session import ServerSessionPool
 from gmongo.sdam.topology import Topology
 from gmongo.wire.message import MORE_TO_COME, next_request_id
@@ -37,13 +37,13 @@ class CommandRunner:
     :param sessions: server sessions for operations without a session.
     """
 
-    __slots__ = ("_decorator", "_events", "_topology", "_wanted", "orphan_taker")
+    __slots__ = ("_events", "_fields", "_topology", "_wanted", "orphan_taker")
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
         self._wanted = events.wanted
-        self._decorator = CommandFields(topology, sessions)
+        self._fields = CommandFields(topology, sessions)
         # Returns the function that kills cursors of interrupted operations, or None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_taker
 
@@ -62,7 +62,7 @@ class CommandRunner:
         reply = sent = None
         try:
             command = operation.command(hello)
-            self._decorator.decorate(command, attempt, connection)
+            self._fields.add_fields(command, attempt, connection)
             body = bson.encode(command, False, operation.context.codec_options)
             if len(body) > hello.max_command_size:
                 raise _too_large(operation, body, hello)
@@ -96,9 +96,9 @@ class CommandRunner:
             except (PyMongoError, BSONError):
                 raise
             except Exception as failure:
-                raise misread(failure, operation)
+                raise malformed_reply_error(failure, operation)
         except BaseException as error:
-            if not (reauthenticates and _asks_to_reauthenticate(error, connection)):
+            if not (reauthenticates and _requires_reauthentication(error, connection)):
                 self._report_error(error, attempt, connection, sent, reply)
                 raise
         self._reauthenticate(attempt, connection)
@@ -113,12 +113,16 @@ class CommandRunner:
 
     # Events. Every started event is followed by its end, also after an exception.
 
-    def _announce(self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int) -> Sent:
+    def _announce(
+        self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
+    ) -> SentCommand:
         """Publish the started event of a command."""
         if operation.operation_id is None:
             operation.operation_id = request_id  # retries keep the ID of the first attempt
         shown = operation.for_monitoring(command)
-        sent = Sent(shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace)
+        sent = SentCommand(
+            shown, operation.context.database, request_id, operation.operation_id, connection, operation.trace
+        )
         try:
             self._events.started(sent)
         except BaseException as error:
@@ -126,11 +130,11 @@ class CommandRunner:
             raise
         return sent
 
-    def _announce_end(self, sent: Sent, operation: Operation, reply: DocumentDict | None) -> None:
+    def _announce_end(self, sent: SentCommand, operation: Operation, reply: DocumentDict | None) -> None:
         """Publish the succeeded or failed event of a command."""
         try:
             error = None if reply is None or reply.get("ok") == 1 else error_of(reply)
-            shown = {"ok": 1} if reply is None else self._events.shown(operation, reply)
+            shown = {"ok": 1} if reply is None else self._events.monitored_reply(operation, reply)
         except BaseException as failure:
             self._events.failed(sent, _clock.monotonic() - sent.started, failure)
             raise
@@ -147,7 +151,7 @@ class CommandRunner:
         error: BaseException,
         attempt: Attempt,
         connection: Connection,
-        sent: Sent | None,
+        sent: SentCommand | None,
         reply: DocumentDict | None,
     ) -> None:
         """Publish the failed event if `sent` is set, and apply the error to connection, session and server.
@@ -201,7 +205,7 @@ def _server_gives_up(attempt: Attempt, error: BaseException | None) -> bool:
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
 
 
-def _asks_to_reauthenticate(error: BaseException, connection: Connection) -> bool:
+def _requires_reauthentication(error: BaseException, connection: Connection) -> bool:
     return (
         isinstance(error, OperationFailure)
         and error.code == codes.REAUTHENTICATION_REQUIRED

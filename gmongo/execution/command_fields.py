@@ -40,7 +40,7 @@ class CommandFields:
         self._sessions = sessions
         self._api = topology.settings.connection.server_api
 
-    def decorate(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
+    def add_fields(self, command: DocumentDict, attempt: Attempt, connection: Connection) -> None:
         """Add the session, the transaction, times, concerns, the read preference and the API version.
 
         :param attempt: attempt that the command belongs to.
@@ -125,10 +125,10 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
             command["autocommit"] = False
         else:
             assert session.explicit is not None
-            transaction.decorate(command, session.explicit.operation_time_to_follow)
+            transaction.add_fields(command, session.explicit.operation_time_to_follow)
         return
     if session.explicit is not None:
-        session.explicit.decorate(command, operation.is_causally_consistent, connection.hello)
+        session.explicit.add_read_concern(command, operation.is_causally_consistent, connection.hello)
     if attempt.is_retryable_write:
         command["txnNumber"] = _number(operation, server_session)
 

@@ -91,7 +91,7 @@ class Executor:
                 try:
                     result = attempt.run(self)
                 except PyMongoError as error:
-                    if self.epoch != attempt.epoch and attempt.is_the_parents():
+                    if self.epoch != attempt.epoch and attempt.belongs_to_parent():
                         raise
                     retry = attempt.retry = attempt.retry or Retry(self.policy, deadline)
                     retry.failed(error, attempt)
@@ -119,7 +119,7 @@ class Executor:
             raise retry.error
         self._will_retry(operation, retry.latest)
         self._wait(retry.delay, operation)
-        if self.epoch != attempt.epoch and attempt.is_the_parents():
+        if self.epoch != attempt.epoch and attempt.belongs_to_parent():
             raise retry.latest
         return attempt.following(retry)
 

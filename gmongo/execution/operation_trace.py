@@ -15,7 +15,7 @@ from gmongo.wire.message import Buffer
 if TYPE_CHECKING:
     from gmongo.cmap.connection import Connection
     from gmongo.errors import PyMongoError
-    from gmongo.events.command import Sent
+    from gmongo.events.command import SentCommand
     from gmongo.execution.transaction import Transaction
     from gmongo.sdam.topology import Topology
     from gmongo.wire.address import Address
@@ -110,7 +110,7 @@ class OperationTrace:
             self.backing_off += seconds
         self.observer.waited(self, wait, seconds, connecting, error)
 
-    def begin_try(self) -> None:
+    def begin_attempt(self) -> None:
         """Note that an attempt begins and waits for server selection."""
         self.tries += 1
         self.waits_for, self.wait_started = Phase.SELECTION, _clock.monotonic()
@@ -133,7 +133,7 @@ class OperationTrace:
         """Note that the attempt uses a pinned connection and waits for nothing."""
         self.waits_for = None
 
-    def end_try(self, error: BaseException) -> None:
+    def end_attempt(self, error: BaseException) -> None:
         """Note that the attempt failed, maybe during a wait."""
         wait, self.waits_for = self.waits_for, None
         if wait is not None:
@@ -183,11 +183,11 @@ class Observer:
         :param error: error that ended the wait; None after a success.
         """
 
-    def command_started(self, trace: OperationTrace, sent: Sent) -> None:
+    def command_started(self, trace: OperationTrace, sent: SentCommand) -> None:
         """Handle a command before it is sent."""
 
     def command_ended(
-        self, trace: OperationTrace, sent: Sent, reply: Document | None, error: BaseException | None
+        self, trace: OperationTrace, sent: SentCommand, reply: Document | None, error: BaseException | None
     ) -> None:
         """Handle the end of a command.
 
@@ -208,7 +208,7 @@ class Observer:
         :param seconds: duration of the establishment.
         """
 
-    def try_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
+    def attempt_failed(self, trace: OperationTrace, error: PyMongoError) -> None:
         """Handle a failed attempt that will be retried."""
 
     def transaction_started(self, transaction: Transaction) -> None:

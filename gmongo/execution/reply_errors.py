@@ -69,7 +69,7 @@ def raise_error_of(reply: Document, max_wire_version: int | None, concern_first:
         del error  # it refers to this frame
 
 
-def misread(failure: Exception, operation: Operation) -> Exception:
+def malformed_reply_error(failure: Exception, operation: Operation) -> Exception:
     """Convert an exception that a malformed reply caused to ProtocolError.
 
     :param failure: the exception. Errors of custom type decoders are returned unchanged.

@@ -217,7 +217,7 @@ class Retry:
         labelled = error.has_error_label(RETRYABLE) and self._policy.allows_overload_retry(attempt.operation)
         if self._retries and not overloaded:
             self._overload.bucket.deposit(10)
-        self.error = self._better_of(error)
+        self.error = self._error_to_raise(error)
         self.maybe_executed = self.maybe_executed or not error.has_error_label(RETRYABLE)
         if labelled:
             self._limit = self._overload.max_retries
@@ -227,7 +227,7 @@ class Retry:
         is_over = self._deadline is not None and _clock.monotonic() + delay >= self._deadline
         if is_over and (delay or self.error.timeout):
             return None  # after other errors, the retry raises the timeout error, with this error as its cause
-        if (overloaded or labelled) and not self._pay():
+        if (overloaded or labelled) and not self._take_token():
             return None
         self._retries += 1
         if not (overloaded or labelled):
@@ -249,7 +249,7 @@ class Retry:
         may_retry = may_retry_write if attempt.operation.is_write else may_retry_read
         return may_retry(error) and self._policy.allows_single_retry(attempt)
 
-    def _pay(self) -> bool:
+    def _take_token(self) -> bool:
         """Take a token for a retry, and return False if there is none."""
         if not self._overload.bucket.consume():
             self._overload.exhausted += 1
@@ -257,7 +257,7 @@ class Retry:
         self._overload.retries += 1
         return True
 
-    def _better_of(self, error: PyMongoError) -> PyMongoError:
+    def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
         """Return the newest error, or the error before if the retry did not run."""
         if self.error is _NONE:
             return error
@@ -277,5 +277,5 @@ def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
     if transaction is not None:
         rejected = error.has_error_label(RETRYABLE)
         if rejected and attempt.starts_transaction:
-            transaction.not_begun()
+            transaction.restart()
         operation.failed_in(transaction, error, rejected and error.has_error_label(OVERLOADED))

@@ -165,7 +165,7 @@ class SessionState:
 
     # Commands and replies
 
-    def decorate(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
+    def add_read_concern(self, command: DocumentDict, is_causally_consistent: bool, hello: Hello) -> None:
         """Add the read concern for causal consistency or snapshot reads.
 
         :param command: command to change.

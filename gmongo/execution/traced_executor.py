@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gmongo import _clock
 from gmongo._documents import Document
-from gmongo.events.command import CommandEvents, Sent
+from gmongo.events.command import CommandEvents, SentCommand
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import Result
 from gmongo.execution.operation_trace import Observers, OperationTrace, Phase
@@ -48,7 +48,7 @@ class TracedCommands(CommandEvents):
         self._listened = listened = self.wanted
         self.wanted = lambda: observers.active or listened()
 
-    def started(self, sent: Sent) -> None:
+    def started(self, sent: SentCommand) -> None:
         if self._listened():
             super().started(sent)
         trace: OperationTrace | None = sent.trace
@@ -57,14 +57,14 @@ class TracedCommands(CommandEvents):
             trace.sensitive = trace.sensitive or sent.sensitive
             trace.observer.command_started(trace, sent)
 
-    def succeeded(self, sent: Sent, duration: float, reply: Document) -> None:
+    def succeeded(self, sent: SentCommand, duration: float, reply: Document) -> None:
         try:
             if self._listened():
                 super().succeeded(sent, duration, reply)
         finally:
             _command_ended(sent, duration, reply, None)
 
-    def failed(self, sent: Sent, duration: float, error: BaseException) -> None:
+    def failed(self, sent: SentCommand, duration: float, error: BaseException) -> None:
         try:
             if self._listened():
                 super().failed(sent, duration, error)
@@ -72,7 +72,7 @@ class TracedCommands(CommandEvents):
             _command_ended(sent, duration, None, error)
 
 
-def _command_ended(sent: Sent, duration: float, reply: Document | None, error: BaseException | None) -> None:
+def _command_ended(sent: SentCommand, duration: float, reply: Document | None, error: BaseException | None) -> None:
     trace: OperationTrace | None = sent.trace
     if trace is not None:
         trace.exchanging += duration
@@ -115,11 +115,11 @@ class TracedExecutor(Executor):
     def _run_part(
         self, trace: OperationTrace, operation: Operation, session: SessionHandle | None, deadline: float | None
     ) -> Result:
-        trace.begin_try()
+        trace.begin_attempt()
         try:
             return super().run(operation, session, deadline)
         except BaseException as error:
-            trace.end_try(error)
+            trace.end_attempt(error)
             raise
 
     def operation_scope(
@@ -136,8 +136,8 @@ class TracedExecutor(Executor):
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         try:
             if operation.trace is not None:
-                operation.trace.end_try(error)
-                operation.trace.observer.try_failed(operation.trace, error)
+                operation.trace.end_attempt(error)
+                operation.trace.observer.attempt_failed(operation.trace, error)
         finally:
             del error  # avoids a reference cycle with the frames of the caller
 
@@ -152,7 +152,7 @@ class TracedExecutor(Executor):
             raise
         if seconds > 0:
             trace.waited(Phase.BACK_OFF, started, None)
-        trace.begin_try()
+        trace.begin_attempt()
 
     def transaction_started(self, transaction: Transaction) -> None:
         transaction.observed = None

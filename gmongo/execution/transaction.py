@@ -162,7 +162,7 @@ class Transaction:
 
     # Commands
 
-    def decorate(self, command: DocumentDict, after: object) -> None:
+    def add_fields(self, command: DocumentDict, after: object) -> None:
         """Add the transaction fields to a command. The first command starts the transaction.
 
         :param after: operation time for causal consistency, or None.
@@ -188,7 +188,7 @@ class Transaction:
         if not self._end_sent:
             self.state = State.IN_PROGRESS
 
-    def not_begun(self) -> None:
+    def restart(self) -> None:
         """Restart the transaction, after the server rejected its first command because of overload."""
         self.state = State.STARTING
 

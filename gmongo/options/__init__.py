@@ -9,7 +9,7 @@ from gmongo.options.client_values import (
     tls_enabled,
     write_concern,
 )
-from gmongo.options.keywords import overriding, validate_keyword_options
+from gmongo.options.keywords import overriding_options, validate_keyword_options
 from gmongo.options.mapping import Options
 from gmongo.options.rules import check_combination
 from gmongo.options.srv import srv_name
@@ -23,7 +23,7 @@ __all__ = [
     "Source",
     "check_combination",
     "codec_options",
-    "overriding",
+    "overriding_options",
     "read_concern",
     "read_preference",
     "srv_name",

@@ -31,7 +31,7 @@ def validate_keyword_options(keywords: Document) -> DocumentDict:
     return options
 
 
-def overriding(keywords: Document, uri: Document) -> DocumentDict:
+def overriding_options(keywords: Document, uri: Document) -> DocumentDict:
     """Return the keyword options that override the options of a URI. A keyword of None cannot relax security.
 
     :param keywords: the result of :func:`validate_keyword_options`.

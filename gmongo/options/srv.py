@@ -15,7 +15,7 @@ from gevent import get_hub, monkey
 
 from gmongo import _random
 from gmongo._documents import Document, DocumentDict
-from gmongo._native_threads import in_a_thread
+from gmongo._native_threads import run_in_native_thread
 from gmongo._safe_log import printable, safely
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options.mapping import Options
@@ -75,7 +75,7 @@ def lookup(name: str, record_type: str, timeout: float, ref: bool = True) -> Ans
             if monkey.is_module_patched("socket"):  # dnspython's sockets have created a hub in this thread
                 get_hub().destroy(destroy_loop=True)
 
-    outcome = in_a_thread(job, ref)
+    outcome = run_in_native_thread(job, ref)
     if isinstance(outcome, Answer):
         return outcome
     raise ConfigurationError(f"DNS gave no {record_type} records of {name}: {outcome}") from outcome

@@ -70,7 +70,7 @@ class Monitor:
         self._settings = settings
         self._events = events
         self._loop = get_hub().loop
-        self._owner = weakref.ref(owner, self._owner_gone)
+        self._owner = weakref.ref(owner, self._owner_was_deleted)
         self._wakeup = Wakeup()
         self._rtt = RoundTripTime()
         self._rtt_monitor: RttMonitor | None = None
@@ -139,7 +139,7 @@ class Monitor:
         if self._rtt_monitor is not None:
             self._rtt_monitor.mark_forked(error)
 
-    def _owner_gone(self, _reference: object) -> None:
+    def _owner_was_deleted(self, _reference: object) -> None:
         # Garbage collection may run in any thread and inside a critical section.
         # A callback of the event loop runs in the right thread, outside of critical sections.
         self._loop.run_callback_threadsafe(self.stop)

@@ -242,7 +242,7 @@ class ServerDescription:
             self._topology_version,
             None
             if self._error is None
-            else (type(self._error), getattr(self._error, "_gist", None) or str(self._error)),
+            else (type(self._error), getattr(self._error, "_stable_text", None) or str(self._error)),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -45,7 +45,7 @@ class Selectable(Protocol):
         """Request a check of all servers."""
 
 
-class Asking(Protocol):
+class SelectingOperation(Protocol):
     """Part of an operation that server selection uses."""
 
     @property
@@ -75,7 +75,7 @@ class ServerSelector:
         self,
         topology: Selectable,
         selector: Selector,
-        operation: Asking,
+        operation: SelectingOperation,
         deadline: float | None,
         deprioritized: frozenset[Address],
     ) -> Server:
@@ -142,7 +142,7 @@ class ServerSelector:
 
     def wake(self, description: TopologyDescription) -> None:
         """Wake all waiters in order of arrival, to select again. Does not switch greenlets."""
-        self._queue.hand_to_all(description)
+        self._queue.hand_over_to_all(description)
 
     def fail(self, make_error: Callable[[], Exception]) -> None:
         """End all waits with an error. Does not switch greenlets.

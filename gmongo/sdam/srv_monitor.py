@@ -54,7 +54,7 @@ class SrvMonitor:
         self._records = settings.srv
         self._settings = settings
         self._loop = get_hub().loop
-        self._owner = weakref.ref(owner, self._owner_gone)
+        self._owner = weakref.ref(owner, self._owner_was_deleted)
         self._wakeup = Wakeup()
         self._background = RestartingGreenlet(self._run)
 
@@ -66,7 +66,7 @@ class SrvMonitor:
         """Stop the greenlet. Does not switch greenlets."""
         self._background.stop()
 
-    def _owner_gone(self, _reference: object) -> None:
+    def _owner_was_deleted(self, _reference: object) -> None:
         # Garbage collection may run in any thread, but a greenlet must be killed in its own thread.
         self._loop.run_callback_threadsafe(self.stop)
 

@@ -25,7 +25,7 @@ from gmongo.errors import AutoReconnect, InvalidOperation
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
 from gmongo.events.sdam import TopologyEvents
-from gmongo.events.selection import Named
+from gmongo.events.selection import NamedOperation
 from gmongo.sdam import application_errors
 from gmongo.sdam.event_log import EventLog
 from gmongo.sdam.monitor import Monitor
@@ -219,7 +219,7 @@ class Topology:
 
         :param name: name of the action, for logs.
         """
-        return self.selector.select(self, selector, Named(name), deadline, frozenset())
+        return self.selector.select(self, selector, NamedOperation(name), deadline, frozenset())
 
     def ensure_open(self) -> None:
         """Check that the client is open and belongs to this thread, and start the monitors on first use.

@@ -60,7 +60,7 @@ class _Mismatch(Exception):
     """Error of compressed content that contradicts its size field."""
 
 
-def what_is_missing(name: str) -> str | None:
+def missing_package(name: str) -> str | None:
     """Return the package to install for a compressor, or None if the compressor is available.
 
     :param name: ``snappy``, ``zlib`` or ``zstd``.

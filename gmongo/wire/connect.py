@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gevent import get_hub
 from gevent.resolver.thread import Resolver
 
-from gmongo._native_threads import in_a_thread
+from gmongo._native_threads import run_in_native_thread
 from gmongo.wire.address import Address, SocketAddress
 from gmongo.wire.race import AddressOrder, Endpoint, Race
 from gmongo.wire.tls import Tls, TlsTransport
@@ -103,7 +103,7 @@ def _look_up(host: str, port: int, ref: bool) -> Sequence[AddressInfo] | Excepti
     """
     resolver = get_hub().resolver
     if type(resolver) is Resolver:
-        return in_a_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
+        return run_in_native_thread(lambda: _getaddrinfo(host, port, 0, _socket.SOCK_STREAM), ref)
     try:
         results: Sequence[AddressInfo] = resolver.getaddrinfo(host, port, 0, _socket.SOCK_STREAM, 0, 0)
     except _socket.gaierror as error:

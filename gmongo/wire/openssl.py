@@ -227,7 +227,7 @@ def _verify(connection: SSL.Connection, certificate: crypto.X509, number: int, d
     if ok and depth == 0:
         peer.shown = True
         if peer.check_name:
-            peer.refusal = _wrong_name(peer.name, certificate)
+            peer.refusal = _name_mismatch(peer.name, certificate)
     elif not ok:
         peer.refusal = _REFUSALS.get(number, f"error {number} of OpenSSL's verification")
     return not peer.refusal
@@ -238,7 +238,7 @@ def _keep_staple(connection: SSL.Connection, response: bytes, _data: object) -> 
     return True
 
 
-def _wrong_name(name: str, certificate: crypto.X509) -> str:
+def _name_mismatch(name: str, certificate: crypto.X509) -> str:
     """Return the reason why a certificate does not match a server name, empty if it matches."""
     if is_for(crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate), name):
         return ""

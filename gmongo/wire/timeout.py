@@ -57,7 +57,7 @@ def limit_text(value: float | None) -> str:
     return f"the limit of {seconds * 1000:.10g} ms ({option})"
 
 
-class Limit:
+class TimeLimit:
     """Reusable time limit, which throws an error into a greenlet at most two loop iterations after the limit.
 
     The timer fires late if the application blocks the event loop, and the reply may have arrived meanwhile. So a late
@@ -152,7 +152,7 @@ class _TimeoutBlock:
 
     __slots__ = ("_limit", "_seconds")
 
-    def __init__(self, limit: Limit, seconds: float) -> None:
+    def __init__(self, limit: TimeLimit, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
 
@@ -178,4 +178,4 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
             raise error
         finally:
             del error  # it refers to this frame
-    return _TimeoutBlock(Limit(lambda _seconds: error, ref), seconds)
+    return _TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)

@@ -137,7 +137,7 @@ class TlsTransport(Transport):
         # Like `receive`, for a reply in one record.
         self._feed()
         data: bytes = self._perform(self._engine.read, _BUFFER_SIZE)
-        return self._whole(data, request_id)
+        return self._complete_body(data, request_id)
 
     def _receive_into(self, into: memoryview) -> int:
         if not (self._engine.pending() or self._incoming.pending):

@@ -56,11 +56,11 @@ class Transport:
     __slots__ = (
         "__weakref__",
         "_end",
-        "_have",
         "_hub",
         "_interruption",
         "_large",
         "_readable",
+        "_received_size",
         "_socket",
         "_start",
         "_view",
@@ -85,7 +85,7 @@ class Transport:
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
         self._large: memoryview | None = None  # message that is too long for the buffer
-        self._have: int  # received bytes of this message
+        self._received_size: int  # received bytes of this message
         # True after a partly sent request or a partly received reply, when message boundaries are unknown.
         self.out_of_step = False
 
@@ -101,7 +101,7 @@ class Transport:
         """Refuse later replies of more than `max_message_size` bytes."""
         self.max_message_size = max_message_size
 
-    def hold_hub(self, hold: bool) -> None:
+    def set_ref(self, hold: bool) -> None:
         """Choose whether waiting on the socket keeps the event loop alive."""
         if not self.closed:
             self._readable.ref = self._writable.ref = hold
@@ -197,9 +197,9 @@ class Transport:
             return None
         except OSError as error:
             raise TransportError(*error.args) from error
-        return self._whole(data, request_id)
+        return self._complete_body(data, request_id)
 
-    def _whole(self, data: bytes, request_id: int) -> bytes | None:
+    def _complete_body(self, data: bytes, request_id: int) -> bytes | None:
         """Return the body if `data` is one reply with only a body. Or else store `data` for :meth:`receive`."""
         count = len(data)
         if (
@@ -320,7 +320,7 @@ class Transport:
         have = min(self._end - self._start, length)
         message[:have] = self._view[self._start : self._start + have]
         self._start += have
-        self._large, self._have = message, have
+        self._large, self._received_size = message, have
         return message
 
     def _receive_large(
@@ -329,10 +329,10 @@ class Transport:
         """Read the rest of a message with separate memory, in pieces, so that other greenlets can run in between."""
         header = decode_header(message, 0, self.max_message_size, request_id, or_to)
         length, reply_id, response_to, opcode = header
-        while self._have < length:
+        while self._received_size < length:
             if self._waits_first:
                 self._wait(self._readable)
-            self._have += self._receive_into(message[self._have : self._have + _CHUNK_SIZE])
+            self._received_size += self._receive_into(message[self._received_size : self._received_size + _CHUNK_SIZE])
         self._large = None
         return reply_id, response_to, opcode, message[HEADER_SIZE:]
 

@@ -10,7 +10,7 @@ import pytest
 import gmongo
 from gmongo.auth import scram_keys
 from gmongo.cmap.authentication import Authentication
-from gmongo.cmap.connecting import ConnectLimit
+from gmongo.cmap.connecting import ConnectTimeout
 from gmongo.errors import AutoReconnect, InvalidOperation, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED, AuthServer
 from tests.support.pools import checked_out
@@ -152,7 +152,7 @@ def test_connection_to_arbiter_skips_authentication(server):
     connection, authentication = _authentication(server)
     open_stream(connection)
     hello = gmongo.cmap.hello.Hello({"ok": 1, "arbiterOnly": True}, 0.0)
-    authentication.begin(hello, ConnectLimit(connection, None, True))
+    authentication.begin(hello, ConnectTimeout(connection, None, True))
     assert not server.commands("saslStart")
     connection.close()
 

@@ -302,7 +302,7 @@ class World:
             yield "a waiter sleeps that could be served"
         if any(each.generation != machine.generations.current for each in machine.available):
             yield "a stale connection is kept"
-        if machine.is_short() and machine._populating is None and not machine.upkeep_wakeup._is_set:
+        if machine.needs_connection() and machine._populating is None and not machine.background_wakeup._is_set:
             yield "the background sleeps, and minPoolSize is not reached"
 
     def look(self) -> Any:
@@ -316,8 +316,8 @@ class World:
             self.used_in_child,
             machine.fit_generation == machine.generations.current,
             machine._may_populate,
-            machine.upkeep_wakeup._is_set,
-            machine.rest() > 0,
+            machine.background_wakeup._is_set,
+            machine.remaining_backoff() > 0,
             len(self.check_outs),
             tuple(sorted(map(repr, states.values()))),
             tuple(connection_state(machine, each) for each in machine.available),
@@ -356,7 +356,7 @@ class World:
             running = [*self.establishing, *self.in_use]
             if running:
                 self._take_for_task("check in" if running[0] in self.in_use else "accepted", running[0])
-            elif self.pool.machine.rest() > 0 and self.scheduler.has_timer():
+            elif self.pool.machine.remaining_backoff() > 0 and self.scheduler.has_timer():
                 self.scheduler.pass_time()
             else:
                 return
@@ -369,7 +369,7 @@ class World:
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "nothing will give a connection back"
-        if self.used_in_child:  # the copy of the parent's upkeep greenlet ends at its next run
+        if self.used_in_child:  # the copy of the parent's background_run greenlet ends at its next run
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.pass_time()
                 self.scheduler.run_all()

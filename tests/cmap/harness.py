@@ -16,7 +16,7 @@ from gmongo.wire.connect import Address
 from gmongo.wire.message import encode_op_msg, next_request_id
 from tests.support.recorder import PoolRecorder
 
-NO_UPKEEP = -1.0
+NO_BACKGROUND_RUNS = -1.0
 
 
 class Owner:
@@ -47,11 +47,11 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool. Its upkeep runs only if `upkeep_interval` is given.
+    """Create a pool. Its background_run runs only if `background_interval` is given.
 
     :param recorder: records the pool events, None for a pool without listeners.
     """
-    options = {"upkeep_interval": NO_UPKEEP, **options}
+    options = {"background_interval": NO_BACKGROUND_RUNS, **options}
     owner = Owner(clears)
     connection_options = ConnectionSettings(
         connect_timeout, metadata={"driver": {"name": "tests"}}, load_balanced=load_balanced

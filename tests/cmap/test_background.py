@@ -12,7 +12,7 @@ import pytest
 from gevent import subprocess
 from gevent.event import Event
 
-from gmongo.cmap.background import upkeep
+from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
 from tests.cmap.harness import counts, filled, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut, held
@@ -21,7 +21,7 @@ from tests.support.wait import eventually
 
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
 def test_upkeep_closes_idle_connections(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool(max_idle_time=0.02, upkeep_interval=0.005)
+    pool = new_pool(max_idle_time=0.02, background_interval=0.005)
     filled(pool, 3)
     recorder.wait_for("Closed", 3)
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
@@ -36,12 +36,12 @@ def test_upkeep_interval_follows_max_idle_time(
     new_pool: Any, max_idle_time: float | None, interval: float, pause: float
 ) -> None:
     """The minimum is 0.1 s."""
-    assert upkeep(new_pool(max_idle_time=max_idle_time, upkeep_interval=interval)) == pause
+    assert background_run(new_pool(max_idle_time=max_idle_time, background_interval=interval)) == pause
 
 
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
 def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(upkeep_interval=3600)
+    pool = new_pool(background_interval=3600)
     filled(pool, 3)
     pool.clear()
     assert not recorder.of("Closed")
@@ -53,7 +53,7 @@ def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
 def test_upkeep_closes_idle_connection_while_handshakes_hang(
     new_pool: Any, server: Any, recorder: Any, go: Any
 ) -> None:
-    pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, upkeep_interval=0.005)
+    pool = new_pool(ready=False, min_pool_size=3, max_connecting=1, max_idle_time=0.02, background_interval=0.005)
     pool.ready()
     pool.machine._may_populate = False
     spare = pool.check_out()
@@ -70,13 +70,13 @@ def test_upkeep_closes_idle_connection_while_handshakes_hang(
 
 @pytest.mark.requirement("CMAP-172")
 def test_upkeep_greenlet_ends_with_its_pool(server: ScriptedServer, recorder: Any) -> None:
-    pool = make_pool(server.address, recorder, upkeep_interval=3600)
-    reference, upkeep = weakref.ref(pool), pool._upkeep.greenlet
+    pool = make_pool(server.address, recorder, background_interval=3600)
+    reference, background_run = weakref.ref(pool), pool._background.greenlet
     gevent.sleep(0)
     del owner_of(pool).pool
     del pool
-    upkeep.join(timeout=5)
-    assert upkeep.dead
+    background_run.join(timeout=5)
+    assert background_run.dead
     assert reference() is None
 
 
@@ -121,11 +121,11 @@ def test_child_process_closes_inherited_connections(new_pool: Any) -> None:
 @pytest.mark.requirement("CMAP-45", "BP-72")
 def test_child_process_resets_backoff_of_parent(new_pool: Any, server: Any) -> None:
     server.fail("handshake", cut(0))
-    pool = new_pool(min_pool_size=1, upkeep_interval=60, clears=False)
-    eventually(lambda: pool.machine.rest() > 0)
+    pool = new_pool(min_pool_size=1, background_interval=60, clears=False)
+    eventually(lambda: pool.machine.remaining_backoff() > 0)
     pool.mark_forked(lambda: AutoReconnect("forked"))
     pool.reset_after_fork()
-    assert pool.machine.rest() == 0
+    assert pool.machine.remaining_backoff() == 0
 
 
 @pytest.mark.requirement("CMAP-45", "CMAP-169")

@@ -191,7 +191,7 @@ def test_interrupting_clear_keeps_connections_of_new_generation(new_pool: Any, s
 
 @pytest.mark.requirement("CMAP-156", "CMAP-154")
 def test_interrupting_clear_does_not_wait_for_upkeep(new_pool: Any, server: Any, go: Any) -> None:
-    pool = new_pool(upkeep_interval=3600)
+    pool = new_pool(background_interval=3600)
     server.fail("ping", silent)
     connection = pool.check_out()
     checking_out = go(ping, connection, None)

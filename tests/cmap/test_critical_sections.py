@@ -23,7 +23,7 @@ def test_critical_sections_of_pool_do_not_switch(new_pool: Any, go: Any) -> None
     assert sections.faults == []
 
 
-@pytest.mark.parametrize("method", ["take_fit", "check_in", "clear", "_drop", "begin"])
+@pytest.mark.parametrize("method", ["check_out_available", "check_in", "clear", "_drop", "begin"])
 def test_sleep_in_critical_section_is_detected(new_pool: Any, monkeypatch: Any, method: str) -> None:
     original = getattr(StateMachine, method)
 

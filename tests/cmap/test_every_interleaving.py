@@ -69,7 +69,7 @@ def test_longer_interleavings_violate_no_invariant(play: Play) -> None:
 def skip_wakeup_of_upkeep(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
-        self._serve()
+        self._serve_waiters()
 
     patch.setattr(StateMachine, "_leave_pending", leave)
 
@@ -120,13 +120,13 @@ def exceed_max_pool_size(patch: pytest.MonkeyPatch) -> None:
 
 
 def serve_last_waiter_first(patch: pytest.MonkeyPatch) -> None:
-    def hand(self: Any, item: Any) -> None:
+    def hand_over(self: Any, item: Any) -> None:
         waiter, _ = self.waiters.popitem(last=True)
-        self._hold_hub()
+        self._update_keep_alive()
         waiter.item = item
         waiter.wake()
 
-    patch.setattr(WaitQueue, "hand", hand)
+    patch.setattr(WaitQueue, "hand_over", hand_over)
 
 
 def bypass_queue(patch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def bypass_queue(patch: pytest.MonkeyPatch) -> None:
 def skip_waiters_after_failure(patch: pytest.MonkeyPatch) -> None:
     def leave(self: StateMachine, connection: Any) -> None:
         self.pending.discard(connection)
-        self._wake_upkeep()
+        self._wake_background()
 
     patch.setattr(StateMachine, "_leave_pending", leave)
 

@@ -56,7 +56,7 @@ def test_check_out_fails_while_paused_and_succeeds_after_ready(new_pool: Any, re
 
 @pytest.mark.requirement("CMAP-56", "CMAP-71", "CMAP-95", "CMAP-98")
 def test_paused_pool_opens_no_connections(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool(ready=False, min_pool_size=3, upkeep_interval=0.001)
+    pool = new_pool(ready=False, min_pool_size=3, background_interval=0.001)
     gevent.sleep(0.02)
     assert recorder.story == ["PoolCreated"]
     pool.ready()
@@ -79,12 +79,12 @@ def test_second_ready_publishes_no_event(new_pool: Any, recorder: Any) -> None:
 
 @pytest.mark.requirement("CMAP-80", "CMAP-81")
 def test_upkeep_creates_no_connection_before_pool_ready_listeners_return(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(ready=False, min_pool_size=2, upkeep_interval=0.001)
+    pool = new_pool(ready=False, min_pool_size=2, background_interval=0.001)
     during: list[list[str]] = []
 
     def delay(_event: Any) -> None:
         gevent.sleep(0.03)
-        pool.machine.upkeep_wakeup.set()
+        pool.machine.background_wakeup.set()
         settle()
         during.append(recorder.only("Created"))
 
@@ -121,7 +121,7 @@ def test_monitors_do_not_use_pool_connections(new_client: Any, server: Any, reco
 
 @pytest.mark.requirement("CMAP-50", "CMAP-62", "CMAP-69", "CMAP-77", "CMAP-114", "CMAP-121", "CMAP-197", "CMAP-234")
 def test_closed_pool_ignores_ready_and_rejects_check_out(new_pool: Any, server: Any, recorder: Any) -> None:
-    pool = new_pool(min_pool_size=2, upkeep_interval=0.001)
+    pool = new_pool(min_pool_size=2, background_interval=0.001)
     recorder.wait_for("Ready", 2)
     pool.close()
     recorder.forget()
@@ -170,9 +170,9 @@ def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: A
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
 def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    """A check-out and the upkeep establish connections while the server does not reply."""
+    """A check-out and the background_run establish connections while the server does not reply."""
     server.fail("handshake", *[held(Event())] * 2)
-    pool = new_pool(min_pool_size=1, upkeep_interval=60)
+    pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")
     checking_out = go(pool.check_out)
     eventually(lambda: len(server.commands("handshake")) == 2)

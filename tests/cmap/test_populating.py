@@ -14,12 +14,12 @@ from tests.cmap.harness import counts
 from tests.support.server import cut, held
 from tests.support.wait import eventually
 
-SOON = {"upkeep_interval": 0.005}
+SOON = {"background_interval": 0.005}
 
 
 @pytest.mark.requirement("CMAP-08", "CMAP-61", "CMAP-97", "CMAP-99", "CMAP-101", "CMAP-103")
 def test_ready_pool_opens_min_pool_size_connections(new_pool: Any, recorder: Any) -> None:
-    pool = new_pool(min_pool_size=3, upkeep_interval=60)
+    pool = new_pool(min_pool_size=3, background_interval=60)
     recorder.wait_for("Ready", 3)
     gevent.sleep(0.01)
     assert counts(pool) == (3, 0, 3, 0)
@@ -103,13 +103,13 @@ def test_population_failures_cause_exponential_backoff(
 ) -> None:
     monkeypatch.setattr("gmongo.cmap.pool_state._FIRST_BACKOFF", 0.02)
     server.fail("handshake", *[cut(0)] * 5)
-    pool = new_pool(min_pool_size=2, upkeep_interval=0.1, clears=False)
+    pool = new_pool(min_pool_size=2, background_interval=0.1, clears=False)
     times = [_clock.monotonic()]
     backoffs: list[float] = []
 
     def watch() -> None:
         while True:
-            backoffs.append(pool.machine.rest())
+            backoffs.append(pool.machine.remaining_backoff())
             gevent.sleep(0.005)
 
     watching = gevent.spawn(watch)
@@ -119,7 +119,7 @@ def test_population_failures_cause_exponential_backoff(
     assert intervals == pytest.approx([0.02, 0.04, 0.08, 0.1, 0.1])
     watching.kill()
     assert max(backoffs) <= 0.1
-    assert pool.machine.rest() == 0
+    assert pool.machine.remaining_backoff() == 0
     eventually(lambda: counts(pool) == (2, 0, 2, 0))
 
 
@@ -128,11 +128,11 @@ def test_population_failures_cause_exponential_backoff(
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, end: str
 ) -> None:
-    """Two check-outs use ``maxConnecting`` first. The next periodic upkeep run is an hour later."""
+    """Two check-outs use ``maxConnecting`` first. The next periodic background_run run is an hour later."""
     gate = Event()
     answer = cut(0) if end == "intervals" else held(gate)
     server.fail("handshake", answer, answer)
-    pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, upkeep_interval=3600)
+    pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, background_interval=3600)
     checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]
     pool.ready()
     server.wait_for("handshake")

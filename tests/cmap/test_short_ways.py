@@ -43,7 +43,7 @@ def test_hand_over_after_timeout_does_not_wake_waiter() -> None:
     waiter = queue.join()
     with pytest.raises(TooLate):
         waiter.sleep(0, TooLate)
-    queue.hand("item")
+    queue.hand_over("item")
     gevent.sleep(0)  # a late wakeup of the waiter would end this sleep
     assert queue.leave(waiter) == "item"
 
@@ -64,7 +64,7 @@ def test_waiter_killed_during_hand_over_is_not_woken_later() -> None:
     waiting = gevent.spawn(wait)
     gevent.sleep(0)
     waiting.kill(block=False)
-    queue.hand("item")
+    queue.hand_over("item")
     waiting.join()
     assert ended == ["item", "slept"]
 
@@ -73,7 +73,7 @@ def test_item_handed_over_before_sleep_is_returned_immediately() -> None:
     queue: WaitQueue[str] = WaitQueue()
     for limit in (None, 0, -1, 10):
         waiter = queue.join()
-        queue.hand("item")
+        queue.hand_over("item")
         assert waiter.sleep(limit, TooLate) == "item"
         assert queue.leave(waiter) == "item"
     waiter = queue.join()
@@ -99,11 +99,11 @@ def test_queue_keeps_event_loop_alive_while_it_has_waiters() -> None:
     assert active_watchers() == 0
     queue.join()
     assert active_watchers() == 1
-    queue.hand("item")
+    queue.hand_over("item")
     assert active_watchers() == 0
     queue.join()
     queue.detach()
-    assert active_watchers() == 0 and queue.oldest() is None
+    assert active_watchers() == 0 and queue.oldest_wait() is None
 
 
 def test_new_connection_has_initial_values() -> None:
@@ -135,9 +135,9 @@ def test_repr_of_pool_has_stats(new_pool: Any) -> None:
 
 
 STEPS: dict[str, Any] = {
-    "use": lambda pool: pool.check_in(pool.check_out()),
+    "check_out_established": lambda pool: pool.check_in(pool.check_out()),
     "check_in": lambda pool: pool.check_in(pool.check_out(), AutoReconnect("x")),
-    "drained": lambda pool: pool.drained(Connection(("h", 1))),
+    "end_draining": lambda pool: pool.end_draining(Connection(("h", 1))),
     "ready": lambda pool: pool.ready(),
     "clear": lambda pool: pool.clear(),
     "close": lambda pool: pool.close(),

@@ -39,7 +39,7 @@ def deposit_no_token(patch: pytest.MonkeyPatch) -> None:
 
 
 def raise_last_error(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Retry, "_better_of", lambda self, error: error)
+    patch.setattr(Retry, "_error_to_raise", lambda self, error: error)
 
 
 def retry_on_the_same_server(patch: pytest.MonkeyPatch) -> None:

@@ -170,7 +170,7 @@ waiting = [gevent.spawn(outcome) for _ in range(5)]
 gevent.sleep(0)
 def work():
     for pool in client._topology.pools():
-        pool.machine.upkeep_wakeup.set()
+        pool.machine.background_wakeup.set()
     gevent.sleep(0.2)
     print("child has", [pool["total"] - pool["in_use"] for pool in client.pool_stats()], end=" ")
     print([each.value for each in waiting[3:]])
@@ -223,7 +223,7 @@ def work():
     sys.addaudithook(lambda name, _what: opened.append(name) if name.startswith("socket.") else None)
     for server in client._topology.servers.values():
         server.request_check()
-        server.pool.machine.upkeep_wakeup.set()
+        server.pool.machine.background_wakeup.set()
         server.monitor._wakeup.set()
     gevent.sleep(0.3)
     gc.collect()

@@ -76,7 +76,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
 
 
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "misread", lambda failure, operation: failure)
+    monkeypatch.setattr(command, "malformed_reply_error", lambda failure, operation: failure)
     monkeypatch.setattr(command, "raise_error_of", lambda reply, *_: reply.get("errmsg", "").lower())
     assert Replies(SEED).run(500).violations
 

@@ -78,7 +78,7 @@ def test_client_increases_resource_counts() -> None:
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
             after = eventually(resources)
-        assert after[0] - before[0] >= 9  # a monitor, a measurement and a pool's upkeep for each member
+        assert after[0] - before[0] >= 9  # a monitor, a measurement and a pool's background_run for each member
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
 

@@ -20,7 +20,7 @@ from gmongo.client_options import ClientOptions
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, ConfigurationError, ProtocolError
-from gmongo.events.selection import Named
+from gmongo.events.selection import NamedOperation
 from gmongo.read_preferences import Primary, Secondary
 from gmongo.sdam.monitor import Monitor
 from gmongo.sdam.rtt_monitor import RttMonitor
@@ -70,7 +70,7 @@ def test_deprioritized_server_is_selected_only_without_alternative() -> None:
 
     def select(*deprioritized: Any) -> set[Any]:
         selected = [
-            topology.selector.select(topology, WRITABLE, Named("find"), None, frozenset(deprioritized))
+            topology.selector.select(topology, WRITABLE, NamedOperation("find"), None, frozenset(deprioritized))
             for _ in range(40)
         ]
         return {server.address for server in selected}

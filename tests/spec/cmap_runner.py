@@ -141,7 +141,7 @@ class CmapTest:
         settings = ClientOptions([server.name], None, pool_options).topology()
         options = settings.pool
         if interval is not None:
-            options = dataclasses.replace(options, upkeep_interval=interval / 1000)
+            options = dataclasses.replace(options, background_interval=interval / 1000)
         owner = Owner()
         events = PoolEvents(server.address, (self._transcript,), Delivery(), None, silent=False)
         owner.pool = Pool(server.address, options, settings.connection, events, owner)

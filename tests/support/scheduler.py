@@ -193,7 +193,7 @@ def scheduled() -> Iterator[None]:
     with (
         patch.object(_clock, "monotonic", lambda: Scheduler.current.now),
         patch.multiple(_background, get_hub=hub, Greenlet=Task),
-        patch.multiple(wait_queue, get_hub=hub, hold_hub=lambda: Timer()),
+        patch.multiple(wait_queue, get_hub=hub, keep_loop_alive=lambda: Timer()),
         patch.multiple(delivery, Greenlet=Task, Event=Event),
         patch.object(background, "spawn", Task.spawn),
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmongo.cmap.connecting import ConnectLimit, connect
+from gmongo.cmap.connecting import ConnectTimeout, connect
 from gmongo.cmap.connection import Connection
 from gmongo.cmap.pool_settings import ConnectionSettings
 from gmongo.cmap.progress import Progress
@@ -13,4 +13,4 @@ def open_stream(connection: Connection, tls: Tls | None = None) -> None:
     """Connect without a time limit."""
     options = ConnectionSettings(tls=tls)
     progress = Progress(connection.address[0], options)
-    connect(connection, options, progress, ConnectLimit(connection, None, True))
+    connect(connection, options, progress, ConnectTimeout(connection, None, True))

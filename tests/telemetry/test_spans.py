@@ -609,11 +609,11 @@ def test_wait_of_one_millisecond_or_failed_wait_adds_event(
     events = [call.args for call in span.add_event.call_args_list]
     assert events == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
     traces.waited(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
-    traces.try_failed(Mock(notes={}), errors.AutoReconnect("x"))
+    traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
 
 
 def test_failed_attempt_adds_retry_event() -> None:
     traces, span = tracing.Traces(None, 0), Mock()
     operation_trace: Any = Mock(notes={traces: (span, None, None)}, tries=2)
-    traces.try_failed(operation_trace, errors.AutoReconnect("x"))
+    traces.attempt_failed(operation_trace, errors.AutoReconnect("x"))
     span.add_event.assert_called_once_with("retry", {"gmongo.tries": 2, "error.type": "gmongo.errors.AutoReconnect"})

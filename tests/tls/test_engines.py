@@ -189,7 +189,7 @@ def test_verification_accepts_only_valid_chain_with_matching_name(
 def test_host_matches_names_of_certificate(name: str, fits: bool) -> None:
     issued = trustme.CA().issue_cert("*.example.test", "plain", "127.0.0.7")
     certificate = x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
-    assert (openssl._wrong_name(name, crypto.X509.from_cryptography(certificate)) == "") is fits
+    assert (openssl._name_mismatch(name, crypto.X509.from_cryptography(certificate)) == "") is fits
 
 
 def test_tls_object_returns_session_and_chain_after_verification() -> None:

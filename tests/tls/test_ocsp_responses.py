@@ -24,7 +24,7 @@ from gmongo.wire.ocsp import fetch
 from gmongo.wire.ocsp import request as requests
 from gmongo.wire.ocsp import response as responses
 from gmongo.wire.ocsp.request import Request
-from gmongo.wire.ocsp.response import NoResponse, Response, read_answer
+from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.ocsp.verifier import Verifier
 from gmongo.wire.transport import TransportError
 from tests.support.ocsp import DAY, GOOD, OCSP_SIGNING, REVOKED, UNKNOWN, Authority
@@ -46,7 +46,7 @@ def authorities() -> dict[str, Authority]:
 
 def refusal(authority: Authority, certified: Any, response: bytes) -> str:
     with pytest.raises(NoResponse) as caught:
-        read_answer(Request(certified.certificate, authority.certificate), response)
+        parse_response(Request(certified.certificate, authority.certificate), response)
     return str(caught.value)
 
 
@@ -61,7 +61,7 @@ def test_signature_by_each_kind_of_key_is_verified(
     request = Request(certified.certificate, authority.certificate)
     for status, revoked in ((GOOD, False), (REVOKED, True), (UNKNOWN, None)):
         response = authority.response(certified, status, signer=signer)
-        assert read_answer(request, response).revoked is revoked
+        assert parse_response(request, response).revoked is revoked
         if status is not GOOD:
             continue
         # The changed byte belongs to the signature or to the signed data.
@@ -125,13 +125,13 @@ def test_status_and_validity_are_combined(monkeypatch: pytest.MonkeyPatch, singl
     revoked, until = expected
     result = responses._current([single(*each) for each in singles])
     assert result == Response(revoked, -inf if until is None else (NOW + until).timestamp())
-    assert result.is_conclusive is (revoked is not None) and result.holds is (until is not None)
+    assert result.is_conclusive is (revoked is not None) and result.is_valid is (until is not None)
 
 
 def test_response_is_valid_until_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds, holds in ((-1, True), (0, False), (1, False)):
         monkeypatch.setattr(_clock, "time", lambda seconds=seconds: NOW.timestamp() + seconds)
-        assert Response(False, NOW.timestamp()).holds is holds
+        assert Response(False, NOW.timestamp()).is_valid is holds
 
 
 CERTIFICATE = "the certificate of the OCSP responder"
@@ -166,7 +166,7 @@ def test_signer_outside_validity_of_its_certificate_is_rejected(
     monkeypatch.setattr(_clock, "time", (issued + days * DAY).timestamp)
     if valid:
         request = Request(certified.certificate, authority.certificate)
-        assert read_answer(request, response).revoked is False
+        assert parse_response(request, response).revoked is False
     else:
         assert refusal(authority, certified, response) == f"{CERTIFICATE} has expired or is not valid yet"
 
@@ -197,9 +197,9 @@ def test_request_uses_only_http_responders(authorities: dict[str, Authority]) ->
 def test_certificate_id_supports_other_hashes(authorities: dict[str, Authority]) -> None:
     authority = authorities["ecdsa"]
     request = Request(authority.server().certificate, authority.certificate)
-    assert request.id == request.id_by(hashes.SHA1()) != request.id_by(hashes.SHA256())
-    assert [len(each) for each in request.id_by(hashes.SHA256())[:2]] == [32, 32]
-    assert requests._id_of(responses.ocsp.load_der_ocsp_request(request.request)) == request.id
+    assert request.id == request.id_with_hash(hashes.SHA1()) != request.id_with_hash(hashes.SHA256())
+    assert [len(each) for each in request.id_with_hash(hashes.SHA256())[:2]] == [32, 32]
+    assert requests._id_of(responses.ocsp.load_der_ocsp_request(request.encoded)) == request.id
 
 
 # Verification
@@ -272,7 +272,7 @@ def test_signer_certificate_is_selected_by_key_hash() -> None:
 
 def test_fetch_sends_requests_to_at_most_four_responders(monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
-    monkeypatch.setattr(fetch.Fetch, "_ask", lambda _fetch, url, *_: urls.append(url))
+    monkeypatch.setattr(fetch.Fetch, "_query", lambda _fetch, url, *_: urls.append(url))
     fetch.Fetch(SimpleNamespace(responders=list("abcdef")), 5.0, lambda *_: None).wait(True)  # type: ignore[arg-type]
     assert urls == list("abcd")
 
@@ -285,8 +285,8 @@ def test_timeout_of_fetch_does_not_keep_event_loop_alive(monkeypatch: pytest.Mon
         return nullcontext()
 
     monkeypatch.setattr(fetch, "interrupt_after", limit)
-    monkeypatch.setattr(fetch, "ask", Mock(side_effect=NoResponse("it has none")))
-    fetch.Fetch(SimpleNamespace(responders=["a"], request=b""), 5.0, pytest.fail).wait(True)  # type: ignore[arg-type]
+    monkeypatch.setattr(fetch, "query", Mock(side_effect=NoResponse("it has none")))
+    fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail).wait(True)  # type: ignore[arg-type]
     (((seconds, error), named),) = limits
     assert seconds == 5.0 and isinstance(error, NoResponse) and named == {"ref": False}
 
@@ -301,8 +301,8 @@ def test_fetch_closes_each_connection_to_responder(monkeypatch: pytest.MonkeyPat
             attach(connections[-1])
         raise NoResponse("it has none")
 
-    monkeypatch.setattr(fetch, "ask", ask)
-    started = fetch.Fetch(SimpleNamespace(responders=["a"], request=b""), 5.0, pytest.fail)  # type: ignore[arg-type]
+    monkeypatch.setattr(fetch, "query", ask)
+    started = fetch.Fetch(SimpleNamespace(responders=["a"], encoded=b""), 5.0, pytest.fail)  # type: ignore[arg-type]
     started.wait(True)
     assert [each.close.call_count for each in connections] == [1] * addresses and not started._transports
 
@@ -311,4 +311,4 @@ def test_fetch_closes_each_connection_to_responder(monkeypatch: pytest.MonkeyPat
 def test_unreadable_response_raises_no_response(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses.ocsp, "load_der_ocsp_response", Mock(side_effect=error))
     with pytest.raises(NoResponse, match=r"^the OCSP response cannot be read: x$"):
-        read_answer(Mock(), b"")
+        parse_response(Mock(), b"")

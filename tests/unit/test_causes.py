@@ -12,7 +12,7 @@ from pathlib import Path
 import gmongo
 
 ROOT = Path(gmongo.__file__).parent
-SETS_THE_CAUSE = {"self._failed", "self._timeout", "misread"}
+SETS_THE_CAUSE = {"self._failed", "self._timeout", "malformed_reply_error"}
 
 
 def raised_in_handlers(node: ast.AST, handles: bool = False) -> Iterator[ast.Raise]:

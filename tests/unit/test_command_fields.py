@@ -78,7 +78,7 @@ def decorator(
 
 
 def decorated(made: CommandFields, attempt: Any, connection: Any, **command: Any) -> dict[str, Any]:
-    made.decorate(command, attempt, connection)
+    made.add_fields(command, attempt, connection)
     assert command.pop("$db") == "db"
     return command
 
@@ -144,8 +144,8 @@ def test_given_session_adds_lsid_cluster_time_and_transaction_number(
     assert command == expected and server_session.last_used == (1000.0 if used else 0.0)
     assert server_session.transaction_number == 4 + (used and retryable) and not sessions.acquire.called
     if state is not None:
-        state.decorate.assert_called_once()
-        assert state.decorate.call_args.args[1:] == (True, connection.hello)
+        state.add_read_concern.assert_called_once()
+        assert state.add_read_concern.call_args.args[1:] == (True, connection.hello)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -157,8 +157,8 @@ def test_transaction_command_has_its_number_and_end_has_autocommit(ends: bool) -
     attempt = attempt_of(operation, session=session, transaction=transaction, is_retryable_write=True)
     command = decorated(decorator()[0], attempt, connection_of())
     assert command == {"lsid": {"id": 7}, "txnNumber": 4, **({"autocommit": False} if ends else {})}
-    assert isinstance(command["txnNumber"], bson.Int64) and not state.decorate.called
-    assert [call.args[1:] for call in transaction.decorate.call_args_list] == ([] if ends else [("after",)])
+    assert isinstance(command["txnNumber"], bson.Int64) and not state.add_read_concern.called
+    assert [call.args[1:] for call in transaction.add_fields.call_args_list] == ([] if ends else [("after",)])
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -327,7 +327,7 @@ def test_operation_on_foreign_client_raises_invalid_operation() -> None:
 def test_end_sessions_command_has_no_lsid() -> None:
     (ending,) = EndSessions.batches([{"id": 1}])
     command: dict[str, Any] = {}
-    decorator()[0].decorate(command, attempt_of(ending), connection_of())
+    decorator()[0].add_fields(command, attempt_of(ending), connection_of())
     assert command["$db"] == "admin" and "lsid" not in command
 
 
@@ -340,7 +340,7 @@ def test_only_background_operation_stops_keeping_event_loop_alive(in_background:
     executor: Any = Mock()
     executor.commands.run.return_value = "result"
     assert Attempt(operation, None)._run_pinned(pin, executor) == "result"
-    assert [call.args for call in connection.hold_hub.call_args_list] == ([(False,), (True,)] if in_background else [])
+    assert [call.args for call in connection.set_ref.call_args_list] == ([(False,), (True,)] if in_background else [])
 
 
 @pytest.mark.parametrize("copied", [False, True])
@@ -357,7 +357,7 @@ def test_operation_copied_by_fork_is_not_retried(copied: bool, monkeypatch: pyte
         return "result"
 
     monkeypatch.setattr(Attempt, "run", run)
-    monkeypatch.setattr(Attempt, "is_the_parents", lambda _: copied)
+    monkeypatch.setattr(Attempt, "belongs_to_parent", lambda _: copied)
     monkeypatch.setattr(Retry, "failed", lambda *_: None)
     monkeypatch.setattr(Executor, "_next_attempt", lambda _, attempt, retry: attempt)
     operation = operation_of(takes_session=False)

@@ -18,7 +18,7 @@ from gevent import GreenletExit
 from gmongo import _clock
 from gmongo.errors import AutoReconnect, OperationFailure, ProtocolError
 from gmongo.events.command import CommandEvents
-from gmongo.execution.command import CommandRunner, _asks_to_reauthenticate
+from gmongo.execution.command import CommandRunner, _requires_reauthentication
 from gmongo.execution.late_reply import LateReply
 
 
@@ -92,7 +92,7 @@ def test_interrupted_listener_replaces_error_of_command() -> None:
 def test_command_is_encoded_with_codec_options_of_operation() -> None:
     scenario = CommandScenario()
     value, operation = uuid4(), scenario.attempt.operation
-    scenario.attempt.deadline, scenario.runner._decorator = None, Mock()
+    scenario.attempt.deadline, scenario.runner._fields = None, Mock()
     scenario.connection.hello.max_command_size = 1000
     operation.command.return_value = {"value": value}
     operation.context.codec_options = CodecOptions(uuid_representation=UuidRepresentation.STANDARD)
@@ -124,14 +124,14 @@ def test_orphaned_cursor_goes_to_cursor_killer_if_present() -> None:
 )
 def test_error_391_requests_reauthentication(error: BaseException, authenticated: bool, requested: bool) -> None:
     connection: Any = SimpleNamespace(authentication="a" if authenticated else None)
-    assert _asks_to_reauthenticate(error, connection) is requested
+    assert _requires_reauthentication(error, connection) is requested
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])
 @pytest.mark.parametrize("deadline", [None, inf])
 def test_command_is_sent_again_after_one_reauthentication(times: int, deadline: float | None) -> None:
     scenario = CommandScenario()
-    scenario.runner._decorator = Mock()
+    scenario.runner._fields = Mock()
     replies = [{"ok": 0, "code": 391, "errmsg": "again"}] * times + [{"ok": 1}]
     scenario.connection.exchange.side_effect = replies
     scenario.connection.hello = SimpleNamespace(max_command_size=1000, max_wire_version=21)
@@ -182,7 +182,7 @@ def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest
     sent: Any = SimpleNamespace(started=1000.0)
     monkeypatch.setattr(_clock, "monotonic", lambda: 1007.0)
     if replied:
-        scenario.events.shown.side_effect = failure = KeyError("x")
+        scenario.events.monitored_reply.side_effect = failure = KeyError("x")
         with pytest.raises(KeyError):
             scenario.runner._announce_end(sent, scenario.attempt.operation, {"ok": 1})
         scenario.events.failed.assert_called_once_with(sent, 7.0, failure)
@@ -193,7 +193,7 @@ def test_command_event_has_duration_despite_unreadable_reply(monkeypatch: pytest
 
 def ready_to_run(acknowledged: bool = True) -> CommandScenario:
     scenario = CommandScenario()
-    scenario.runner._decorator = Mock()
+    scenario.runner._fields = Mock()
     operation = scenario.attempt.operation
     operation.command.return_value = operation.for_monitoring.return_value = {"ping": 1}
     operation.context.codec_options = DEFAULT_CODEC_OPTIONS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, what_is_missing
+from gmongo.wire.compression import Compressor, choose, compressed, decompressed, make_compressor, missing_package
 from gmongo.wire.message import OP_COMPRESSED, OP_MSG, encode_op_msg, encode_op_query
 
 NAMES = ["snappy", "zlib", "zstd"]
@@ -29,7 +29,7 @@ SENSITIVE = [
 @pytest.fixture(autouse=True)
 def libraries():
     for name in NAMES:
-        if what_is_missing(name):
+        if missing_package(name):
             pytest.skip(f"{name} is not installed")
 
 
@@ -146,9 +146,9 @@ def test_missing_library_is_named_and_raises_protocol_error(monkeypatch):
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(compression.importlib, "import_module", import_module)
-    assert what_is_missing("zlib") is None
-    assert what_is_missing("snappy") == "gmongo[snappy]"
-    assert what_is_missing("zstd") == "gmongo[zstd]"
+    assert missing_package("zlib") is None
+    assert missing_package("snappy") == "gmongo[snappy]"
+    assert missing_package("zstd") == "gmongo[zstd]"
     with pytest.raises(ProtocolError, match="needs a library that is not installed"):
         decompressed(op_compressed(b"abc", 3, 3), LIMIT)
 
@@ -166,7 +166,7 @@ CONTENT = b"x" * 5000
         ("snappy", b"\x80" * 4 + b"\x01", "it was announced as 5000 bytes, but begins with the length 268435456"),
         ("zlib", zlib.compress(CONTENT)[:-6], "it is truncated"),
         ("zlib", zlib.compress(CONTENT)[:-1], "it is truncated"),
-        ("zstd", make_compressor("zstd", -1).compress(CONTENT + b"x") if not what_is_missing("zstd") else b"",
+        ("zstd", make_compressor("zstd", -1).compress(CONTENT + b"x") if not missing_package("zstd") else b"",
          "it was announced as 5000 bytes, but its frame says 5001"),
     ],
 )  # fmt: skip

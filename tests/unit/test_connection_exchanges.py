@@ -190,7 +190,7 @@ def test_exchange_without_transport_raises_auto_reconnect() -> None:
     with pytest.raises(AutoReconnect, match=r"^h:1: connection is not open$"):
         connection.exchange(5, REQUEST, None, bson.decode)
     connection.close()
-    connection.hold_hub(False)
+    connection.set_ref(False)
     assert connection._ref is False and not connection.has_socket
 
 
@@ -208,8 +208,8 @@ def test_interrupt_and_fork_mark_reach_transport() -> None:
     late.attach(transport := Mock())
     assert type(transport.interrupt.call_args.args[0]) is PoolClearedError
     plain, transport = connection_with()
-    plain.hold_hub(False)
-    transport.hold_hub.assert_called_once_with(False)
+    plain.set_ref(False)
+    transport.set_ref.assert_called_once_with(False)
 
 
 def test_first_failure_is_kept_as_error() -> None:
@@ -276,7 +276,7 @@ def test_valid_late_reply_makes_connection_usable(most: int, clean: bool, flags:
         connection.read_late_reply(2.0, most)
         assert (connection.error, connection.late_reply, connection.unanswered) == (None, None, None)
         assert transport.max_message_size == 1000 and connection.mid_message is bool(flags)
-        assert [call.args for call in transport.hold_hub.call_args_list] == [(False,), (True,)]
+        assert [call.args for call in transport.set_ref.call_args_list] == [(False,), (True,)]
     else:
         with pytest.raises(ProtocolError):
             connection.read_late_reply(2.0, most)

@@ -71,7 +71,7 @@ def _tls(tls: Any) -> object:
         return None
     context, revocation = tls.context, getattr(tls, "revocation", None)
     trust = getattr(context, "trust", None)
-    checks = getattr(revocation, "_asks", None) if revocation is not None else "no revocation check"
+    checks = getattr(revocation, "_queries_responders", None) if revocation is not None else "no revocation check"
     return type(tls).__name__, str(getattr(context, "verify_mode", None)), context.check_hostname, repr(trust), checks
 
 
@@ -198,7 +198,7 @@ DEFAULTS: dict[str, Any] = {
     "heartbeat_frequency": 10.0, "local_threshold": 0.015, "server_selection_timeout": 30.0,
     "monitoring_mode": "auto", "srv_max_hosts": 0, "srv_rescan_interval": 60.0, "direct_connection": False,
     "load_balanced": False, "silent": False,
-    "max_pool_size": 100, "min_pool_size": 0, "max_connecting": 2, "upkeep_interval": 10.0,
+    "max_pool_size": 100, "min_pool_size": 0, "max_connecting": 2, "background_interval": 10.0,
     "drains": False, "drain_time": 1.0, "drain_bytes": 1024 * 1024,
     "connect_timeout": 20.0, "compressors": (), "zlib_level": -1,
     "retry_reads": True, "retry_writes": True, "max_adaptive_retries": 5, "base_backoff": 0.1,

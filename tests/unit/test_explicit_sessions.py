@@ -130,7 +130,7 @@ def test_consistent_command_has_after_cluster_time(consistent: bool, seen: bool)
     concern = {"level": "majority"}
     for given in ({}, {"readConcern": concern}):
         command = dict(given)
-        session.decorate(command, consistent, hello)
+        session.add_read_concern(command, consistent, hello)
         follows = {"afterClusterTime": Timestamp(6, 1)} if consistent and seen else {}
         assert command == ({"readConcern": {**given.get("readConcern", {}), **follows}} if given or follows else {})
     assert concern == {"level": "majority"}
@@ -141,15 +141,15 @@ def test_snapshot_time_comes_from_first_reply(reply: dict[str, Any]) -> None:
     session = session_of(executor_of(), snapshot=True)
     hello: Any = SimpleNamespace(max_wire_version=13)
     command: dict[str, Any] = {}
-    session.decorate(command, True, hello)
+    session.add_read_concern(command, True, hello)
     assert command == {"readConcern": {"level": "snapshot"}}
     session.observe(reply)
     session.observe({"atClusterTime": Timestamp(9, 1)})
-    session.decorate(command, False, hello)
+    session.add_read_concern(command, False, hello)
     assert command == {"readConcern": {"level": "snapshot", "atClusterTime": Timestamp(3, 1)}}
     hello.max_wire_version = 12
     with pytest.raises(ConfigurationError, match=r"^Snapshot reads require MongoDB 5.0 or later$"):
-        session.decorate({}, True, hello)
+        session.add_read_concern({}, True, hello)
     plain = session_of(executor_of())
     plain.observe(reply)
     assert plain._snapshot_time is None

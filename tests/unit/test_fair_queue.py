@@ -47,7 +47,7 @@ def start(queue, count, returned, limit=None):
 def test_waiters_receive_items_in_order_of_arrival(queue, returned):
     waiters = start(queue, 3, returned)
     for item in "abc":
-        queue.hand(item)
+        queue.hand_over(item)
     assert len(queue.waiters) == 0
     gevent.joinall(waiters)
     assert [waiter.value for waiter in waiters] == ["a", "b", "c"]
@@ -65,16 +65,16 @@ def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
             waiter.item = None
             if order == ["a1", "b1"]:
                 for _ in range(times):
-                    queue.hand_to_all("2")
+                    queue.hand_over_to_all("2")
         queue.leave(waiter)
 
     waiters = [gevent.spawn(wait_twice, name) for name in "abcd"]
     gevent.sleep(0)
-    queue.hand_to_all("1")
+    queue.hand_over_to_all("1")
     gevent.idle()
     assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # b was already awake
     assert len(queue.waiters) == 2
-    queue.hand_to_all("3")
+    queue.hand_over_to_all("3")
     gevent.joinall(waiters)
     gevent.sleep(0)  # and no waiter wakes again
     assert order[6:] == ["c3", "d3"]
@@ -82,7 +82,7 @@ def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
 
 def test_hand_returns_before_waiter_runs(queue, returned):
     (waiter,) = start(queue, 1, returned)
-    queue.hand("a")
+    queue.hand_over("a")
     assert not waiter.ready()
     assert waiter.get() == "a"
 
@@ -106,8 +106,8 @@ def test_killed_waiter_leaves_queue_immediately(queue, returned):
     first, second, third = start(queue, 3, returned)
     second.kill()
     assert len(queue.waiters) == 2
-    queue.hand("a")
-    queue.hand("b")
+    queue.hand_over("a")
+    queue.hand_over("b")
     gevent.joinall([first, third])
     assert (first.value, third.value) == ("a", "b")
 
@@ -117,7 +117,7 @@ def test_item_of_interrupted_waiter_is_returned_once(queue, returned, thrown):
     (waiter,) = start(queue, 1, returned)
     error = thrown()
     waiter.kill(error, block=False)
-    queue.hand("a")
+    queue.hand_over("a")
     gevent.joinall([waiter])
     assert returned == ["a"]
     assert waiter.exception is error or waiter.value is error
@@ -133,7 +133,7 @@ def test_woken_waiter_keeps_item_despite_kill(queue, returned):
 
     waiter = gevent.spawn(take)
     gevent.sleep(0)
-    queue.hand("a")
+    queue.hand_over("a")
     waiter.kill(block=False)
     gevent.joinall([waiter])
     assert (taken, returned) == (["a"], [])
@@ -163,7 +163,7 @@ def test_waiter_after_detach_is_not_evicted(queue, returned):
     (old,) = start(queue, 1, returned)
     detached = queue.detach()
     (new,) = start(queue, 1, returned)
-    queue.hand("a")
+    queue.hand_over("a")
     queue.evict(detached, ConnectionError)
     gevent.joinall([old, new])
     assert new.value == "a"
@@ -173,23 +173,23 @@ def test_waiter_after_detach_is_not_evicted(queue, returned):
 def test_oldest_returns_waiting_time_of_first_waiter(queue, returned, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(_clock, "monotonic", lambda: now)
-    assert queue.oldest() is None
+    assert queue.oldest_wait() is None
     (first,) = start(queue, 1, returned)
     now += 3
     second = gevent.spawn(wait, queue, None, returned)
     gevent.sleep(0)
     now += 4
-    assert queue.oldest() == 7
+    assert queue.oldest_wait() == 7
     first.kill()
-    assert queue.oldest() == 4
-    queue.hand("a")
-    assert second.get() == "a" and queue.oldest() is None
+    assert queue.oldest_wait() == 4
+    queue.hand_over("a")
+    assert second.get() == "a" and queue.oldest_wait() is None
 
 
 def test_wait_without_timeout_keeps_event_loop_alive(queue, returned):
     """Without a watcher, gevent raises LoopExit in the main greenlet."""
     main = gevent.getcurrent()
-    gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand("a"))
+    gevent.get_hub().loop.timer(0.05, ref=False).start(lambda: queue.hand_over("a"))
     assert wait(queue, None, returned) == "a"
     assert gevent.getcurrent() is main
 
@@ -202,7 +202,7 @@ def test_each_item_is_taken_or_returned_exactly_once(queue, returned):
         if number % 3 == 0:
             waiter.kill(block=False)
         if number % 2 == 0:
-            queue.hand(number)
+            queue.hand_over(number)
         if number % 7 == 0:
             gevent.sleep(0)
     gevent.sleep(0.01)
@@ -215,7 +215,7 @@ def test_item_is_not_lost_if_event_loop_is_late(queue, returned):
     """Both timers have expired at the next loop pass, the timer of the limit as the second."""
     (waiter,) = start(queue, 1, returned, limit=0.05)
     handing = gevent.get_hub().loop.timer(0.02)
-    handing.start(queue.hand, "a")
+    handing.start(queue.hand_over, "a")
     time.sleep(0.1)
     assert waiter.get() == "a"
     assert returned == []

@@ -23,7 +23,7 @@ LONGEST_WHEN_HOT = 80
 HOT = {
     "execution/attempt.py:Attempt.run",
     "execution/command.py:CommandRunner.run",
-    "execution/command_fields.py:CommandFields.decorate",
+    "execution/command_fields.py:CommandFields.add_fields",
     "wire/transport.py:Transport.round_trip",
     "cursor.py:Cursor.__init__",
     "cmap/server_connection.py:ServerConnection.exchange",

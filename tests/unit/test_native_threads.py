@@ -14,7 +14,7 @@ from gevent import get_hub, monkey
 from gevent.exceptions import InvalidSwitchError
 
 from gmongo import _native_threads
-from gmongo._native_threads import in_a_thread
+from gmongo._native_threads import run_in_native_thread
 from tests.support.wait import eventually
 
 _NativeThread = monkey.get_original("threading", "Thread")
@@ -35,7 +35,7 @@ def active() -> int:
 
 @pytest.mark.parametrize("ref", [True, False])
 def test_job_runs_in_other_thread_and_returns_result(ref: bool) -> None:
-    thread, value = gevent.spawn(in_a_thread, lambda: (threading.get_ident(), 5), ref).get(timeout=5)
+    thread, value = gevent.spawn(run_in_native_thread, lambda: (threading.get_ident(), 5), ref).get(timeout=5)
     assert value == 5
     assert thread != threading.get_ident()
 
@@ -46,14 +46,14 @@ def test_exception_of_job_is_returned(capfd: pytest.CaptureFixture[str]) -> None
     def job() -> None:
         raise error
 
-    assert in_a_thread(job, True) is error
+    assert run_in_native_thread(job, True) is error
     assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("ref", [True, False])
 def test_waiting_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref: bool) -> None:
     before = active()
-    waiting = gevent.spawn(in_a_thread, gate.wait, ref)
+    waiting = gevent.spawn(run_in_native_thread, gate.wait, ref)
     gevent.sleep(0)
     assert active() - before == ref
     waiting.kill()
@@ -62,7 +62,7 @@ def test_waiting_keeps_event_loop_alive_only_with_ref(gate: threading.Event, ref
 
 
 def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
-    waiting = gevent.spawn(in_a_thread, gate.wait, True)
+    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     foreign = gevent.Timeout(1000)
     waiting.kill(foreign)
@@ -73,9 +73,9 @@ def test_abandoned_job_ends_without_error(gate: threading.Event) -> None:
 
 def test_jobs_above_limit_use_thread_pool_of_gevent(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native_threads, "_MOST", 2)
-    jobs = [gevent.spawn(in_a_thread, gate.wait, True) for _ in range(2)]
+    jobs = [gevent.spawn(run_in_native_thread, gate.wait, True) for _ in range(2)]
     gevent.sleep(0)
-    assert in_a_thread(lambda: 7, False) == 7
+    assert run_in_native_thread(lambda: 7, False) == 7
     assert len(_native_threads._calls.under_way) == 2
     gate.set()
     gevent.joinall(jobs)
@@ -89,14 +89,14 @@ def test_job_uses_thread_pool_if_thread_cannot_start(monkeypatch: pytest.MonkeyP
     get_hub().threadpool.apply(int)  # the pool has a thread from here on
     monkeypatch.setattr(_native_threads, "_start_new_thread", refuse)
     before = active()
-    assert in_a_thread(lambda: 7, True) == 7
+    assert run_in_native_thread(lambda: 7, True) == 7
     assert not _native_threads._calls.under_way
     assert active() == before
 
 
 def test_forked_child_does_not_wait_for_threads_of_parent(gate: threading.Event) -> None:
     before = active()
-    waiting = gevent.spawn(in_a_thread, gate.wait, True)
+    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     calls = _native_threads._calls
     under_way = calls.under_way
@@ -112,7 +112,7 @@ def test_job_of_ended_hub_frees_its_place(
     gate: threading.Event, destroys: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def begin_and_leave() -> None:
-        gevent.spawn(in_a_thread, gate.wait, False)
+        gevent.spawn(run_in_native_thread, gate.wait, False)
         gevent.sleep(0)
         if destroys:
             get_hub().destroy(destroy_loop=True)
@@ -143,7 +143,7 @@ def test_call_delivers_outcome_to_hub(outcome: object) -> None:
 
 
 def test_foreign_switch_to_waiting_greenlet_raises_invalid_switch(gate: threading.Event) -> None:
-    waiting = gevent.spawn(in_a_thread, gate.wait, True)
+    waiting = gevent.spawn(run_in_native_thread, gate.wait, True)
     gevent.sleep(0)
     gevent.spawn(waiting.switch, "something else")
     with pytest.raises(
@@ -159,5 +159,5 @@ def test_32_jobs_have_own_threads(under_way: int, own: bool, monkeypatch: pytest
     monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))
     monkeypatch.setattr(_native_threads, "_started", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
-    assert _native_threads.in_a_thread(job, False) == 5
+    assert _native_threads.run_in_native_thread(job, False) == 5
     assert started == ([(job, False)] if own else [])

@@ -84,7 +84,7 @@ def test_each_second_counts_for_one_phase(
     connecting: float,
 ) -> None:
     for number in (1, 2):
-        trace.begin_try()
+        trace.begin_attempt()
         assert (trace.tries, trace.waits_for, trace.wait_started) == (number, Phase.SELECTION, clock.now)
         clock.now += 1
         trace.selected(ADDRESS, topology(round_trip, known))
@@ -109,7 +109,7 @@ def test_each_second_counts_for_one_phase(
 
 @pytest.mark.parametrize("when", ["selecting", "checking_out", "running", "pinned"])
 def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when: str) -> None:
-    trace.begin_try()
+    trace.begin_attempt()
     clock.now += 1
     if when != "selecting":
         trace.selected(ADDRESS, topology(None))
@@ -123,7 +123,7 @@ def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when
     clock.now += 2
     error = AutoReconnect("gone")
     for _ in range(2):
-        trace.end_try(error)
+        trace.end_attempt(error)
     assert trace.waits_for is None
     if when == "selecting":
         calls.assert_called_once_with(trace, Phase.SELECTION, 3.0, 0.0, error)
@@ -167,7 +167,7 @@ def test_trace_has_names_of_its_operation() -> None:
 CALLBACKS: dict[str, tuple[Any, ...]] = {
     "operation_started": (1, 2), "operation_ended": (1, 2), "waited": (1, 2, 3, 4, 5),
     "command_started": (1, 2), "command_ended": (1, 2, 3, 4), "connection_used": (1, 2, 3),
-    "connection_made": (1, 2), "try_failed": (1, 2), "transaction_started": (1,),
+    "connection_made": (1, 2), "attempt_failed": (1, 2), "transaction_started": (1,),
     "transaction_ended": (1, 2),
 }  # fmt: skip
 

@@ -286,7 +286,7 @@ def test_client_without_options_has_defaults_of_each_layer() -> None:
     assert (topology.heartbeat_frequency, topology.local_threshold) == (10, 0.015)
     assert topology.server_selection_timeout == 30
     assert (topology.connection.connect_timeout, topology.connection.socket_timeout) == (20.0, None)
-    assert (pool.upkeep_interval, topology.srv_rescan_interval) == (10.0, 60)
+    assert (pool.background_interval, topology.srv_rescan_interval) == (10.0, 60)
 
 
 def names_with(condition: Any) -> set[str]:

@@ -146,9 +146,9 @@ def test_background_run_removes_perished_and_populates_short_pool(
 ) -> None:
     spawned: list[Any] = []
     monkeypatch.setattr(background, "spawn", lambda function, reference: spawned.append((function, reference())))
-    pool = Mock(state=state, options=SimpleNamespace(upkeep_interval=options[0], max_idle_time=options[1]))
-    pool.machine.is_short.return_value, pool.machine.rest.return_value = short, rest
-    assert background.upkeep(pool) == (background.END if pause is None else pause)
+    pool = Mock(state=state, options=SimpleNamespace(background_interval=options[0], max_idle_time=options[1]))
+    pool.machine.needs_connection.return_value, pool.machine.remaining_backoff.return_value = short, rest
+    assert background.background_run(pool) == (background.END if pause is None else pause)
     assert pool.remove_perished.called is (pause is not None)
     assert spawned == ([(background._populate, pool)] if short and pause is not None else [])
 
@@ -164,9 +164,9 @@ def test_background_connection_is_kept_if_established(raised: BaseException | No
     else:
         background._populate(ref(pool))
     pool.establisher.establish.assert_called_once_with(connection, ref=False)
-    holds = [call.args for call in connection.hold_hub.call_args_list]
+    holds = [call.args for call in connection.set_ref.call_args_list]
     assert holds == ([(False,), (True,)] if raised is None else [(False,)])
-    assert pool.machine.keep.called is (raised is None) and pool.finish.call_count == 1
+    assert pool.machine.make_available.called is (raised is None) and pool.finish.call_count == 1
     pool.machine.begin_populating.return_value = None
     background.populate(pool)
     assert pool.finish.call_count == 1 == pool.establisher.establish.call_count
@@ -182,13 +182,13 @@ def test_end_of_drain_returns_or_closes_connection(monkeypatch: pytest.MonkeyPat
     pool: Any = Mock(options=SimpleNamespace(drains=True, drain_time=2.0, drain_bytes=100))
     connection = Mock(inherited=left)
     connection.read_late_reply.side_effect = raised if isinstance(raised, Exception) else None
-    pending_replies.drain_soon(pool, connection)
+    pending_replies.start_reading_late_reply(pool, connection)
     if isinstance(raised, str):
         made[0].kill()
     gevent.joinall(made)
     gevent.sleep(0)
     assert connection.close.called is left
-    assert [call.args for call in pool.drained.call_args_list] == ([] if left else [(connection,)])
+    assert [call.args for call in pool.end_draining.call_args_list] == ([] if left else [(connection,)])
     if not isinstance(raised, str):
         connection.read_late_reply.assert_called_once_with(2.0, 100)
     pending_replies._ended(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]

@@ -116,7 +116,7 @@ def error_raised_in(module: str) -> Exception:
 def test_unreadable_reply_raises_protocol_error_except_codec_error(module: str, options: Any, kept: bool) -> None:
     failure = error_raised_in(module)
     context = OperationContext("db", "c", **({} if options is None else {"codec_options": options}))
-    found = reply_errors.misread(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
+    found = reply_errors.malformed_reply_error(failure, SimpleNamespace(name="find", context=context))  # type: ignore[arg-type]
     if kept:
         assert found is failure
     else:
@@ -127,7 +127,7 @@ def test_unreadable_reply_raises_protocol_error_except_codec_error(module: str, 
 def test_error_without_traceback_is_unchanged() -> None:
     operation: Any = SimpleNamespace(name="find", context=OperationContext("db", "c", codec_options=CUSTOM_CODEC))
     failure = KeyError("x")
-    assert reply_errors.misread(failure, operation) is failure
+    assert reply_errors.malformed_reply_error(failure, operation) is failure
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.cmap.server_connection import _timeout_error
 from gmongo.errors import AutoReconnect
 from gmongo.wire import timeout as limit_module
-from gmongo.wire.timeout import Limit, interrupt_after
+from gmongo.wire.timeout import TimeLimit, interrupt_after
 
 
 def test_expired_limit_raises_given_error_object():
@@ -121,7 +121,7 @@ def limit_of(errors):
         errors.append(seconds)
         return ValueError("too delay")
 
-    return Limit(make_error)
+    return TimeLimit(make_error)
 
 
 def test_exchange_ends_after_its_own_timeout():
@@ -207,7 +207,7 @@ def test_timer_does_not_keep_dropped_connection_in_memory():
     connection = Connection(("127.0.0.1", 1))
     with pytest.raises(AutoReconnect):  # the connection has no socket
         connection.exchange(1, [b""], 60, bytes)
-    limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     gone = weakref.ref(connection)
@@ -218,7 +218,7 @@ def test_timer_does_not_keep_dropped_connection_in_memory():
 
 def test_closed_connection_stops_its_timer():
     connection = Connection(("127.0.0.1", 1))
-    limit = connection._limit = Limit(partial(_timeout_error, connection.address, connection._usual_limits))
+    limit = connection._limit = TimeLimit(partial(_timeout_error, connection.address, connection._usual_limits))
     limit.begin(60)
     limit.end()
     connection.close()
@@ -244,7 +244,7 @@ def test_timer_with_later_deadline_is_replaced(monkeypatch):
         return timers[-1]
 
     monkeypatch.setattr(limit_module, "get_hub", lambda: Mock(loop=Mock(timer=make)))
-    own = Limit(ValueError)
+    own = TimeLimit(ValueError)
     for seconds in (10, 20, 5):
         own.begin(seconds)
         own.end()

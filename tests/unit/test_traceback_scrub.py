@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gmongo._traceback_scrub import forgets_locals
+from gmongo._traceback_scrub import clears_locals
 
 
 def code_in(module: str, source: str, **names: Any) -> Callable[..., Any]:
@@ -31,7 +31,7 @@ RAISING = "def f(value):\n    raise ValueError"
 
 def scrubbed_error(function: Callable[..., Any]) -> BaseException:
     with pytest.raises(BaseException) as caught:
-        forgets_locals(function)("secret")
+        clears_locals(function)("secret")
     return caught.value
 
 
@@ -89,17 +89,17 @@ def test_each_error_of_long_chain_is_visited_once() -> None:
 def test_running_frames_keep_locals() -> None:
     def f(value: str) -> None:
         with pytest.raises(ValueError):
-            forgets_locals(
-                code_in("gmongo.x", "def f(value):\n    caller(value)", caller=code_in("gmongo.z", RAISING))
-            )(value)
+            clears_locals(code_in("gmongo.x", "def f(value):\n    caller(value)", caller=code_in("gmongo.z", RAISING)))(
+                value
+            )
         assert value == "secret"
 
     f("secret")
 
 
 def test_wrapper_returns_result_and_keeps_name() -> None:
-    assert forgets_locals(lambda *arguments, **named: (arguments, named))(1, 2, x=3) == ((1, 2), {"x": 3})
-    assert forgets_locals(modules_with_secret).__name__ == "modules_with_secret"
+    assert clears_locals(lambda *arguments, **named: (arguments, named))(1, 2, x=3) == ((1, 2), {"x": 3})
+    assert clears_locals(modules_with_secret).__name__ == "modules_with_secret"
 
 
 def test_cause_in_cyclic_error_chain_loses_locals() -> None:

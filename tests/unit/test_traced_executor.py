@@ -50,7 +50,7 @@ class RecordingObserver(Observer):
     def waited(self, trace: Any, wait: Any, seconds: float, connecting: float, error: Any) -> None:
         self._record("waited", wait, seconds, error)
 
-    def try_failed(self, trace: Any, error: Any) -> None:
+    def attempt_failed(self, trace: Any, error: Any) -> None:
         self._record("failed", error)
 
     def transaction_started(self, transaction: Any) -> None:
@@ -216,7 +216,7 @@ def test_backoff_between_attempts_is_reported(traced: TracedScenario, seconds: f
         traced.operation.trace = trace
         traced.observer.received.clear()
         error = AutoReconnect("x")
-        trace.begin_try()
+        trace.begin_attempt()
         traced.executor._will_retry(traced.operation, error)
         assert traced.observer.received == [("waited", Phase.SELECTION, 0.0, error), ("failed", error)]
         traced.observer.received.clear()

@@ -119,7 +119,7 @@ def test_first_command_starts_transaction_with_read_concern(after: Any, concern:
 
     def decorated() -> dict[str, Any]:
         command: dict[str, Any] = {"find": "c"}
-        transaction.decorate(command, after)
+        transaction.add_fields(command, after)
         return command
 
     expected = {**concern, **({} if after is None else {"afterClusterTime": after})}
@@ -130,7 +130,7 @@ def test_first_command_starts_transaction_with_read_concern(after: Any, concern:
     assert transaction.settings.read_concern == concern
     transaction.sent()
     assert decorated() == {"find": "c", "autocommit": False}
-    transaction.not_begun()
+    transaction.restart()
     assert "startTransaction" in decorated()
 
 

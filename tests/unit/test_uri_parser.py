@@ -296,7 +296,7 @@ class TestLookup:
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Run the query in a thread, or in the greenlet itself."""
         if request.param == "in place":
-            monkeypatch.setattr(srv, "in_a_thread", lambda job, ref: caught(job))
+            monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: caught(job))
         return str(request.param)
 
     @staticmethod

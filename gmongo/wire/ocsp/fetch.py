@@ -9,11 +9,11 @@ import gevent
 from gevent.event import Event
 
 from gmongo import _clock
-from gmongo._background import hold_hub
+from gmongo._background import keep_loop_alive
 from gmongo._safe_log import safely
 from gmongo.wire.ocsp.request import Request
-from gmongo.wire.ocsp.responder import ask
-from gmongo.wire.ocsp.response import NoResponse, Response, read_answer
+from gmongo.wire.ocsp.responder import query
+from gmongo.wire.ocsp.response import NoResponse, Response, parse_response
 from gmongo.wire.race import Race
 from gmongo.wire.timeout import interrupt_after
 from gmongo.wire.tls import ocsp_log
@@ -29,21 +29,21 @@ class Fetch:
 
     All connections that need the answer share the queries, which continue after a waiting connection is closed.
 
-    :param question: question about the certificate.
+    :param request: request about the certificate.
     :param seconds: time limit of all queries.
     :param remember: receives the answer, if there is one.
     """
 
-    def __init__(self, question: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+    def __init__(self, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
         self.answer: Response | None = None
         self._again_at = _clock.monotonic() + seconds + _PAUSE
         self._transports: list[Transport | Race] = []
         self._ended = Event()
-        responders = question.responders[:_MOST_RESPONDERS]
-        self._asking = len(responders)
+        responders = request.responders[:_MOST_RESPONDERS]
+        self._pending = len(responders)
         for url in responders:
-            greenlet = gevent.Greenlet(self._ask, url, question, seconds, remember)
-            greenlet.link(self._one_has_ended)  # runs even if the greenlet is killed before its start
+            greenlet = gevent.Greenlet(self._query, url, request, seconds, remember)
+            greenlet.link(self._query_ended)  # runs even if the greenlet is killed before its start
             greenlet.start()
 
     @property
@@ -56,7 +56,7 @@ class Fetch:
 
         :param ref: True if the wait keeps the event loop alive.
         """
-        timer = hold_hub() if ref and not self._ended.is_set() else None
+        timer = keep_loop_alive() if ref and not self._ended.is_set() else None
         try:
             self._ended.wait()
         finally:
@@ -66,17 +66,17 @@ class Fetch:
     def mark_forked(self) -> None:
         """Prevent a forked child from using the inherited sockets."""
         for each in self._transports:
-            each.mark_forked(TransportError("the parent process asks the OCSP responder"))
+            each.mark_forked(TransportError("the parent process queries the OCSP responder"))
 
-    def _ask(self, url: str, question: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
+    def _query(self, url: str, request: Request, seconds: float, remember: Callable[[Request, Response], None]) -> None:
         limit = NoResponse(f"the OCSP responder at {url} does not answer within {seconds:g} seconds")
         transports: list[Transport | Race] = []
         try:
             with interrupt_after(seconds, limit, ref=False):
-                answer = read_answer(question, ask(url, question.request, partial(self._attach, transports)))
+                answer = parse_response(request, query(url, request.encoded, partial(self._attach, transports)))
             if answer.is_conclusive and self.answer is None:
                 self.answer = answer
-                remember(question, answer)
+                remember(request, answer)
                 self._ended.set()
         except NoResponse as error:
             safely(ocsp_log.info, "%s", error)
@@ -85,9 +85,9 @@ class Fetch:
                 each.close()
                 self._transports.remove(each)
 
-    def _one_has_ended(self, _greenlet: object) -> None:
-        self._asking -= 1
-        if not self._asking:
+    def _query_ended(self, _greenlet: object) -> None:
+        self._pending -= 1
+        if not self._pending:
             self._ended.set()
 
     def _attach(self, transports: list[Transport | Race], transport: Transport | Race) -> None:

@@ -29,21 +29,21 @@ class Request:
     :param issuer: certificate of its issuer.
     """
 
-    __slots__ = ("_certificate", "_extensions", "id", "issuer", "request")
+    __slots__ = ("_certificate", "_extensions", "encoded", "id", "issuer")
 
     def __init__(self, certificate: x509.Certificate, issuer: x509.Certificate) -> None:
         self._certificate = certificate
         self._extensions = _extensions_of(certificate)
         self.issuer = issuer
-        request = self._made(hashes.SHA1())
+        request = self._built(hashes.SHA1())
         self.id = _id_of(request)
-        self.request = request.public_bytes(Encoding.DER)
+        self.encoded = request.public_bytes(Encoding.DER)
 
-    def id_by(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
+    def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
         """Return the ID with another hash, because a responder may use any hash."""
-        return _id_of(self._made(algorithm))
+        return _id_of(self._built(algorithm))
 
-    def _made(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
+    def _built(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
         return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
 
     @property

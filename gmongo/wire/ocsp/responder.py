@@ -17,7 +17,7 @@ _MOST_READ = 2 * LONGEST  # bytes with headers, because an endless response woul
 _REDIRECTIONS = (301, 302, 303, 307, 308)
 
 
-def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
+def query(url: str, request: bytes, attach: Callable[[Transport | Race], None]) -> bytes:
     """Return the response of a responder. The caller limits the time. The event loop is not kept alive.
 
     :param request: OCSP request in DER.
@@ -31,9 +31,9 @@ def ask(url: str, request: bytes, attach: Callable[[Transport | Race], None]) ->
             if status == 200:
                 return response.read(LONGEST + 1)
         except (OSError, HTTPException, ValueError) as error:
-            raise NoResponse(f"the OCSP responder at {_place(url)} cannot be asked: {error}") from error
+            raise NoResponse(f"the OCSP responder at {_host_of(url)} cannot be asked: {error}") from error
         if status not in _REDIRECTIONS or not location:
-            raise NoResponse(f"the OCSP responder at {_place(url)} answers with status {status}")
+            raise NoResponse(f"the OCSP responder at {_host_of(url)} answers with status {status}")
         url = urljoin(url, location)
     raise NoResponse(f"the OCSP responder redirects more than {_MOST_REDIRECTIONS} times")
 
@@ -54,7 +54,7 @@ def _exchange(url: str, request: bytes, attach: Callable[[Transport | Race], Non
     return response
 
 
-def _place(url: str) -> str:
+def _host_of(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
 
 

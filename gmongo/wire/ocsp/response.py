@@ -21,7 +21,7 @@ _TOO_WEAK = (hashes.MD5, hashes.SHA1)
 
 
 class NoResponse(Exception):
-    """Error of a response that is invalid or does not match the question."""
+    """Error of a response that is invalid or does not match the request."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Response:
         return self.revoked is not None
 
     @property
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """True if the answer is still valid."""
         return _clock.time() < self.valid_until
 
 
-def read_answer(question: Request, data: bytes) -> Response:
-    """Verify a response, and return its answer about the certificate of a question.
+def parse_response(request: Request, data: bytes) -> Response:
+    """Verify a response, and return its answer about the certificate of a request.
 
     :param data: response bytes from the network.
     :raises NoResponse: the response is invalid.
@@ -58,26 +58,26 @@ def read_answer(question: Request, data: bytes) -> Response:
         response = ocsp.load_der_ocsp_response(data)
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NoResponse(f"the OCSP responder says {response.response_status.name}")
-        _check_signature(response, _signer(response, question.issuer))
-        return _current([each for each in response.responses if _is_about(each, question)])
+        _check_signature(response, _signer(response, request.issuer))
+        return _current([each for each in response.responses if _concerns(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # cryptography raises errors of several kinds, such as KeyError
         raise NoResponse(f"the OCSP response cannot be read: {error}") from error
 
 
-def _is_about(single: ocsp.OCSPSingleResponse, question: Request) -> bool:
-    found = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
-    return found == question.id_by(single.hash_algorithm)
+def _concerns(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
+    certificate_id = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
+    return certificate_id == request.id_with_hash(single.hash_algorithm)
 
 
-def _current(singles: list[ocsp.OCSPSingleResponse]) -> Response:
+def _current(responses: list[ocsp.OCSPSingleResponse]) -> Response:
     """Combine the single responses about the certificate, which must all be valid. Any revocation counts."""
-    if not singles:
+    if not responses:
         raise NoResponse("the OCSP response is not about the server's certificate")
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
     until = inf
-    for each in singles:
+    for each in responses:
         if each.this_update_utc > now:
             raise NoResponse("the OCSP response is not valid yet")
         if each.next_update_utc is None:
@@ -86,29 +86,29 @@ def _current(singles: list[ocsp.OCSPSingleResponse]) -> Response:
             raise NoResponse("the OCSP response has expired")
         else:
             until = min(until, each.next_update_utc.timestamp())
-    said = {each.certificate_status for each in singles}
-    if ocsp.OCSPCertStatus.REVOKED in said:
+    statuses = {each.certificate_status for each in responses}
+    if ocsp.OCSPCertStatus.REVOKED in statuses:
         return Response(True, until)
-    return Response(False if said == {ocsp.OCSPCertStatus.GOOD} else None, until)
+    return Response(False if statuses == {ocsp.OCSPCertStatus.GOOD} else None, until)
 
 
 def _signer(response: ocsp.OCSPResponse, issuer: x509.Certificate) -> x509.Certificate:
     """Return the certificate of the signer: the issuer, or a delegate that the issuer has certified."""
     if _is_responder(response, issuer):
         return issuer
-    found = next((each for each in response.certificates if _is_responder(response, each)), None)
-    if found is None:
+    delegate = next((each for each in response.certificates if _is_responder(response, each)), None)
+    if delegate is None:
         raise NoResponse("the OCSP response is not signed by the issuer of the certificate")
     try:
-        found.verify_directly_issued_by(issuer)
+        delegate.verify_directly_issued_by(issuer)
     except (InvalidSignature, ValueError, TypeError) as error:
         raise NoResponse("the signer of the OCSP response has no certificate of the issuer's") from error
     now = datetime.fromtimestamp(_clock.time(), timezone.utc)
-    if not found.not_valid_before_utc <= now <= found.not_valid_after_utc:
+    if not delegate.not_valid_before_utc <= now <= delegate.not_valid_after_utc:
         raise NoResponse("the certificate of the OCSP responder has expired or is not valid yet")
-    if not _may_sign(found):
+    if not _may_sign(delegate):
         raise NoResponse("the certificate of the OCSP responder is not for signing OCSP responses")
-    return found
+    return delegate
 
 
 def _is_responder(response: ocsp.OCSPResponse, candidate: x509.Certificate) -> bool:

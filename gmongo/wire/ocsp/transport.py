@@ -56,9 +56,9 @@ class CheckedTransport(TlsTransport):
         elif peer.valid_until is None:
             raise TransportError("the server has shown no certificate")
 
-    def _wait_for(self, inquiry: Fetch) -> None:
+    def _wait_for(self, fetch: Fetch) -> None:
         self._waiting = getcurrent()  # so that an interruption also reaches the greenlet here
         try:
-            inquiry.wait(self._readable.ref)
+            fetch.wait(self._readable.ref)
         finally:
             self._waiting = None

@@ -605,14 +605,14 @@ class Upkeep(OwnGreenlet):
     most_points = 3
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
-        stage.pool.machine.upkeep_wakeup.set()
-        upkeep = stage.kept["upkeep"] = stage.pool._upkeep.greenlet
-        return lambda each: each is upkeep
+        stage.pool.machine.background_wakeup.set()
+        greenlet = stage.kept["greenlet"] = stage.pool._background.greenlet
+        return lambda each: each is greenlet
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
-        if stage.kept["upkeep"].dead:
+        if stage.kept["greenlet"].dead:
             return True
-        stage.pool.machine.upkeep_wakeup.set()
+        stage.pool.machine.background_wakeup.set()
         return tracer.switches > (tracer.point or 0) + 2
 
 

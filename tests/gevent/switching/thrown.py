@@ -106,7 +106,7 @@ class Spawned(gevent.Greenlet):  # type: ignore[misc]
             Spawned.heard(self)
 
 
-class KnownLimit(timeout.Limit):
+class KnownLimit(timeout.TimeLimit):
     """A limit of the driver's that is known while time runs."""
 
     __slots__ = ()
@@ -136,7 +136,7 @@ def know_timeouts(monkeypatch: Any) -> None:
     """Have the driver use timeouts and greenlets that are known."""
     Running.known.clear()
     for module in (timeout, server_connection, connecting, establishing):
-        monkeypatch.setattr(module, "Limit", KnownLimit)
+        monkeypatch.setattr(module, "TimeLimit", KnownLimit)
     monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
     for module in (_background, delivery, pending_replies):
         monkeypatch.setattr(module, "Greenlet", Spawned)
