@@ -52,7 +52,9 @@ def _provider_tls(provider: str, options: object) -> Tls:
     where = f'kms_tls_options["{provider}"]'
     if not isinstance(options, Mapping):
         raise TypeError(f"{where} must be a dict, not {short(options)}")
-    checked = validate_keyword_options({"tls": True} | {k: v for k, v in options.items() if k not in ("tls", "ssl")})
+    checked = validate_keyword_options(
+        {"tls": True} | {name: value for name, value in options.items() if name not in ("tls", "ssl")}
+    )
     for name in ("tls", "ssl"):
         if options.get(name, True) is not True:
             raise ConfigurationError(f"{where}: TLS is required for KMS providers, so {name} must not be false")

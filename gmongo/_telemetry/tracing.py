@@ -64,7 +64,7 @@ class Traces(Observer):
         if provider is not None:
             self._tracer = _tracer_of(provider)
 
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         if self._tracer is None:
             if _has_no_provider():
                 return False

@@ -127,7 +127,7 @@ class Pool:
         :raises WaitQueueTimeoutError: no connection became available in time.
         :raises AutoReconnect: a new connection could not be established.
         """
-        if self._events.wanted():
+        if self._events.is_enabled():
             return self._check_out_observed(deadline)
         connection = self.machine.check_out_available() or self._obtain(deadline)
         connection.holder = ref(getcurrent())

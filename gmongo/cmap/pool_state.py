@@ -258,7 +258,7 @@ class StateMachine:
         :returns: True if there may be events to deliver, connections to close, or a late reply to read. If the
             connection is in `draining`, the caller reads its late reply and then calls :meth:`end_draining`.
         """
-        observed = self._events.wanted()
+        observed = self._events.is_enabled()
         if observed:
             self._events.note(self._events.checked_in, connection.id)
         connection.holder = None

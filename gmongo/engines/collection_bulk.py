@@ -248,16 +248,16 @@ class Bulk:
 
     def _add(self, run: _Run, batch: WriteBatch, offset: int, reply: Document) -> None:
         """Add the reply of one batch to the outcome."""
-        outcome, n = self.outcome, reply.get("n") or 0
+        outcome, count = self.outcome, reply.get("n") or 0
         if run.kind == "insert":
-            outcome["nInserted"] += n
+            outcome["nInserted"] += count
         elif run.kind == "delete":
-            outcome["nRemoved"] += n
+            outcome["nRemoved"] += count
         else:
             upserted = [{**each, "index": run.indexes[offset + each["index"]]} for each in reply.get("upserted") or ()]
             outcome["upserted"] += upserted
             outcome["nUpserted"] += len(upserted)
-            outcome["nMatched"] += n - len(upserted)
+            outcome["nMatched"] += count - len(upserted)
             outcome["nModified"] += reply.get("nModified") or 0
         for error in reply.get("writeErrors") or ():
             index = run.indexes[offset + error["index"]]

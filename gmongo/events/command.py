@@ -99,16 +99,16 @@ class CommandEvents:
     :param silent: True to log nothing.
     """
 
-    __slots__ = ("_is_logged", "_listeners", "_logger", "wanted")
+    __slots__ = ("_is_logged", "_listeners", "_logger", "is_enabled")
 
-    wanted: Callable[[], bool]
+    is_enabled: Callable[[], bool]
     """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
 
     def __init__(self, listeners: tuple[CommandListener, ...], *, silent: bool) -> None:
         self._listeners = listeners
         self._logger = silence if silent else command_log
         self._is_logged = enabled_check(self._logger)
-        self.wanted = enabled_check(self._logger, listeners)
+        self.is_enabled = enabled_check(self._logger, listeners)
 
     def monitored_reply(self, operation: MonitoredOperation, reply: DocumentDict) -> Document:
         """Return the monitored form of a reply.

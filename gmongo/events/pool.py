@@ -38,9 +38,9 @@ class PoolEvents:
     :param silent: True to log nothing.
     """
 
-    __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "wanted", "where")
+    __slots__ = ("_address", "_listeners", "_logger", "_on_established", "_where", "delivery", "is_enabled", "where")
 
-    wanted: Callable[[], bool]
+    is_enabled: Callable[[], bool]
     """True if a listener or a log needs events. The hot path checks this before it calls any method below."""
 
     def __init__(
@@ -59,11 +59,11 @@ class PoolEvents:
         self.where = address_text(address)
         self._where = where(address)
         self._logger = silence if silent else connection_log
-        self.wanted = enabled_check(self._logger, listeners)
+        self.is_enabled = enabled_check(self._logger, listeners)
 
     def note(self, publish: Callable[..., None], *arguments: object) -> None:
         """Schedule a method below if a listener or a log needs events. Does not switch greenlets."""
-        if self.wanted():
+        if self.is_enabled():
             self.delivery.note(publish, *arguments)
 
     def note_made(self, seconds: float) -> None:

@@ -47,14 +47,14 @@ class SelectionEvents:
     """Publisher of server selection, which logs only: the specification defines no events.
 
     :param silent: True to log nothing.
-    :ivar wanted: True if every selection is logged.
+    :ivar is_enabled: True if every selection is logged.
     """
 
-    __slots__ = ("_logger", "wanted")
+    __slots__ = ("_logger", "is_enabled")
 
     def __init__(self, *, silent: bool) -> None:
         self._logger = silence if silent else server_selection_log
-        self.wanted = enabled_check(self._logger)
+        self.is_enabled = enabled_check(self._logger)
 
     def started(self, purpose: SelectionRequest, topology: TopologyDescription) -> None:
         self._log("Server selection started", purpose, topology)

@@ -37,12 +37,12 @@ class CommandRunner:
     :param sessions: server sessions for operations without a session.
     """
 
-    __slots__ = ("_events", "_fields", "_topology", "_wanted", "orphan_taker")
+    __slots__ = ("_events", "_fields", "_is_enabled", "_topology", "orphan_taker")
 
     def __init__(self, topology: Topology, events: CommandEvents, sessions: ServerSessionPool) -> None:
         self._topology = topology
         self._events = events
-        self._wanted = events.wanted
+        self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
         # Returns the function that kills cursors of interrupted operations, or None after its owner was deleted.
         self.orphan_taker: OrphanTaker = _no_taker
@@ -68,7 +68,7 @@ class CommandRunner:
                 raise _too_large(operation, body, hello)
             request_id = next_request_id()
             buffers = operation.message(request_id, 0 if operation.acknowledged else MORE_TO_COME, body, hello)
-            if self._wanted():
+            if self._is_enabled():
                 sent = self._announce(operation, connection, command, request_id)
             if attempt.transaction is not None:
                 attempt.transaction.sent()

@@ -147,12 +147,12 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
     :param min_round_trip_time: minimum round trip time of the server in seconds.
     :raises ExecutionTimeout: the remaining time is shorter than the round trip time.
     """
-    left = deadline - _clock.monotonic() - min_round_trip_time
-    if left <= 0:
+    seconds_left = deadline - _clock.monotonic() - min_round_trip_time
+    if seconds_left <= 0:
         message = f"{limit_text(deadline)} ended before {operation.name} was sent"
         details = {"ok": 0, "errmsg": message, "code": codes.MAX_TIME_MS_EXPIRED}
         raise ExecutionTimeout(message, codes.MAX_TIME_MS_EXPIRED, details)
-    longest = max(1, int(left * 1000))
+    longest = max(1, int(seconds_left * 1000))
     if operation.takes_max_time:
         command["maxTimeMS"] = longest
     elif "maxTimeMS" in command:

@@ -157,7 +157,7 @@ class Observer:
     times_decoding = False
     """True if the observer needs the duration of decoding."""
 
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         """Return True if the observer is active. Without an active observer, operations run without an trace."""
         return True
 
@@ -237,15 +237,15 @@ class Observers(Observer):
             run = observer.carried(run)
         return run
 
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         for observer in self.all:  # noqa: SIM110 - on the hot path, where a generator is slow
-            if observer.wanted():
+            if observer.is_enabled():
                 return True
         return False
 
 
 _CALLBACKS = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
-_CALLBACKS.remove("wanted")
+_CALLBACKS.remove("is_enabled")
 _CALLBACKS.remove("carried")
 
 

@@ -45,8 +45,8 @@ class TracedCommands(CommandEvents):
 
     def __init__(self, listeners: tuple[CommandListener, ...], observers: Observers) -> None:
         super().__init__(listeners, silent=False)
-        self._listened = listened = self.wanted
-        self.wanted = lambda: observers.active or listened()
+        self._listened = listened = self.is_enabled
+        self.is_enabled = lambda: observers.active or listened()
 
     def started(self, sent: SentCommand) -> None:
         if self._listened():
@@ -86,7 +86,7 @@ class TracedExecutor(Executor):
 
     def run(self, operation: Operation, session: SessionHandle | None = None, deadline: float | None = None) -> Result:
         observers, trace = self.observers, operation.trace
-        observers.active = trace is not None or observers.wanted()
+        observers.active = trace is not None or observers.is_enabled()
         if trace is not None:  # part of a larger operation, which owns the trace
             return self._run_part(trace, operation, session, deadline)
         if not observers.active:
@@ -125,7 +125,7 @@ class TracedExecutor(Executor):
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None
     ) -> AbstractContextManager[OperationTrace | None]:
-        if not self.observers.wanted():
+        if not self.observers.is_enabled():
             return super().operation_scope(name, context, session)
         if session is None:
             session = bound_session(self)
@@ -156,7 +156,7 @@ class TracedExecutor(Executor):
 
     def transaction_started(self, transaction: Transaction) -> None:
         transaction.observed = None
-        if self.observers.wanted():
+        if self.observers.is_enabled():
             self.observers.transaction_started(transaction)
 
     def transaction_ended(self, transaction: Transaction, error: BaseException | None) -> None:

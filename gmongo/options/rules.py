@@ -43,39 +43,39 @@ _Rule = tuple[Callable[[_Options, int, bool], object], str]
 # mongodb+srv. A message contains the values of the numbers in braces.
 _RULES_OF_A_URI: tuple[_Rule, ...] = (
     (
-        lambda o, hosts, srv: o.get("directconnection") and srv,
+        lambda options, hosts, srv: options.get("directconnection") and srv,
         "directConnection=true cannot be used with mongodb+srv",
     ),
     (
-        lambda o, hosts, srv: o.get("directconnection") and hosts > 1,
+        lambda options, hosts, srv: options.get("directconnection") and hosts > 1,
         "directConnection=true needs exactly one host, not {hosts}",
     ),
     (
-        lambda o, hosts, srv: o.get("loadbalanced") and hosts > 1,
+        lambda options, hosts, srv: options.get("loadbalanced") and hosts > 1,
         "loadBalanced=true needs exactly one host, not {hosts}",
     ),
     (
-        lambda o, hosts, srv: o.get("loadbalanced") and o.get("replicaset"),
+        lambda options, hosts, srv: options.get("loadbalanced") and options.get("replicaset"),
         "loadBalanced=true cannot be used with replicaSet",
     ),
     (
-        lambda o, hosts, srv: o.get("loadbalanced") and o.get("directconnection"),
+        lambda options, hosts, srv: options.get("loadbalanced") and options.get("directconnection"),
         "loadBalanced=true cannot be used with directConnection=true",
     ),
     (
-        lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("replicaset"),
+        lambda options, hosts, srv: options.get("srvmaxhosts") and options.get("replicaset"),
         "srvMaxHosts={srvmaxhosts} cannot be used with replicaSet; only 0 can",
     ),
     (
-        lambda o, hosts, srv: o.get("srvmaxhosts") and o.get("loadbalanced"),
+        lambda options, hosts, srv: options.get("srvmaxhosts") and options.get("loadbalanced"),
         "srvMaxHosts={srvmaxhosts} cannot be used with loadBalanced=true; only 0 can",
     ),
     (
-        lambda o, hosts, srv: o.get("srvallowedhostssuffix") and o.get("srv_host_validator"),
+        lambda options, hosts, srv: options.get("srvallowedhostssuffix") and options.get("srv_host_validator"),
         "srvAllowedHostsSuffix and srv_host_validator cannot be used together",
     ),
     (
-        lambda o, hosts, srv: not srv and given(o, _SRV_OPTIONS),
+        lambda options, hosts, srv: not srv and given(options, _SRV_OPTIONS),
         f"{', '.join(_SRV_OPTIONS)} can only be used with a mongodb+srv URI",
     ),
 )
@@ -83,27 +83,29 @@ _RULES_OF_A_URI: tuple[_Rule, ...] = (
 _RULES_OF_A_CLIENT: tuple[_Rule, ...] = (
     *_RULES_OF_A_URI,
     (
-        lambda o, hosts, srv: 0 < _max_pool_size(o) < o.get("minpoolsize", 0),
+        lambda options, hosts, srv: 0 < _max_pool_size(options) < options.get("minpoolsize", 0),
         "minPoolSize must not be above maxPoolSize, but {minpoolsize} is above {maxpoolsize}",
     ),
     (
-        lambda o, hosts, srv: not o.get("drainlatereplies") and given(o, _LIMITS_OF_LATE_REPLIES),
+        lambda options, hosts, srv: not options.get("drainlatereplies") and given(options, _LIMITS_OF_LATE_REPLIES),
         f"{' and '.join(_LIMITS_OF_LATE_REPLIES)} are limits of drainLateReplies=true",
     ),
     (
-        lambda o, hosts, srv: o.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,
+        lambda options, hosts, srv: options.get("heartbeatfrequencyms", MIN_HEARTBEAT_SECONDS) < MIN_HEARTBEAT_SECONDS,
         "heartbeatFrequencyMS must be at least 500 milliseconds, not {heartbeatfrequencyms} seconds",
     ),
     (
-        lambda o, hosts, srv: o.get("tls") is False and _relies_on_tls(o),
+        lambda options, hosts, srv: options.get("tls") is False and _relies_on_tls(options),
         "tls=false cannot be used with a TLS option that asks for a check or names a file",
     ),
     (
-        lambda o, hosts, srv: given(o, ("proxyPort", "proxyUsername", "proxyPassword")) and not o.get("proxyhost"),
+        lambda options, hosts, srv: (
+            given(options, ("proxyPort", "proxyUsername", "proxyPassword")) and not options.get("proxyhost")
+        ),
         "proxyPort, proxyUsername and proxyPassword need proxyHost",
     ),
     (
-        lambda o, hosts, srv: bool(o.get("proxyusername")) != bool(o.get("proxypassword")),
+        lambda options, hosts, srv: bool(options.get("proxyusername")) != bool(options.get("proxypassword")),
         "proxyUsername and proxyPassword must be given together",
     ),
 )

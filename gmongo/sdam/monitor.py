@@ -46,7 +46,7 @@ class CheckCancelled(AutoReconnect):
     """Error of a check that was cancelled by a client close or after a network error of an operation."""
 
 
-def streaming_wanted(mode: str, variables: Mapping[str, str]) -> bool:
+def allows_streaming(mode: str, variables: Mapping[str, str]) -> bool:
     """Return True if ``serverMonitoringMode`` allows the streaming protocol.
 
     The mode `auto` does not allow it in a serverless function, which is frozen between its calls.
@@ -78,7 +78,7 @@ class Monitor:
         self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
         self._last_id = 0  # ID of the last connection, from 1
         self._hello_command: str  # of the current connection
-        self._may_stream = streaming_wanted(settings.monitoring_mode, os.environ)
+        self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
         # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).
         # The next awaitable hello must still send its topology version, or the server would reply at once.

@@ -134,7 +134,7 @@ def fresh_enough(topology: Candidates, max_staleness: int, servers: list[ServerD
 
 
 def _staleness_with_primary(topology: Candidates) -> _Staleness | None:
-    primary = next((s for s in topology.known_servers if s.server_type == SERVER_TYPE.RSPrimary), None)
+    primary = next((each for each in topology.known_servers if each.server_type == SERVER_TYPE.RSPrimary), None)
     if primary is None or primary.last_write_date is None:
         return None
     primary_lag = primary.last_update_time - primary.last_write_date

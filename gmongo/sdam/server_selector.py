@@ -66,7 +66,7 @@ class ServerSelector:
     def __init__(self, settings: TopologySettings) -> None:
         self._settings = settings
         self._events = SelectionEvents(silent=settings.silent)
-        self._is_logged = self._events.wanted
+        self._is_logged = self._events.is_enabled
         # id of a selector -> (the selector, the server if there is only one, all servers)
         self._choices: dict[int, tuple[Selector, Server | None, list[Server]]] = {}
         self._queue: WaitQueue[TopologyDescription] = WaitQueue()

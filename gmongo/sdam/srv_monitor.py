@@ -74,9 +74,9 @@ class SrvMonitor:
         if self._settings.resolve is not None:
             self._find_seeds(self._settings.resolve)
         interval = self._settings.srv_rescan_interval
-        while self._is_wanted():
+        while self._should_run():
             self._wakeup.sleep(interval)
-            if self._is_wanted():
+            if self._should_run():
                 interval = self._rescan()
 
     def _find_seeds(self, resolve: Callable[[TopologySettings], TopologySettings]) -> None:
@@ -92,7 +92,7 @@ class SrvMonitor:
             owner.seeds_found(settings)
         self._settings = settings
 
-    def _is_wanted(self) -> bool:
+    def _should_run(self) -> bool:
         owner = self._owner()
         return owner is not None and owner.is_polled()
 

@@ -198,7 +198,7 @@ def test_close_returns_after_delivery_of_all_events(new_pool: Any, recorder: Any
 
 def test_pool_without_listeners_notes_no_events(new_pool: Any, monkeypatch: Any) -> None:
     pool = new_pool()
-    pool._events.wanted = lambda: False
+    pool._events.is_enabled = lambda: False
     noted: list[Any] = []
     monkeypatch.setattr(delivery_module.Delivery, "note", lambda _delivery, *what: noted.append(what))
     pool.check_in(pool.check_out())

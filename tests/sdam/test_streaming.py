@@ -11,7 +11,7 @@ from bson import Int64, ObjectId
 
 from gmongo.errors import PyMongoError
 from gmongo.read_preferences import Secondary
-from gmongo.sdam.monitor import streaming_wanted
+from gmongo.sdam.monitor import allows_streaming
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
 from tests.sdam.harness import awaitable, description_of, newer, plain, settle, streaming_connection
 from tests.support.framing import HEADER, write_message
@@ -167,10 +167,10 @@ def test_server_monitoring_mode_selects_protocol(
 
 def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda_function = {"AWS_EXECUTION_ENV": "AWS_Lambda_python3.12"}
-    assert not streaming_wanted("auto", lambda_function)
-    assert streaming_wanted("stream", lambda_function)
-    assert streaming_wanted("auto", {})
-    assert not streaming_wanted("poll", {})
+    assert not allows_streaming("auto", lambda_function)
+    assert allows_streaming("stream", lambda_function)
+    assert allows_streaming("auto", {})
+    assert not allows_streaming("poll", {})
 
 
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")

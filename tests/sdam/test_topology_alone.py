@@ -314,7 +314,7 @@ def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFix
 
 def test_srv_hosts_are_ignored_if_topology_is_not_polled() -> None:
     monitor, owner = srv_monitor(Records(([A], 5)), polled=False)
-    assert not monitor._is_wanted() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
+    assert not monitor._should_run() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
 
 
 def test_fork_stops_inherited_srv_monitor() -> None:

@@ -26,7 +26,7 @@ class CommandScenario:
     def __init__(self, *, usable: bool = True, unanswered: int | None = None) -> None:
         self.topology: Any = Mock()
         self.events: Any = Mock(spec=CommandEvents)
-        self.events.wanted = lambda: False
+        self.events.is_enabled = lambda: False
         self.runner = CommandRunner(self.topology, self.events, Mock())
         self.orphans: list[Any] = []
         self.runner.orphan_taker = lambda: self.orphans.append

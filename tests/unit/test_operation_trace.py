@@ -211,7 +211,7 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
 
 def test_base_observer_methods_do_nothing() -> None:
     plain = Observer()
-    assert plain.wanted() is True and plain.times_decoding is False
+    assert plain.is_enabled() is True and plain.times_decoding is False
     assert plain.carried(pytest.fail) is pytest.fail
     for method, arguments in CALLBACKS.items():
         assert getattr(plain, method)(*arguments) is None
@@ -219,9 +219,9 @@ def test_base_observer_methods_do_nothing() -> None:
 
 @pytest.mark.parametrize("wants", [(), (False,), (True,), (False, True), (True, False), (False, False)])
 def test_observers_are_wanted_if_any_observer_is(wants: tuple[bool, ...]) -> None:
-    each = tuple(observer(wanted=lambda _, want=want: want, times_decoding=want) for want in wants)
+    each = tuple(observer(is_enabled=lambda _, want=want: want, times_decoding=want) for want in wants)
     observers = Observers(each)
-    assert observers.wanted() is any(wants) is observers.times_decoding
+    assert observers.is_enabled() is any(wants) is observers.times_decoding
     assert observers.active is False and observers.all is each
 
 
@@ -261,9 +261,9 @@ def test_traced_command_reaches_listeners_and_observer(
     received: list[Any] = []
     observers: Any = Mock(active=False)
     commands = TracedCommands((RecordingListener(received),) if listens else (), observers)
-    assert commands.wanted() is listens
+    assert commands.is_enabled() is listens
     observers.active = True
-    assert commands.wanted() is True
+    assert commands.is_enabled() is True
     sent.sensitive = sensitive
     if not has_trace:
         sent.trace = None

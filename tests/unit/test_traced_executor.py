@@ -33,7 +33,7 @@ class RecordingObserver(Observer):
         self.wants = True
         self.raises: dict[str, BaseException] = {}
 
-    def wanted(self) -> bool:
+    def is_enabled(self) -> bool:
         return self.wants
 
     def _record(self, callback: str, *more: Any) -> None:
