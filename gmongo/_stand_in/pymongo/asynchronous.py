@@ -13,81 +13,28 @@ __all__ = ["DEFAULT_CHUNK_SIZE", "AsyncGridFS", "AsyncGridFSBucket", "AsyncMongo
 __path__: list[str] = []  # the module is also the package of pymongo.asynchronous.mongo_client
 
 
-class _Asynchronous(Placeholder):
+def _placeholder(name: str, *bases: type[object]) -> type[object]:
+    """Return a class whose construction raises ConfigurationError."""
     why = "it needs asyncio, and gmongo is for greenlets: use MongoClient"
+    return type(name, bases or (Placeholder,), {"__module__": __name__, "why": why})
 
 
-class AsyncMongoClient(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncDatabase(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncCollection(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncCursor(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncRawBatchCursor(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncCommandCursor(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncRawBatchCommandCursor(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncClientSession(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncChangeStream(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncClusterChangeStream(AsyncChangeStream):
-    """Raises ConfigurationError."""
-
-
-class AsyncDatabaseChangeStream(AsyncChangeStream):
-    """Raises ConfigurationError."""
-
-
-class AsyncCollectionChangeStream(AsyncChangeStream):
-    """Raises ConfigurationError."""
-
-
-class AsyncClientEncryption(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncHTTPProxyKMSConnect(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncGridFS(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncGridFSBucket(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncGridIn(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncGridOut(_Asynchronous):
-    """Raises ConfigurationError."""
-
-
-class AsyncGridOutCursor(_Asynchronous):
-    """Raises ConfigurationError."""
+AsyncMongoClient = _placeholder("AsyncMongoClient")
+AsyncDatabase = _placeholder("AsyncDatabase")
+AsyncCollection = _placeholder("AsyncCollection")
+AsyncCursor = _placeholder("AsyncCursor")
+AsyncRawBatchCursor = _placeholder("AsyncRawBatchCursor")
+AsyncCommandCursor = _placeholder("AsyncCommandCursor")
+AsyncRawBatchCommandCursor = _placeholder("AsyncRawBatchCommandCursor")
+AsyncClientSession = _placeholder("AsyncClientSession")
+AsyncChangeStream = _placeholder("AsyncChangeStream")
+AsyncClusterChangeStream = _placeholder("AsyncClusterChangeStream", AsyncChangeStream)
+AsyncDatabaseChangeStream = _placeholder("AsyncDatabaseChangeStream", AsyncChangeStream)
+AsyncCollectionChangeStream = _placeholder("AsyncCollectionChangeStream", AsyncChangeStream)
+AsyncClientEncryption = _placeholder("AsyncClientEncryption")
+AsyncHTTPProxyKMSConnect = _placeholder("AsyncHTTPProxyKMSConnect")
+AsyncGridFS = _placeholder("AsyncGridFS")
+AsyncGridFSBucket = _placeholder("AsyncGridFSBucket")
+AsyncGridIn = _placeholder("AsyncGridIn")
+AsyncGridOut = _placeholder("AsyncGridOut")
+AsyncGridOutCursor = _placeholder("AsyncGridOutCursor")
