@@ -1,6 +1,6 @@
 """Write the main tables of a run into the result pages, between two marks. The rest of a page is handwritten.
 
-The main page has such parts of two runs: gmongo with PyMongo and the baseline, and gmongo with all other contenders.
+The main page has parts from two runs: gmongo with PyMongo and the baseline, and gmongo with all other contenders.
 Another page has the tables of the service. ``python -m benchmarks.report`` prints all tables of a run.
 """
 

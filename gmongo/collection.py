@@ -101,7 +101,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
 
     Specification: CRUD API.
 
-    :param database: the database of the collection, or that of another library, as for
+    :param database: the database of the collection, or a database of another library, as for
         :class:`~gmongo.database.Database`.
     :param name: the name.
     :param create: True creates the collection now, like ``create_collection(check_exists=False)``; False by default.

@@ -313,8 +313,8 @@ class Cursor(Generic[DocumentType]):
 
         A driver greenlet sends each ``getMore`` as soon as the limits allow its batch. Prefetched batches stay in
         memory, mostly undecoded, until the cursor is closed, collected, or ended by an error. The cursor raises an
-        error at the position of its batch. The results equal those of a cursor without read-ahead, but the server runs
-        each ``getMore`` earlier.
+        error at the position of its batch. The results are the same as without read-ahead, but the server runs each
+        ``getMore`` earlier.
 
         :param batches: the maximum number of batches that are waiting or in flight; 1 by default.
         :param max_bytes: the maximum size of these batches in bytes, 32 MiB by default. The estimated size of a batch

@@ -724,7 +724,7 @@ def _command_document(command: str | Document, value: Value, comment: Value, fie
     for name, value in fields.items():
         # These two options have PyMongo's names in a command, too.
         if isinstance(value, (ReadConcern, WriteConcern)):
-            if value.document:  # an empty one is the server's default
+            if value.document:  # an empty concern means the server's default
                 document[_CONCERNS.get(name, name)] = value.document
         else:
             document[name] = value

@@ -41,8 +41,8 @@ def shortest(names: list[str]) -> str:
     """Return the name of the text with the fewest words.
 
     Celery's greenlet pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at any switch.
-    The timeout of the database work is shorter, and the server knows it. The server ends its own work, its reply keeps
-    the connection open, and Celery can retry the task after the error.
+    The timeout of the database work is shorter, and the driver sends it to the server. The server ends the work.
+    Its reply keeps the connection usable, and Celery can retry the task after the error.
     """
     with timeout(25):
         return str(next(texts.find({"_id": {"$in": names}}).sort("words", 1).limit(1))["_id"])

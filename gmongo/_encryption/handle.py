@@ -84,7 +84,7 @@ class Handle:
         return None if version == ffi.NULL else ffi.string(version).decode()
 
     def crypt(self) -> Native:
-        """Return the ``mongocrypt_t``. A forked child opens a new one.
+        """Return the ``mongocrypt_t``. A forked child opens a new handle.
 
         A thread of the parent may have locked the handle at the fork, and would never unlock it in the child.
 

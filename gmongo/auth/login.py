@@ -135,6 +135,6 @@ def speculated(hello: Reply) -> Reply | None:
 
 
 def _best_of(mechanisms: object) -> str:
-    """Return the SCRAM mechanism for a user. A server that names no mechanisms may only know SCRAM-SHA-1."""
+    """Return the SCRAM mechanism for a user. A server that names no mechanisms may support only SCRAM-SHA-1."""
     has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

@@ -34,7 +34,7 @@ class MaintainedPool(Protocol):
 
 
 def background_run(pool: MaintainedPool) -> float:
-    """Close perished connections, and start to establish a missing one. Does not wait for either.
+    """Close perished connections, and start to establish a missing connection. Does not wait.
 
     Returns the seconds until the next run, or a negative number to end the runs.
     """

@@ -1,4 +1,4 @@
-"""Pool generations: connections from before a clear have an older one (CMAP-31, CMAP-166 to CMAP-168)."""
+"""Pool generations: a connection from before a clear has an older generation (CMAP-31, CMAP-166 to CMAP-168)."""
 
 from __future__ import annotations
 

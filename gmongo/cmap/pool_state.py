@@ -206,7 +206,7 @@ class StateMachine:
         self._events.note(self._events.connection_created, connection.id)
 
     def join_service(self, connection: Connection) -> None:
-        """Set the generation of a connection behind a load balancer to that of its service, after the hello (LB-63)."""
+        """Set the generation of a connection to the generation of its service, after the hello (LB-63)."""
         if connection.service_id is not None:
             connection.generation = self.generations.join(connection.service_id)
 

@@ -180,7 +180,7 @@ class ServerCursor:
     def advance(self, at_most_once: bool = False) -> bool:
         """Make the next document available in :attr:`documents`. Greenlets that share the cursor wait for each other.
 
-        :param at_most_once: True ends the search after an empty batch, which always ends that of a tailable cursor.
+        :param at_most_once: True ends the search after an empty batch, as always for a tailable cursor.
         :returns: False if no document remains, or none is available now.
         :raises AutoReconnect: the cursor ended early, because a greenlet was interrupted while it waited for a batch.
         """

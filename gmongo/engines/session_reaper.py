@@ -41,7 +41,7 @@ class _Remnant:
         self.abort = abort
         self.attempts = 0
         now = _clock.monotonic()
-        # The application knows an error of the driver, so a cursor that the error left open can wait.
+        # The application received an error of the driver, so the end of an open cursor is not urgent.
         delay = _DELAYS[-1] if session.dirty and abort is None else _DELAYS[0]
         self.due, self._end = now + delay, now + _PATIENCE
 

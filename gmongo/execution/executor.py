@@ -149,7 +149,7 @@ class Executor:
         if operation.opens_cursor and result is not None and operation.keeps_cursor_open(result):
             self.commands.reap(result)
 
-    # Observers: `Observed` overrides these methods
+    # Observers: `TracedExecutor` overrides these methods
 
     def operation_scope(
         self, name: str, context: OperationContext, session: SessionHandle | None

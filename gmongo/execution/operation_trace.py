@@ -158,7 +158,7 @@ class Observer:
     """True if the observer needs the duration of decoding."""
 
     def is_enabled(self) -> bool:
-        """Return True if the observer is active. Without an active observer, operations run without an trace."""
+        """Return True if the observer is active. Without an active observer, operations run without a trace."""
         return True
 
     def carried(self, run: Callable[[], None]) -> Callable[[], None]:
@@ -191,7 +191,7 @@ class Observer:
     ) -> None:
         """Handle the end of a command.
 
-        :param reply: reply of the server; None without one.
+        :param reply: reply of the server; None without a reply.
         """
 
     def connection_used(self, trace: OperationTrace, address: Address, seconds: float) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def trace_of(operation: Operation, observer: Observers) -> OperationTrace:
-    """Return an trace for an operation that begins now."""
+    """Return a trace for an operation that begins now."""
     context = operation.context
     trace = OperationTrace(operation.title, context.database, operation.collection, observer)
     trace.cursor_id = getattr(operation, "cursor_id", None)

@@ -74,7 +74,7 @@ def _split_pairs(opts: str) -> Pairs:
 def _private(pairs: Pairs, quotable: bool) -> frozenset[str]:
     """Return the lower-case names that messages must not quote, as name and value may be part of a secret.
 
-    An unencoded '?' turns the rest of a password into an option, and so does an unencoded '&' in a secret option.
+    An unencoded '?' in a password, or '&' in a secret option, turns the rest of the secret into an option.
     """
     names = set()
     for name, _ in pairs:

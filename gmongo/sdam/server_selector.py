@@ -112,7 +112,7 @@ class ServerSelector:
         return server
 
     def server_at(self, topology: Selectable, address: Address, deadline: float | None, wait: bool) -> Server:
-        """Return the server at `address`. The parameters are those of ``Topology.server_at``."""
+        """Return the server at `address`. ``Topology.server_at`` has the same parameters."""
 
         def find() -> Server | None:
             server = topology.servers.get(address)

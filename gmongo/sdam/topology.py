@@ -215,7 +215,7 @@ class Topology:
 
     # Server selection
     def select_server(self, selector: Selector, name: str, deadline: float | None = None) -> Server:
-        """Select a server without an operation. The other parameters are those of :meth:`ServerSelector.select`.
+        """Select a server without an operation. See :meth:`ServerSelector.select` for the other parameters.
 
         :param name: name of the action, for logs.
         """

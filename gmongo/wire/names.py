@@ -39,7 +39,7 @@ def is_for(certificate: bytes, server: str) -> bool:
 
 
 def ip_of(server: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address if `server` is one, or None for a host name."""
+    """Return `server` as an IP address, or None for a host name."""
     try:
         return ip_address(server)
     except ValueError:

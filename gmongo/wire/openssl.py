@@ -111,7 +111,7 @@ class OpenSslContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, server_hostname: str, session: Session | None = None
     ) -> OpenSslObject:
-        """Return the TLS object of one connection. The parameters are those of ``SSLContext.wrap_bio``.
+        """Return the TLS object of one connection. ``SSLContext.wrap_bio`` has the same parameters.
 
         :raises ValueError: the server name is invalid.
         """
@@ -134,9 +134,9 @@ class Peer:
     :param name: requested server name.
     :param check_name: True if the server certificate must match the name.
 
-    `shown` is true if the server sent its certificate, which it does except in resumed sessions. `staple` is the
-    stapled OCSP response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until` is the
-    time after which a full handshake is necessary.
+    `shown` is true if the server sent its certificate. It sends none in a resumed session. `staple` is the stapled OCSP
+    response, or empty. `refusal` is the reason to reject the certificate, or empty. `valid_until` is the time after
+    which a full handshake is necessary.
     """
 
     __slots__ = ("check_name", "name", "refusal", "shown", "staple", "valid_until")

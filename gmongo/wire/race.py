@@ -188,7 +188,7 @@ class Race:
         return None
 
     def _drop(self, attempt: Attempt, error: TransportError) -> None:
-        """Close a failed attempt. If it was the newest attempt, the next one starts without a delay."""
+        """Close a failed attempt. If it was the newest attempt, the next attempt starts without a delay."""
         now = _clock.monotonic()
         if attempt is self._attempts[-1]:
             self._next_start = now

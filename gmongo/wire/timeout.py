@@ -89,7 +89,7 @@ class TimeLimit:
         self._make_error = make_error
         self._ref = ref
         self._greenlet: greenlet | None = None  # for which time runs now
-        # Of the present use: its limit, its end, whether a late timer has extended it, and its transport if it has one.
+        # The present use: its limit, its end, whether a late timer has extended the limit, and its transport or None.
         self._seconds: float
         self._due: float
         self._extended: bool

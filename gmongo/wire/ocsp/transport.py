@@ -31,7 +31,7 @@ class CheckedTls(Tls):
 
 
 class CheckedTransport(TlsTransport):
-    """Connected stream socket with TLS by :mod:`gmongo.wire.openssl`. The parameters are those of its base."""
+    """Connected stream socket with TLS by :mod:`gmongo.wire.openssl`. The base class has the same parameters."""
 
     __slots__ = ()
 
