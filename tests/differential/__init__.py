@@ -1,1 +1,1 @@
-"""PyMongo as the judge: the same calls through both drivers, on the same server."""
+"""Comparison of gmongo with PyMongo: the same calls with both drivers on the same server."""

@@ -1,4 +1,4 @@
-"""The servers on which the drivers are compared."""
+"""Servers for the comparison of the drivers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .servers import SERVERS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With an older PyMongo, a test must fail in which gmongo answers as a newer one does."""
+    """Expect failures of tests in ``older.tsv`` if the installed PyMongo is older than the listed version."""
     folder = Path(__file__).parent
     lines = (folder / "older.tsv").read_text("utf-8").splitlines()
     since = {test: version for version, _, test in (line.partition("\t") for line in lines) if version[0] != "#"}
@@ -29,8 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package", params=SERVERS)
 def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A server of each kind at hand, in a process of its own. Its clients have monitors, so that they do not outlive
-    the tests of this folder: others count greenlets, descriptors and timers.
+    """Yield a scene on each available server.
+
+    The scope is one folder, because tests of other folders count greenlets, descriptors and timers.
     """
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:

@@ -1,7 +1,6 @@
-"""Where gmongo deliberately answers otherwise than PyMongo, in `differences.jsonl`. Whatever is not there fails.
+"""Intended differences from PyMongo in `differences.jsonl`. Each other difference fails a test.
 
-A difference names the calls in which it is seen, and the part of the outcome that it explains; all other parts are
-compared. Each says why, and where the pages of differences describe it.
+A difference has a pattern of calls, the explained parts of an outcome, a reason, and a line of the documentation.
 """
 
 from __future__ import annotations
@@ -20,28 +19,28 @@ from .scene import Outcome
 Judge = Callable[[Any, Any], bool]
 
 ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
-"""Errors that tell of a mistake in a program, not of one of its user's."""
+"""Errors of PyMongo that indicate a fault in PyMongo instead of a bad argument."""
 _BAD_ARGUMENT = frozenset({"TypeError", "ValueError"})
 
 
 class Kind(Enum):
-    """What a difference is."""
+    """Category of a difference."""
 
-    LAW = "a specification demands it"
-    SAFER = "PyMongo loses something, or fails late or by accident"
-    MORE = "gmongo takes or does something that PyMongo refuses or cannot"
-    FORM = "a form that no program should depend on"
+    LAW = "a specification requires the behaviour of gmongo"
+    SAFER = "PyMongo loses data, or fails late or by accident"
+    MORE = "gmongo accepts or supports more than PyMongo"
+    FORM = "the format of a result or command differs"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One deliberate difference.
+    """Intended difference.
 
-    :param reason: why, in one sentence.
-    :param line: a piece of the line in `docs/differences.md` or `docs/differences-internals.md`.
-    :param calls: a regular expression that is found in the calls in which it is seen.
-    :param parts: the fields of the outcome that it explains as a whole.
-    :param judge: says of two parts of an outcome that differ whether this difference explains them.
+    :param reason: Reason in one sentence.
+    :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md`.
+    :param calls: Regular expression of calls with this difference.
+    :param parts: Fields of the outcome that the difference explains completely.
+    :param judge: Function that returns True if the difference explains two parts of an outcome.
     """
 
     kind: Kind
@@ -51,13 +50,13 @@ class Difference:
     parts: tuple[str, ...] = ()
     judge: Judge | None = None
 
-    def sees(self, call: str) -> bool:
-        """Whether a call may show it."""
+    def matches(self, call: str) -> bool:
+        """Return True if a call can show the difference."""
         return re.search(self.calls, call) is not None
 
 
 def _is_bad_argument(theirs: Any, ours: Any) -> bool:
-    """Both refuse an argument: PyMongo with another built-in error, perhaps one that it stumbles over."""
+    """Both drivers reject an argument, and PyMongo raises another or an accidental built-in error."""
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
     if not (isinstance(theirs, Raised) and isinstance(ours, Raised)) or "PyMongoError" in theirs.classes:
@@ -67,7 +66,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 
 
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
-    """The server refuses what gmongo does not send."""
+    """gmongo rejects an argument that PyMongo sends and the server rejects."""
     return (
         isinstance(theirs, Raised)
         and isinstance(ours, Raised)
@@ -77,33 +76,33 @@ def _is_refused_early(theirs: Any, ours: Any) -> bool:
 
 
 def _is_decoded(theirs: Any, ours: Any) -> bool:
-    """The details of an error, of which PyMongo has a raw document."""
+    """The details of an error are a dictionary in gmongo and a raw document in PyMongo."""
     if not (isinstance(ours, tuple) and ours[:1] == ("dict",) and isinstance(theirs, tuple)):
         return False
     return bool(theirs == ("RawBSONDocument", ours)) and "errmsg" in dict(ours[1])
 
 
 def _is_labelled(theirs: Any, ours: Any) -> bool:
-    """Two errors of bulks of which ours has the label that the server gave."""
+    """Only the bulk error of gmongo has the label RetryableWriteError of the server."""
     if not (isinstance(theirs, Raised) and isinstance(ours, Raised)):
         return False
     return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()
 
 
 def _is_any_successful(theirs: Any, ours: Any) -> bool:
-    """PyMongo says so of an ordered bulk whose first write failed, as the others were not tried."""
+    """Only PyMongo reports a successful write for an ordered bulk with a failed first write."""
     if isinstance(theirs, Own):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
 
 
 def _is_text(theirs: Any, ours: Any) -> bool:
-    """Two texts of the drivers' own."""
+    """Both parts are texts."""
     return isinstance(theirs, tuple) and isinstance(ours, tuple) and theirs[:1] == ours[:1] == ("str",)
 
 
 def _is_read_preference(theirs: Any, ours: Any) -> bool:
-    """Two commands that differ in ``$readPreference`` alone."""
+    """Two commands differ only in ``$readPreference``."""
     if not (_is_command(theirs) and _is_command(ours)):
         return False
     one, other = (
@@ -114,12 +113,12 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
 
 
 def _is_overload_policy(theirs: Any, ours: Any) -> bool:
-    """How often an operation is tried again."""
+    """The maximum numbers of retries differ."""
     return bool((theirs, ours) == (("int", 2), ("int", 5)))
 
 
 def _is_numbered(theirs: Any, ours: Any) -> bool:
-    """Two commands of which ours can be retried."""
+    """Only the command of gmongo has a transaction number."""
     if not (_is_command(theirs) and _is_command(ours)) or theirs == ours:
         return False
     number = ("txnNumber", ("bool", True))
@@ -131,12 +130,12 @@ def _without(field: Any, fields: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_ended(theirs: Any, ours: Any) -> bool:
-    """The number of a cursor, and zero."""
+    """The ID of an ended cursor is zero in gmongo."""
     return isinstance(theirs, tuple) and theirs[:1] == ("Int64",) and bool(ours == ("int", 0))
 
 
 def _is_same_number(theirs: Any, ours: Any) -> bool:
-    """A number as an integer and as a float."""
+    """Both numbers have the same value as integer or float."""
     kinds = {"int", "float"}
     if not all(isinstance(each, tuple) and len(each) == 2 and each[0] in kinds for each in (theirs, ours)):
         return False
@@ -166,8 +165,8 @@ DIFFERENCES = tuple(_listed())
 
 
 def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
-    """The numbers of the differences that explain how two outcomes differ, or None if something is left over."""
-    applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.sees(call)]
+    """Return the numbers of the differences that explain two outcomes, or None if a part is unexplained."""
+    applicable = [(number, each) for number, each in enumerate(DIFFERENCES) if each.matches(call)]
     used: set[int] = set()
 
     def accept(theirs: Any, ours: Any) -> bool:
@@ -178,23 +177,23 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
         return False
 
     for part in ("error", "returned", "commands", "left"):
-        whole = [number for number, each in applicable if part in each.parts]
+        explaining = [number for number, each in applicable if part in each.parts]
         if not same(getattr(theirs, part), getattr(ours, part), accept):
-            if not whole:
+            if not explaining:
                 return None
-            used.update(whole)
+            used.update(explaining)
     return used
 
 
 def check(call: str, theirs: Outcome, ours: Outcome) -> set[int]:
-    """Fail if two outcomes differ for a reason that is not listed; returns the numbers of those that are seen."""
+    """Fail if two outcomes have an unlisted difference, and return the numbers of the listed differences."""
     used = explained(call, theirs, ours)
     if used is None:
-        told = [
+        lines = [
             f"{part}:\n  PyMongo {getattr(theirs, part)!r} {theirs.text if part == 'error' else ''}\n"
             f"  gmongo  {getattr(ours, part)!r} {ours.text if part == 'error' else ''}"
             for part in _ALL
             if getattr(theirs, part) != getattr(ours, part)
         ]
-        raise AssertionError("\n".join(["the outcomes differ", *told]))
+        raise AssertionError("\n".join(["the outcomes differ", *lines]))
     return used

@@ -1,6 +1,4 @@
-"""All states of a topology: every order of hellos and errors of up to three members, through gmongo's transitions and
-PyMongo's. Both are pure functions.
-"""
+"""Exploration of topology states: all orders of hellos and errors of up to three members in both drivers."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ _BASE = {"ok": 1, "minWireVersion": 0, "maxWireVersion": 25}
 
 
 class Start(NamedTuple):
-    """How a topology begins."""
+    """Initial topology."""
 
     seeds: tuple[Address, ...]
     replica_set_name: str | None = None
@@ -44,7 +42,7 @@ STARTS = (
 
 
 def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """What a member may say, by name; None is an error."""
+    """Yield name and hello reply of a check. None is an error."""
     yield "error", None
     yield "standalone", {**_BASE, "isWritablePrimary": True}
     yield "mongos", {**_BASE, "isWritablePrimary": True, "msg": "isdbgrid"}
@@ -52,15 +50,15 @@ def hellos() -> Iterator[tuple[str, dict[str, Any] | None]]:
     for hosts in ((A, B), (A, B, C), (B,)):
         member = {**_BASE, "setName": "rs", "hosts": [_name(host) for host in hosts]}
         for fields in _elections():
-            for wire_version in (13, 25):  # before and after the order of comparison changed
-                said = " ".join(map(str, fields.values())) or "without election"
+            for wire_version in (13, 25):  # wire version 17 changed the comparison of elections
+                election = " ".join(map(str, fields.values())) or "without election"
                 yield (
-                    f"primary of {len(hosts)}, {said}, wire version {wire_version}",
+                    f"primary of {len(hosts)}, {election}, wire version {wire_version}",
                     {**member, **fields, "maxWireVersion": wire_version, "isWritablePrimary": True},
                 )
         yield f"secondary of {len(hosts)}", {**member, "secondary": True}
-        yield f"secondary of {len(hosts)} that names a primary", {**member, "secondary": True, "primary": _name(B)}
-        yield f"secondary of {len(hosts)} with another name of its own", {**member, "secondary": True, "me": "x:1"}
+        yield f"secondary of {len(hosts)} with known primary", {**member, "secondary": True, "primary": _name(B)}
+        yield f"secondary of {len(hosts)} with other address", {**member, "secondary": True, "me": "x:1"}
     member = {**_BASE, "setName": "rs", "hosts": [_name(A), _name(B)]}
     yield "arbiter", {**member, "arbiterOnly": True}
     yield "hidden member", {**member, "hidden": True}
@@ -80,25 +78,25 @@ def _name(address: Address) -> str:
 
 
 class Both(NamedTuple):
-    """The description of a topology as both drivers have it."""
+    """Topology descriptions of both drivers."""
 
     ours: Any
     theirs: Any
 
     def after(self, address: Address, hello: dict[str, Any] | None) -> Both:
-        """The descriptions after a check of one member."""
+        """Return the descriptions after a check of one member."""
         reply = None if hello is None else Hello(dict(hello))
         return Both(
             transitions.updated(self.ours, ServerDescription(address, hello)),
             theirs.updated_topology_description(self.theirs, their_servers.ServerDescription(address, reply)),
         )
 
-    def looks(self) -> tuple[Any, Any]:
-        """What both look like: equal, unless the drivers differ."""
-        return _look(self.ours), _look(self.theirs)
+    def views(self) -> tuple[Any, Any]:
+        """Return comparable views of both descriptions."""
+        return _view(self.ours), _view(self.theirs)
 
 
-def _look(description: Any) -> Any:
+def _view(description: Any) -> Any:
     servers = description.server_descriptions().items()
     return (
         description.topology_type_name,
@@ -109,8 +107,8 @@ def _look(description: Any) -> Any:
     )
 
 
-def begun(start: Start) -> Both:
-    """The descriptions before the first check."""
+def initial_descriptions(start: Start) -> Both:
+    """Return the descriptions before the first check."""
     ours = initial_description(
         TopologySettings(
             seeds=start.seeds,
@@ -133,7 +131,7 @@ def begun(start: Start) -> Both:
 
 
 class Exploration(NamedTuple):
-    """What was seen: how many states and steps, and the shortest way to each fault."""
+    """Result of an exploration, with the shortest path to each fault."""
 
     states: int
     steps: int
@@ -141,25 +139,25 @@ class Exploration(NamedTuple):
 
 
 def explore(start: Start, depth: int) -> Exploration:
-    """Take every order of at most `depth` checks; what looks like a state seen before is not followed again."""
-    said = list(hellos())
+    """Explore every order of at most `depth` checks, and visit equal states once."""
+    replies = list(hellos())
     seen: set[Any] = set()
     faults: dict[str, str] = {}
     steps = 0
-    ways: deque[tuple[Both, tuple[str, ...]]] = deque([(begun(start), ())])
-    while ways:
-        before, way = ways.popleft()
-        for address in sorted(before.ours.server_descriptions()) if len(way) < depth else ():
-            for name, hello in said:
+    paths: deque[tuple[Both, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
+    while paths:
+        before, path = paths.popleft()
+        for address in sorted(before.ours.server_descriptions()) if len(path) < depth else ():
+            for name, hello in replies:
                 after = before.after(address, hello)
                 steps += 1
-                ours, other = after.looks()
+                ours, other = after.views()
                 fault = _fault(ours, other)
                 if fault is not None:
-                    faults.setdefault(fault, " · ".join((*way, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
+                    faults.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
                 elif ours not in seen:
                     seen.add(ours)
-                    ways.append((after, (*way, f"{address[0]}: {name}")))
+                    paths.append((after, (*path, f"{address[0]}: {name}")))
     return Exploration(len(seen), steps, faults)
 
 
@@ -171,5 +169,5 @@ def _fault(ours: Any, other: Any) -> str | None:
     if primaries > 1:
         return "two primaries"
     if kind != "Single" and (primaries == 1) != (kind == "ReplicaSetWithPrimary"):
-        return "a topology whose type does not say whether it has a primary"
+        return "the topology type contradicts the number of primaries"
     return None

@@ -1,4 +1,4 @@
-"""Judges a row of the table on a server that is not MongoDB: is it a difference of gmongo's, or the server's own?"""
+"""Attribution of a difference on another server than MongoDB: to gmongo or to the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPEATS = 3
 
 
 class Verdict(Enum):
-    """What comes of a row."""
+    """Result of a row."""
 
     SAME = "same"
     SKIPPED = "skipped"
@@ -22,9 +22,9 @@ class Verdict(Enum):
 
 
 class Judgement(NamedTuple):
-    """A verdict.
+    """Verdict with both outcomes.
 
-    :param reason: why the row is skipped, as the server has shown it.
+    :param reason: Reason of a skip.
     """
 
     verdict: Verdict
@@ -34,11 +34,10 @@ class Judgement(NamedTuple):
 
 
 def judge(scene: Scene, source: str, simulation: Callable[[], Scene]) -> Judgement:
-    """Play a row through both drivers, and look for the reason if they differ.
+    """Run a row with both drivers, and find the reason of a difference.
 
-    :param scene: the server.
-    :param simulation: has a scene of a simulated deployment, which answers as MongoDB does. It is asked only if the
-        drivers differ.
+    :param scene: Scene of the server.
+    :param simulation: Function that returns a scene of a simulated deployment, which behaves like MongoDB.
     """
     scene.forget()
     ours = theirs = scene.play(PYMONGO, source)
@@ -48,17 +47,17 @@ def judge(scene: Scene, source: str, simulation: Callable[[], Scene]) -> Judgeme
         return Judgement(Verdict.SKIPPED, theirs, ours, sorted(scene.unknown)[0])
     if explained(source, theirs, ours) is not None:
         return Judgement(Verdict.SAME, theirs, ours)
-    reason = _of_its_own(scene, source, theirs) or _beside_mongodb(simulation(), source, theirs, ours)
+    reason = _is_not_deterministic(scene, source, theirs) or _differs_from_mongodb(simulation(), source, theirs, ours)
     return Judgement(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
 
 
-def _of_its_own(scene: Scene, source: str, theirs: Outcome) -> str:
+def _is_not_deterministic(scene: Scene, source: str, theirs: Outcome) -> str:
     again = (scene.play(PYMONGO, source) for _ in range(_REPEATS))
     return "" if all(same(theirs, each) for each in again) else "it answers PyMongo twice in two ways"
 
 
-def _beside_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
-    """What the server does to PyMongo, where MongoDB answers PyMongo otherwise, and both drivers alike."""
+def _differs_from_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
+    """Return the fault of a server that treats PyMongo differently from MongoDB."""
     true_theirs, true_ours = simulation.compare(source)
     if same(true_theirs, theirs):
         return ""
@@ -66,11 +65,11 @@ def _beside_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outco
         return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
     if explained(source, true_theirs, true_ours) is None:
         return ""
-    as_there = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
+    as_mongodb = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
     if isinstance(theirs.error, Raised):
-        if theirs.error.classes[0] == "ConfigurationError" and as_there:
+        if theirs.error.classes[0] == "ConfigurationError" and as_mongodb:
             return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
-        if "ConnectionFailure" in theirs.error.classes and as_there:
+        if "ConnectionFailure" in theirs.error.classes and as_mongodb:
             return "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"
-    is_refusal = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
-    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if as_there and is_refusal else ""
+    is_rejected = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
+    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if as_mongodb and is_rejected else ""

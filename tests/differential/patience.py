@@ -1,4 +1,4 @@
-"""Ends PyMongo's waits, which no ``gevent.Timeout`` reaches: a server of another make may never answer."""
+"""Timeouts for calls of PyMongo, which ``gevent.Timeout`` cannot interrupt."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ SILENT = "it does not answer, or has nothing for a cursor that waits"
 
 
 class SilentServerError(Exception):
-    """A call through PyMongo does not end."""
+    """A call of PyMongo does not end."""
 
 
 @contextmanager
 def interrupted(seconds: float | None, note: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Interrupt what the main thread waits for in the block, again and again, each time that so many seconds are over.
+    """Interrupt the main thread in the block after each interval.
 
-    :param seconds: None is never.
-    :param note: is called before; the call may catch the error.
-    :raises SilentServerError: it is interrupted.
+    :param seconds: Interval in seconds, or None for no interrupts.
+    :param note: Function that runs before the error, because the interrupted call may catch the error.
+    :raises SilentServerError: The interval has passed.
     """
 
     def interrupt(*_: Any) -> None:
@@ -29,17 +29,17 @@ def interrupted(seconds: float | None, note: Callable[[], object] = lambda: None
             note()
             raise SilentServerError
 
-    def look() -> None:
+    def watch() -> None:
         while not done.wait(seconds):
             signal.pthread_kill(thread, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, interrupt)
     done, thread = threading.Event(), threading.main_thread().ident or 0
-    watch = threading.Thread(target=look, daemon=True)
-    watch.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         done.set()
-        watch.join()
+        watcher.join()
         signal.signal(signal.SIGUSR1, before)

@@ -1,4 +1,4 @@
-"""What must be the same in both drivers: values with their types, classes by name, errors with all they carry."""
+"""Comparable representations of values, classes and errors of both drivers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import bson
 from bson.raw_bson import RawBSONDocument
 
 _DRIVERS = ("pymongo", "gridfs", "gmongo")
-# What each run has anew.
+# Fields that differ in each run.
 _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "connectionId", "localTime", "opTime"})
-# In messages: the number of a transaction, and what a server calls a build of an index or a collection.
+# Parts of messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
-_FIXED_BEFORE = 2026  # the rows have earlier dates, and what is made while they are played has later ones
+_FIXED_BEFORE = 2026  # dates in rows are earlier, and dates of the run are later
 _YEAR_2000 = 946_684_800
 
 
 class Portrait:
-    """Draws values; made anew for each run, as IDs are told apart by the order in which they are met."""
+    """Representation of the values of one run, with numbered IDs."""
 
     def __init__(self) -> None:
         self._ids: dict[Any, str] = {}
@@ -30,7 +30,7 @@ class Portrait:
         return self._ids.setdefault(value, f"{type(value).__name__} {len(self._ids)}")
 
     def of(self, value: Any, depth: int = 0) -> Any:
-        """A value as nested tuples of strings and plain values."""
+        """Return a value as nested tuples of strings and plain values."""
         kind = type(value)
         name = kind.__name__
         if depth > 8:
@@ -60,7 +60,7 @@ class Portrait:
         if isinstance(value, type):
             return "class", value.__name__
         if isinstance(value, bson.Timestamp):
-            return (name, str(value)) if value.time < _YEAR_2000 else name  # those of clocks differ
+            return (name, str(value)) if value.time < _YEAR_2000 else name  # timestamps of clocks differ
         if isinstance(value, datetime.datetime):
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
@@ -70,7 +70,7 @@ class Portrait:
         return name, _without_addresses(repr(value))
 
     def _of_bytes(self, value: bytes) -> Any:
-        """Raw batches are documents, whose IDs differ."""
+        """Decode raw batches, because their IDs differ."""
         try:
             return self.of(bson.decode_all(value), 1)
         except bson.errors.BSONError:
@@ -88,14 +88,14 @@ class Portrait:
         return Own(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
 
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
-        """An attribute, or what reading it raises."""
+        """Return an attribute, or the name of the error of the read access."""
         try:
             return self.of(getattr(value, name), depth)
         except Exception as error:
             return type(error).__name__
 
     def of_error(self, error: BaseException, depth: int = 0) -> Raised:
-        """An error: its class, and what a caller may ask it for; of its text, what the server said."""
+        """Return the classes, public attributes and labels of an error."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)
         if kind.__module__.partition(".")[0] not in _DRIVERS:
@@ -109,14 +109,14 @@ class Portrait:
 
 
 class Own(NamedTuple):
-    """An object of the drivers' own: the name of its class, and its attributes."""
+    """Object of a driver: the name of its class, and its attributes."""
 
     kind: str
     attributes: tuple[Any, ...]
 
 
 class Raised(NamedTuple):
-    """An error: the names of its classes, its attributes, and its labels."""
+    """Error: the names of its classes, its attributes, and its labels."""
 
     classes: tuple[str, ...]
     attributes: tuple[Any, ...]
@@ -124,15 +124,15 @@ class Raised(NamedTuple):
 
 
 def same(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
-    """Whether two portraits are equal, but for what a caller cannot tell.
+    """Return True if two portraits are equal for a caller.
 
-    gmongo may raise a subclass, which code that catches PyMongo's class catches, and its errors may tell more.
+    gmongo may raise a subclass, and its errors may have additional attributes.
 
-    :param accept: says of a pair of parts that differ whether that is meant.
+    :param accept: Function that returns True if a difference of two parts is intended.
     """
     if isinstance(theirs, Raised) and isinstance(ours, Raised) and theirs.classes[0] in ours.classes:
-        alike = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
-        return alike or accept(theirs, ours)
+        equal = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
+        return equal or accept(theirs, ours)
     if isinstance(theirs, Own) and isinstance(ours, Own) and theirs.kind == ours.kind:
         return _has_all(theirs.attributes, ours.attributes, accept) or accept(theirs, ours)
     if (
@@ -147,13 +147,13 @@ def same(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda the
 
 
 def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
-    """Whether what PyMongo's object has, gmongo's has, too."""
-    has = dict(ours)
-    return all(name in has and same(value, has[name], accept) for name, value in theirs)
+    """Return True if the object of gmongo has all attributes of the object of PyMongo."""
+    attributes = dict(ours)
+    return all(name in attributes and same(value, attributes[name], accept) for name, value in theirs)
 
 
 def _is_random(value: bson.Binary) -> bool:
-    """Whether it is a UUID that a server made up, of version 4; those of the table are small numbers."""
+    """Return True for a random UUID of version 4. UUIDs in rows are small numbers."""
     return value.subtype == 4 and value[6] >> 4 == 4
 
 

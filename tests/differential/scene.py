@@ -1,4 +1,4 @@
-"""Plays a call through one driver on one server, and notes all that came of it."""
+"""Execution of a call with one driver on one server, with a record of the outcome."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ import gmongo.gridfs
 
 from .patience import SILENT, interrupted
 from .portrait import Portrait
-from .tap import SERVERS_OWN, Sent, Tap
+from .tap import SYSTEM_DATABASES, Sent, Tap
 
 DATABASE = "differential"
 DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
 
-# After which the documents are as they were.
+# Commands that do not change documents.
 _READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
-_PATIENCE: float | None = None  # seconds that a call is given; None is as long as the test: megabytes take their time
+_PATIENCE: float | None = None  # timeout of a call in seconds, or None, because large documents take time
 _BARRIER = "after the call"
+_BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
 
-# Fields that say what the server does without them too; one driver sends them, the other saves the bytes.
-_SAYS_NOTHING = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
+# Fields with the default value of the server, which only one driver sends.
+_DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
 
 
 class Decimals(TypeCodec):  # type: ignore[misc]
-    """Stores Python's decimals as strings of its own kind."""
+    """Codec of Python decimals as Decimal128."""
 
     python_type = decimal.Decimal
     bson_type = bson.Decimal128
@@ -59,11 +60,11 @@ class Decimals(TypeCodec):  # type: ignore[misc]
 
 
 class ForeignDatabaseError(Exception):
-    """A call would touch a database that the server had before the tests."""
+    """A call uses a database that existed before the tests."""
 
 
 class Driver(NamedTuple):
-    """One of the two drivers."""
+    """Driver."""
 
     name: str
     module: ModuleType
@@ -75,22 +76,22 @@ GMONGO = Driver("gmongo", gmongo, gmongo.gridfs)
 
 
 class Outcome(NamedTuple):
-    """What a call did."""
+    """Outcome of a call."""
 
     returned: Any
     error: Any
     commands: list[Any]
     left: Any
     text: str
-    """Of the error, for people; it is not compared."""
+    """Text of the error for readers, without comparison."""
 
 
 class Call(NamedTuple):
-    """A row of the table: a few lines of Python, of which the last is an expression.
+    """Row of the table: lines of Python with an expression as last line.
 
-    :param name: the subject, and the number of the line.
-    :param source: the lines.
-    :param since: the first version of PyMongo that answers as gmongo does; empty for all.
+    :param name: Subject and number of the line.
+    :param source: Lines of Python.
+    :param since: First version of PyMongo with the outcome of gmongo, or empty.
     """
 
     name: str
@@ -99,9 +100,7 @@ class Call(NamedTuple):
 
 
 def calls(path: Path) -> Iterator[Call]:
-    """The rows of a file: blocks of lines, parted by empty lines. A line that begins with ``#`` is a comment, and can
-    say since when PyMongo answers so.
-    """
+    """Yield the rows of a file. Empty lines separate rows, and a comment can contain the version of PyMongo."""
     number = 1
     for block in re.split(r"\n[ \t]*\n", path.read_text()):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
@@ -113,15 +112,15 @@ def calls(path: Path) -> Iterator[Call]:
 
 
 class Scene:
-    """A server with a tap, and a client of each driver.
+    """Server behind a tap, with a client of each driver.
 
-    :param server: host and port.
-    :param name: what the server is called.
-    :param patience: seconds that a call is given, on a server that may never answer.
-    :param database: the one that calls work in.
-    :param alone: let calls reach no other, and send nothing that concerns the server as a whole.
-    :param login: user and password with their ``@``, as in a connection string.
-    :param options: of the connection string.
+    :param server: Host and port.
+    :param name: Name of the server.
+    :param patience: Timeout of a call in seconds for a server that may not reply.
+    :param database: Database of the calls.
+    :param alone: True to reject commands for other databases or for the whole server.
+    :param login: User and password with ``@`` for the connection string.
+    :param options: Options of the connection string.
     """
 
     def __init__(
@@ -136,11 +135,11 @@ class Scene:
     ) -> None:
         self._given_patience = patience
         self.name, self._database, self._alone = name, database, alone
-        limit = None if patience is None else int(1000 * patience)  # a server that loses a request must not end it all
+        limit = None if patience is None else int(1000 * patience)  # a lost request must not block the tests
         self._control: Any = pymongo.MongoClient(
             "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
         )
-        foreign = frozenset(self._control.list_database_names()) - SERVERS_OWN
+        foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
         if database in foreign:
             raise ForeignDatabaseError(
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
@@ -151,20 +150,20 @@ class Scene:
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
-        self._whose = "is not of the run" if alone else "the server had before the tests"
+        self._foreign_reason = "is not of the run" if alone else "the server had before the tests"
         self._failing = False
-        self._is_changed = True  # since the documents were put there
-        self._unchanged: Any = None  # what is there if no call has changed it, once that has been looked at
+        self._is_changed = True  # True if a call may have changed the documents
+        self._unchanged: Any = None  # cached documents before the first change
 
     def close(self) -> None:
-        """Drop what the calls have made, and close all clients."""
+        """Drop the databases of the calls, and close all clients."""
         self._drop_all()
         for client in (*self._clients.values(), self._control):
             client.close()
         self._tap.close()
 
     def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
-        """Play a call through PyMongo, and then through gmongo."""
+        """Run a call with PyMongo and then with gmongo."""
         return self.play(PYMONGO, source), self.play(GMONGO, source)
 
     @property
@@ -173,21 +172,21 @@ class Scene:
 
     @property
     def unknown(self) -> frozenset[str]:
-        """Why the server could not do what the last call asked for, in its own words; empty if it could."""
+        """Return messages of the server about unsupported features of the last call."""
         return frozenset(self._tap.unknown)
 
     def forget(self) -> None:
-        """Forget why the server could not do what was asked for."""
+        """Delete the messages about unsupported features."""
         self._tap.unknown.clear()
 
     def play_gmongo(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Play a call through gmongo alone."""
+        """Run a call with gmongo only."""
         return self.play(GMONGO, source)
 
     def play(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
-        """Play a call through one driver.
+        """Run a call with one driver.
 
-        :param source: lines of Python, or a function of the names that such lines know.
+        :param source: Lines of Python, or a function of the available names.
         """
         if driver not in self._clients:
             self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
@@ -206,10 +205,10 @@ class Scene:
                 error, text = portrait.of_error(raised), str(raised)
             sent = self._sent(names)
             if self._tap.refused:
-                self._is_changed = True  # as far as it came
-                named = ", ".join(sorted(self._tap.refused))
-                raise ForeignDatabaseError(f"the call uses {named}, which {self._whose}")
-        commands = [_without_what_says_nothing(each, portrait) for each in sent]
+                self._is_changed = True  # the call may have sent earlier commands
+                rejected = ", ".join(sorted(self._tap.refused))
+                raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
+        commands = [_comparable_command(each, portrait) for each in sent]
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False
@@ -222,18 +221,18 @@ class Scene:
         return Outcome(returned, error, commands, left, text)
 
     def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
-        if driver is GMONGO:  # a ``gevent.Timeout`` reaches it
+        if driver is GMONGO:  # `gevent.Timeout` interrupts gmongo
             return nullcontext()
         return interrupted(self._patience, lambda: self._tap.unknown.add(SILENT))
 
     @contextmanager
     def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
-        """What the lines of a call know."""
+        """Yield the names that are available in a call."""
         clients: list[Any] = [self._clients[driver]]
         module: Any = driver.module
 
         def client_with(*args: Any, **options: Any) -> Any:
-            """A client with options, through the tap unless it is given a host."""
+            """Create a client with options, with the address of the tap as default."""
             client = module.MongoClient(*(args or (self.uri,)), **options)
             clients.append(client)
             return client
@@ -255,14 +254,7 @@ class Scene:
                 "Client": client_with,
                 "fail": self._fail,
                 "bson": bson,
-                "ObjectId": bson.ObjectId,
-                "Int64": bson.Int64,
-                "Binary": bson.Binary,
-                "Code": bson.Code,
-                "DBRef": bson.DBRef,
-                "Decimal128": bson.Decimal128,
-                "Regex": bson.Regex,
-                "Timestamp": bson.Timestamp,
+                **{name: getattr(bson, name) for name in _BSON_TYPES},
                 "SON": SON,
                 "RawBSONDocument": RawBSONDocument,
                 "CodecOptions": CodecOptions,
@@ -281,7 +273,7 @@ class Scene:
                 client.close()
 
     def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
-        """Have commands fail, as the fail point ``failCommand`` does."""
+        """Set the fail point ``failCommand``."""
         if self._alone:
             raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
         commands = [command] if isinstance(command, str) else command
@@ -293,16 +285,16 @@ class Scene:
         except pymongo.errors.OperationFailure as error:
             self._tap.unknown.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
-        self._failing = True  # the server knows fail points
+        self._failing = True  # the server supports fail points
 
     def _sent(self, names: dict[str, Any]) -> list[Sent]:
-        """The commands of a call, of which the unacknowledged ones may still be on their way."""
+        """Return the commands of a call. A ping on each client waits for unacknowledged commands."""
         for client in names["clients"]:
             _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
         return [sent for sent in self._tap.take() if sent.body.get("comment") != _BARRIER]
 
     def _drop_all(self) -> None:
-        """Drop the databases that the calls have made, and no other."""
+        """Drop the databases of the calls."""
         for name in sorted(self._tap.used & set(self._control.list_database_names())):
             self._control.drop_database(name)
 
@@ -312,9 +304,9 @@ class Scene:
         self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
     def _left(self, portrait: Portrait) -> Any:
-        """All documents of all collections, by database and collection."""
+        """Return all documents by database and collection."""
         if self.name == "nx-27017":
-            return None  # it lists what it has dropped, now and then
+            return None  # this server sometimes lists dropped collections
         if self._is_changed:
             return self._all_documents(portrait)
         if self._unchanged is None:
@@ -332,24 +324,25 @@ class Scene:
 
 
 def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None = None) -> str:
-    """What a server does wrong with a command that asks for no answer, as drivers wait for ever for what comes after
-    it; empty if it does what it should.
+    """Return the fault of a server that mishandles unacknowledged commands, or an empty text.
+
+    After such a fault, drivers would wait without end for the next reply.
     """
     with socket.create_connection(server, timeout=patience) as connection:
         try:
             for number, flags in ((1, 2), (2, 0)):
                 body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
                 connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
-            answered = connection.recv(16, socket.MSG_WAITALL)[8:12]
-        except ConnectionError:  # it closes it before it has read all of that
-            answered = b""
-    if not answered:
+            reply = connection.recv(16, socket.MSG_WAITALL)[8:12]
+        except ConnectionError:  # the server closed the connection before the second command
+            reply = b""
+    if not reply:
         return "it closes the connection on which a command asks for no answer"
-    return "" if answered == struct.pack("<i", 2) else "it answers a command that asks for no answer"
+    return "" if reply == struct.pack("<i", 2) else "it answers a command that asks for no answer"
 
 
 def _run(source: str, names: dict[str, Any]) -> Any:
-    """Run lines of which the last is an expression, and return its value."""
+    """Run lines of Python and return the value of the last expression."""
     tree = ast.parse(textwrap.dedent(source))
     last = tree.body[-1]
     if not isinstance(last, ast.Expr):
@@ -360,23 +353,25 @@ def _run(source: str, names: dict[str, Any]) -> Any:
 
 
 def _raised_by(call: Callable[[], Any]) -> Any:
-    """The error that a call raises, or what it returns, so that a row may go on."""
+    """Return the error or the result of a call, so that a row can continue."""
     try:
         return call()
     except Exception as error:
         return error
 
 
-def _without_what_says_nothing(sent: Sent, portrait: Portrait) -> Any:
-    """A command; its top-level fields in any order but for the first."""
-    body = _stripped({name: value for name, value in sent.body.items() if name != "txnNumber"})
+def _comparable_command(sent: Sent, portrait: Portrait) -> Any:
+    """Return a command with sorted fields after the first field."""
+    body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True
     first, *others = portrait.of(body)[1]
     return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
 
 
-def _stripped(value: Any) -> Any:
+def _without_default_fields(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _stripped(item) for name, item in value.items() if (name, item) not in _SAYS_NOTHING}
-    return [_stripped(item) for item in value] if isinstance(value, list) else value
+        return {
+            name: _without_default_fields(item) for name, item in value.items() if (name, item) not in _DEFAULT_FIELDS
+        }
+    return [_without_default_fields(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The servers on which the drivers are compared; tests choose among them by the parameter ``scene``."""
+"""Servers for the comparison of the drivers, selected by the parameter ``scene``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SERVERS = ["simulation", "nx-27017", *NAMED]
 
 
 def on(*servers: str) -> Any:
-    """Run a test on these servers alone."""
+    """Run a test only on these servers."""
     return pytest.mark.parametrize("scene", servers, indirect=True)
 
 
-# For what is the driver's business alone, or hidden by what a server refuses.
+# For tests of the driver that do not depend on the server.
 on_the_simulation = on("simulation")

@@ -1,4 +1,4 @@
-"""A proxy that notes the commands which pass through it: what a server was sent, whatever a driver says it sent."""
+"""Proxy that records the commands to a server."""
 
 from __future__ import annotations
 
@@ -14,35 +14,28 @@ import bson
 
 _HEADER = struct.Struct("<iiii")
 _OP_MSG = 2013
-SERVERS_OWN = frozenset({"admin", "config", "local"})
-"""The databases that every server has."""
-# What a driver sends in its own time: to find its servers, and to clean up.
-_OWN_BUSINESS = frozenset(
+SYSTEM_DATABASES = frozenset({"admin", "config", "local"})
+"""Databases of every server."""
+# Commands of a driver for discovery and clean-up.
+_INTERNAL_COMMANDS = frozenset(
     {"hello", "ismaster", "isMaster", "endSessions", "killCursors", "killSessions", "saslStart", "saslContinue"}
 )
-# What may be sent to the database `admin` where all others are foreign. What names other databases is looked at.
-_HARMLESS = _OWN_BUSINESS | {
-    *(
-        "ping",
-        "buildInfo",
-        "buildinfo",
-        "listDatabases",
-        "commitTransaction",
-        "abortTransaction",
-        "bulkWrite",
-        "getMore",
-    ),
-    "renameCollection",
+# Permitted commands to the database `admin` if all other databases are foreign.
+_HARMLESS = _INTERNAL_COMMANDS | {
+    *("ping", "buildInfo", "buildinfo", "listDatabases", "commitTransaction", "abortTransaction", "bulkWrite"),
+    *("getMore", "renameCollection"),
 }
-# What concerns a server as a whole, whatever database it is sent to.
-_OF_ALL = frozenset({"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"})
+# Commands that concern the whole server.
+_SERVER_COMMANDS = frozenset(
+    {"killAllSessions", "killAllSessionsByPattern", "killSessions", "createUser", "createRole"}
+)
 UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplemented", 40324: "an unknown stage"}
-"""The error codes by which a server says that it does not know what it is asked for."""
+"""Error codes for unsupported commands and stages."""
 _LARGEST_ERROR = 1 << 16
 
 
 class Sent(NamedTuple):
-    """A command as the server gets it, with the documents that travel beside it put into it."""
+    """Received command with its document sequences."""
 
     name: str
     body: dict[str, Any]
@@ -50,15 +43,12 @@ class Sent(NamedTuple):
 
 
 class Tap:
-    """Stands before one server, in native threads, so that it serves a driver that blocks the thread of the test.
+    """Proxy of one server in native threads, because PyMongo blocks the thread of the test.
 
-    :param server: the host and port to pass everything on to.
-    :param foreign: the databases that are not the tests'. A command that names one is not passed on: its connection is
-        closed.
-    :param unacknowledged: what the server does with a command that asks for no answer, if it is no good. Such commands
-        are not passed on then.
-    :param only: the one database that is the tests', if all others are foreign. Nothing that concerns the server as a
-        whole is passed on then.
+    :param server: Host and port of the server.
+    :param foreign: Foreign databases. A command for such a database closes its connection.
+    :param unacknowledged: Fault of the server with unacknowledged commands, which the proxy rejects then.
+    :param only: The only permitted database. The proxy then also rejects commands for the whole server.
     """
 
     def __init__(
@@ -68,9 +58,9 @@ class Tap:
         unacknowledged: str = "",
         only: str | None = None,
     ) -> None:
-        self.unknown: set[str] = set()  # why the server cannot do what it was asked for
-        self.used: set[str] = set()  # the databases that commands which were passed on have named
-        self.refused: set[str] = set()  # the foreign databases, and the commands, that were not passed on
+        self.unknown: set[str] = set()  # messages of the server about unsupported features
+        self.used: set[str] = set()  # databases of forwarded commands
+        self.refused: set[str] = set()  # foreign databases and rejected commands
         self._foreign, self._only = foreign, only
         self._unacknowledged = unacknowledged
         self._sent: list[Sent] = []
@@ -79,7 +69,7 @@ class Tap:
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                own: set[int] = set()  # the requests that are a driver's own business
+                own: set[int] = set()  # IDs of internal requests
                 with socket.create_connection(server) as upstream:
                     back = threading.Thread(target=tap._answer, args=(upstream, self.request, own), daemon=True)
                     back.start()
@@ -94,7 +84,7 @@ class Tap:
         self.port: int = self._server.server_address[1]
 
     def take(self) -> list[Sent]:
-        """The commands since the last call."""
+        """Return the commands since the last call."""
         with self._lock:
             sent, self._sent = self._sent, []
         return sent
@@ -112,13 +102,13 @@ class Tap:
                     flags, name, command = _command(body)
                     if not self._note(flags, name, command):
                         break
-                    if name in _OWN_BUSINESS:
+                    if name in _INTERNAL_COMMANDS:
                         own.add(request)
                 upstream.sendall(header + body)
         except OSError:
             pass
         finally:
-            _shut_down(upstream)  # to close it ends neither the connection nor the thread that reads from it
+            _shut_down(upstream)  # a close would not end the reading thread
 
     def _answer(self, upstream: socket.socket, client: socket.socket, own: set[int]) -> None:
         try:
@@ -138,10 +128,7 @@ class Tap:
                 self.unknown.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
     def _note(self, flags: int, name: str, body: dict[str, Any]) -> bool:
-        """Note a command.
-
-        :returns: whether it may be passed on.
-        """
+        """Record a command, and return True if the proxy may forward the command."""
         databases = _databases(body)
         if flags & 2 and self._unacknowledged:
             self.unknown.add(self._unacknowledged)
@@ -150,22 +137,22 @@ class Tap:
         with self._lock:
             self.used |= databases - refused
             self.refused |= refused
-            if name not in _OWN_BUSINESS:
+            if name not in _INTERNAL_COMMANDS:
                 self._sent.append(Sent(name, body, not flags & 2))
         return not refused
 
     def _refused(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:
         if self._only is None:
             return databases & set(self._foreign)
-        of_all = name in _OF_ALL or (body["$db"] in SERVERS_OWN and name not in _HARMLESS)
+        of_all = name in _SERVER_COMMANDS or (body["$db"] in SYSTEM_DATABASES and name not in _HARMLESS)
         return (databases - {self._only}) | ({name} if of_all else set())
 
 
 def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
-    """The flags of a message, the name of its command, and the command with the documents that travel beside it."""
+    """Return the flags, the command name, and the command with its document sequences."""
     flags = struct.unpack_from("<I", message)[0]
     command: dict[str, Any] = {}
-    beside: dict[str, list[Any]] = {}
+    sequences: dict[str, list[Any]] = {}
     position = 4
     while position < len(message):
         kind = message[position]
@@ -175,22 +162,22 @@ def _command(message: bytes) -> tuple[int, str, dict[str, Any]]:
             command = bson.decode(section)
         else:
             end = section.index(b"\0", 4)
-            beside[section[4:end].decode()] = bson.decode_all(section[end + 1 :])
+            sequences[section[4:end].decode()] = bson.decode_all(section[end + 1 :])
         position += 1 + size
-    return flags, next(iter(command)), {**command, **beside}
+    return flags, next(iter(command)), {**command, **sequences}
 
 
 def _databases(body: dict[str, Any]) -> set[str]:
-    """The databases that a command names, but for the server's own."""
+    """Return the databases of a command except the system databases."""
     namespaces = [each["ns"] for each in body.get("nsInfo", ()) if isinstance(each, dict) and "ns" in each]
     if "renameCollection" in body:
         namespaces += [body["renameCollection"], body.get("to")]
     names = {body["$db"], *(str(namespace).partition(".")[0] for namespace in namespaces), *_written(body)}
-    return names - SERVERS_OWN
+    return names - SYSTEM_DATABASES
 
 
 def _written(body: dict[str, Any]) -> set[str]:
-    """The databases that the stages of a pipeline write to, where they name one."""
+    """Return the named target databases of pipeline stages."""
     pipeline = body.get("pipeline")
     stages = [each for each in pipeline if isinstance(each, dict)] if isinstance(pipeline, list) else []
     targets = [each.get("$out") for each in stages]
@@ -199,7 +186,7 @@ def _written(body: dict[str, Any]) -> set[str]:
 
 
 def _messages(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
-    """What comes on a connection until it ends: headers, each with what follows it."""
+    """Yield header and body of each message until the connection ends."""
     while (header := _receive(connection, _HEADER.size)) is not None:
         body = _receive(connection, _HEADER.unpack(header)[0] - _HEADER.size)
         if body is None:
@@ -219,6 +206,6 @@ def _receive(connection: socket.socket, size: int) -> bytes | None:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """Let the peer see the end, and whatever thread reads from the connection."""
+    """End the connection for the peer and for the reading thread."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -1,6 +1,4 @@
-"""What PyMongo's exceptions and results may be asked for, gmongo's may be. Values are compared where they are raised
-and returned, in the rows of `calls`.
-"""
+"""Attributes, signatures and constants of PyMongo in gmongo. The rows in `calls` compare values."""
 
 from __future__ import annotations
 
@@ -29,35 +27,13 @@ PAIRS: list[tuple[ModuleType, ModuleType]] = [
     (pymongo.results, gmongo.results),
     (gridfs.errors, gmongo.gridfs.errors),
 ]
-MODULES = [
-    importlib.import_module("gmongo.auth_oidc"),
-    importlib.import_module("gmongo.change_stream"),
-    importlib.import_module("gmongo.client_session"),
-    importlib.import_module("gmongo.collation"),
-    importlib.import_module("gmongo.collection"),
-    importlib.import_module("gmongo.command_cursor"),
-    importlib.import_module("gmongo.cursor"),
-    importlib.import_module("gmongo.database"),
-    importlib.import_module("gmongo.driver_info"),
-    importlib.import_module("gmongo.encryption"),
-    importlib.import_module("gmongo.encryption_options"),
-    importlib.import_module("gmongo.errors"),
-    importlib.import_module("gmongo.gridfs"),
-    importlib.import_module("gmongo.mongo_client"),
-    importlib.import_module("gmongo.monitoring"),
-    importlib.import_module("gmongo.operations"),
-    importlib.import_module("gmongo.pool_options"),
-    importlib.import_module("gmongo.read_concern"),
-    importlib.import_module("gmongo.read_preferences"),
-    importlib.import_module("gmongo.results"),
-    importlib.import_module("gmongo.server_api"),
-    importlib.import_module("gmongo.server_description"),
-    importlib.import_module("gmongo.server_type"),
-    importlib.import_module("gmongo.topology_description"),
-    importlib.import_module("gmongo.uri_parser"),
-    importlib.import_module("gmongo.write_concern"),
-    gmongo,
-]
+NAMES = (
+    *("auth_oidc", "change_stream", "client_session", "collation", "collection", "command_cursor", "cursor"),
+    *("database", "driver_info", "encryption", "encryption_options", "errors", "gridfs", "mongo_client"),
+    *("monitoring", "operations", "pool_options", "read_concern", "read_preferences", "results", "server_api"),
+    *("server_description", "server_type", "topology_description", "uri_parser", "write_concern"),
+)
+MODULES = [*(importlib.import_module(f"gmongo.{name}") for name in NAMES), gmongo]
 CLASSES = [
     pytest.param(value, ours, id=name)
     for theirs, ours in PAIRS
@@ -67,36 +43,36 @@ CLASSES = [
 
 
 @pytest.mark.parametrize(("theirs", "module"), CLASSES)
-def test_objects_have_the_attributes_of_pymongos(theirs: type[Any], module: ModuleType) -> None:
+def test_class_has_attributes_and_bases_of_pymongo(theirs: type[Any], module: ModuleType) -> None:
     ours = getattr(module, theirs.__name__)
     assert {name for name in dir(theirs) if not name.startswith("_")} <= set(dir(ours))
     bases = {base.__name__ for base in theirs.__mro__ if not base.__name__.startswith("_")}
     assert bases <= {base.__name__ for base in ours.__mro__}
 
 
-def test_there_are_many() -> None:
+def test_more_than_thirty_classes_are_compared() -> None:
     assert len(CLASSES) > 30
 
 
 # Defaults of arguments
 
 OTHER_DEFAULTS = {
-    "ClientBulkWriteException(verbose)",  # there is none with PyMongo
+    "ClientBulkWriteException(verbose)",  # PyMongo has no default
     "ClientSession(implicit)",
-    "TopologyDescription.has_readable_server(read_preference)",  # None is the primary, too
+    "TopologyDescription.has_readable_server(read_preference)",  # None also means the primary
     "WaitQueueTimeoutError(message)",
 }
 
 
-def _pymongos(module: ModuleType) -> ModuleType:
+def _pymongo_module(module: ModuleType) -> ModuleType:
     return importlib.import_module(module.__name__.replace("gmongo.gridfs", "gridfs").replace("gmongo", "pymongo"))
 
 
 def _methods() -> Iterator[tuple[str, Any, Any]]:
-    """What both drivers' modules have, and may be called: by its name, of PyMongo and of gmongo."""
+    """Yield the name of each common callable, with the callables of PyMongo and gmongo."""
     yield "find", pymongo.cursor.Cursor.__init__, gmongo.collection.Collection.find
     for ours in MODULES:
-        theirs = _pymongos(ours)
+        theirs = _pymongo_module(ours)
         for name in theirs.__dict__.keys() & ours.__dict__.keys():
             one, other = getattr(theirs, name), getattr(ours, name)
             if inspect.isclass(one) and not name.startswith("_"):
@@ -108,7 +84,7 @@ def _methods() -> Iterator[tuple[str, Any, Any]]:
 
 
 @since("4.12")
-def test_arguments_have_pymongos_defaults() -> None:
+def test_arguments_have_defaults_of_pymongo() -> None:
     compared, different = 0, set()
     for name, one, other in _methods():
         if all(inspect.isfunction(each) or inspect.ismethod(each) for each in (one, other)):
@@ -134,34 +110,34 @@ OTHER_PARAMETERS = {"ClientOptions", "WaitQueueTimeoutError", "find", "split_opt
 
 
 def _lacks(theirs: Any, ours: Any) -> bool:
-    """Whether gmongo has no such name, or its class lacks a public member of PyMongo's class."""
+    """Return True if gmongo has no such name, or its class lacks a public member."""
     public = {name for name in dir(theirs) if not name.startswith("_")} if inspect.isclass(theirs) else set()
     return ours is None or not public <= set(dir(ours))
 
 
 @since("4.18")
-def test_modules_and_classes_have_pymongos_names() -> None:
-    found = {
+def test_modules_and_classes_have_names_of_pymongo() -> None:
+    missing = {
         f"{ours.__name__}.{name}"
-        for ours, theirs in ((each, _pymongos(each)) for each in MODULES)
+        for ours, theirs in ((each, _pymongo_module(each)) for each in MODULES)
         for name, thing in vars(theirs).items()
         if (inspect.isclass(thing) or inspect.isfunction(thing)) and not name.startswith(("_", "Async"))
         if name in getattr(theirs, "__all__", ())
         or thing.__module__.rpartition(".")[2] == theirs.__name__.rpartition(".")[2]
         if _lacks(thing, getattr(ours, name, None))
     }
-    assert found == OTHER_NAMES
+    assert missing == OTHER_NAMES
 
 
 def _parameters(function: Any) -> tuple[list[str], bool]:
-    """The named parameters of a function in their order, and whether it hands any others on."""
-    found = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
+    """Return the named parameters of a function, and True if the function accepts others."""
+    parameters = [each for each in inspect.signature(function).parameters.values() if each.name != "self"]
     rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [each.name for each in found if each.kind not in rest], any(each.kind in rest for each in found)
+    return [each.name for each in parameters if each.kind not in rest], any(each.kind in rest for each in parameters)
 
 
 @since("4.18")
-def test_parameters_are_pymongos_in_their_order() -> None:
+def test_parameters_have_names_and_order_of_pymongo() -> None:
     compared, different = 0, set()
     for name, one, other in _methods():
         if not name.startswith("Topology") and all(inspect.isfunction(each) for each in (one, other)):
@@ -180,7 +156,7 @@ OTHER_CONSTANTS = {"gmongo.version", "gmongo.version_tuple", "gmongo.MIN_SUPPORT
 
 
 def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """The numbers, texts and flags that both have, by their names, and those of the classes that both have."""
+    """Yield the common numbers, texts and flags of modules and their classes."""
     for name in {name for name in dir(theirs) if not name.startswith("_")} & set(dir(ours)):
         one, other = getattr(theirs, name), getattr(ours, name)
         if isinstance(one, int | float | str | tuple | frozenset):
@@ -190,13 +166,13 @@ def _constants(theirs: object, ours: object, path: str) -> Iterator[tuple[str, A
 
 
 @since("4.18")
-def test_constants_are_pymongos() -> None:
-    found = [each for ours in MODULES for each in _constants(_pymongos(ours), ours, ours.__name__)]
-    assert {name for name, one, other in found if one != other} == OTHER_CONSTANTS
-    assert len(found) > 70
+def test_constants_equal_constants_of_pymongo() -> None:
+    constants = [each for ours in MODULES for each in _constants(_pymongo_module(ours), ours, ours.__name__)]
+    assert {name for name, one, other in constants if one != other} == OTHER_CONSTANTS
+    assert len(constants) > 70
 
 
-# Numbers, texts and tables of PyMongo's private modules, which libraries take from there
+# Numbers and tables of private modules that libraries import
 PRIVATE = [
     (pymongo.common, "gmongo._stand_in.pymongo.common", {"MIN_SUPPORTED_WIRE_VERSION"}),
     (pymongo.cursor_shared, "gmongo._stand_in.pymongo.cursor_shared", set()),
@@ -205,7 +181,7 @@ PRIVATE = [
 
 @since("4.18")
 @pytest.mark.parametrize(("theirs", "name", "others"), PRIVATE)
-def test_constants_of_private_modules_are_pymongos(theirs: ModuleType, name: str, others: set[str]) -> None:
+def test_private_constants_equal_constants_of_pymongo(theirs: ModuleType, name: str, others: set[str]) -> None:
     ours = importlib.import_module(name)
     found = {
         each: (getattr(theirs, each), value)

@@ -1,4 +1,4 @@
-"""Every state of a topology of up to three members is that which PyMongo comes to; a difference would be found."""
+"""Comparison of the topology states of both drivers for up to three members."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from .every_topology import STARTS, A, B, Start, explore
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("start", STARTS, ids=str)
-def test_both_drivers_come_to_the_same_state(start: Start, record_property: Callable[..., None]) -> None:
+def test_each_order_of_checks_leads_to_state_of_pymongo(start: Start, record_property: Callable[..., None]) -> None:
     exploration = explore(start, depth=3)
     record_property("explored", f"{exploration.states} states, {exploration.steps} steps")
     print(f"{exploration.states} states, {exploration.steps} steps")
     assert not exploration.faults, exploration.faults
 
 
-def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_transition_is_reported_as_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     updated = transitions.updated
 
-    def keeping(description: Any, new: Any) -> Any:
-        """A member that fails stays what it was."""
+    def ignore_errors(description: Any, new: Any) -> Any:
         return description if new.server_type_name == "Unknown" else updated(description, new)
 
-    monkeypatch.setattr(transitions, "updated", keeping)
+    monkeypatch.setattr(transitions, "updated", ignore_errors)
     assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).faults

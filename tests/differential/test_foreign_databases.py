@@ -1,4 +1,4 @@
-"""On a server that others use as well, the calls touch no database but their own."""
+"""Protection of foreign databases on a shared server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def shop(server: str) -> Iterator[pymongo.MongoClient]:
-    """A client of a server that has a database ``shop`` with one order."""
+    """Yield a client of a server with one order in the database ``shop``."""
     with pymongo.MongoClient(server) as client:
         client.shop.orders.insert_one({"_id": 1})
         yield client
@@ -32,17 +32,17 @@ def _scene(client: pymongo.MongoClient) -> Scene:
     return Scene(client.address, "a server in use")
 
 
-def test_what_the_calls_made_is_dropped_and_nothing_else(shop: pymongo.MongoClient) -> None:
+def test_close_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
     scene = _scene(shop)
     scene.compare("c.insert_one({})")
     scene.compare("client.other.things.insert_one({})")
     scene.compare('client.bulk_write([InsertOne({}, namespace="bulk.things")])')
-    shop.meanwhile.things.insert_one({})
+    shop.foreign.things.insert_one({})
     scene.compare("c.insert_one({})")
     scene.close()
-    assert set(shop.list_database_names()) - {"admin", "config", "local"} == {"shop", "meanwhile"}
+    assert set(shop.list_database_names()) - {"admin", "config", "local"} == {"shop", "foreign"}
     assert list(shop.shop.orders.find()) == [{"_id": 1}]
-    shop.drop_database("meanwhile")
+    shop.drop_database("foreign")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_the_calls_made_is_dropped_and_nothing_else(shop: pymongo.MongoClie
         'client.bulk_write([InsertOne({"_id": 2}, namespace="shop.orders")])',
     ],
 )
-def test_a_call_on_a_foreign_database_does_not_reach_the_server(shop: pymongo.MongoClient, call: str) -> None:
+def test_call_on_foreign_database_raises_error_before_server(shop: pymongo.MongoClient, call: str) -> None:
     scene = _scene(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):
         scene.compare(call)
@@ -63,7 +63,7 @@ def test_a_call_on_a_foreign_database_does_not_reach_the_server(shop: pymongo.Mo
     assert list(shop.shop.orders.find()) == [{"_id": 1}]
 
 
-def test_a_database_of_the_calls_own_name_is_not_taken_over(shop: pymongo.MongoClient) -> None:
+def test_existing_database_with_name_of_calls_raises_error(shop: pymongo.MongoClient) -> None:
     shop.differential.precious.insert_one({"_id": 1})
     with pytest.raises(ForeignDatabaseError, match="'differential' already"):
         _scene(shop)

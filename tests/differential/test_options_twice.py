@@ -1,6 +1,4 @@
-"""An option that is given twice: in a URI, as keywords, or by DNS; under one name or two. PyMongo is the judge, and
-what protects is never lost.
-"""
+"""Options with two values in a URI, in keywords or in DNS records, under one name or two names."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, srv, tls_enabled
 from gmongo.options.table import Option, Source, find
 
-# Two values of each option. Files are names of certificates; a URI has the text of a value.
+# Two values of each option. Values of file options are names of certificates.
 VALUES: dict[str, tuple[Any, Any]] = {
     "maxPoolSize": (5, 6),
     "minPoolSize": (1, 2),
@@ -71,7 +69,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "unicode_decode_error_handler": ("strict", "ignore"),
     "datetime_conversion": ("DATETIME", "DATETIME_MS"),
 }
-# What needs another option beside it, or is given by `connect` of these tests; its values are merged as all others are.
+# Options that need another option, and `connect`, which these tests set.
 NEEDS_ANOTHER = {
     "connect",
     "maxStalenessSeconds",
@@ -87,21 +85,21 @@ NEEDS_ANOTHER = {
     "proxyUsername",
     "proxyPassword",
 }
-REFUSED = "refused"
+REJECTED = "refused"
 
 
 @pytest.fixture(autouse=True)
-def no_certificates_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client connects here; to load a system's authorities takes tens of milliseconds for each."""
+def without_system_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Omit the authorities of the system, because their loading is slow and no client connects."""
     monkeypatch.setattr(ssl.SSLContext, "set_default_verify_paths", lambda context: None)
 
 
-def test_every_option_is_here() -> None:
+def test_tables_contain_all_options() -> None:
     assert set(VALUES) | NEEDS_ANOTHER == {option.name for option in OPTIONS if option.source is Source.ANYWHERE}
 
 
-class Given(NamedTuple):
-    """One option with its two values: where, under which names."""
+class DoubleOption(NamedTuple):
+    """Option with two values, their places and their names."""
 
     places: str
     names: tuple[str, str]
@@ -114,9 +112,9 @@ class Given(NamedTuple):
         return option
 
     def client(self, driver: Any, which: tuple[int, ...]) -> Any:
-        """A client with the first value, the second, or both.
+        """Create a client with the first value, the second value, or both.
 
-        :raises Exception: as the driver does.
+        :raises Exception: The driver rejects the values.
         """
         uri = [f"{self.names[n]}={_text(self.values[n])}" for n in which if self.places[n] == "U"]
         keywords = {self.names[n]: self.values[n] for n in which if self.places[n] == "K"}
@@ -125,19 +123,19 @@ class Given(NamedTuple):
             return driver.MongoClient(f"mongodb://ann:x@h/?{'&'.join(uri)}".rstrip("?"), connect=False, **keywords)
 
     def value(self, driver: Any, which: tuple[int, ...]) -> Any:
-        """What the option is for such a client."""
+        """Return the effective value of the option."""
         try:
             client = self.client(driver, which)
         except (driver.errors.ConfigurationError, ValueError, TypeError):
-            return REFUSED
+            return REJECTED
         options = client.options.merged if driver is gmongo else client.options._options
         client.close()
         return options.get(self.option.key)
 
     def winner(self, driver: Any) -> Any:
-        """Which of the two values counts, or that both are refused."""
+        """Return which of the two values is effective, or that the driver rejects both."""
         both = self.value(driver, (0, 1))
-        return both if both == REFUSED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
+        return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
 
 
 def _text(value: Any) -> str:
@@ -148,74 +146,79 @@ def spellings(option: Option) -> list[str]:
     return list(dict.fromkeys((option.name, option.key, *option.aliases, *option.deprecated)))
 
 
-def ways(files: SimpleNamespace) -> Iterator[Given]:
+def double_options(files: SimpleNamespace) -> Iterator[DoubleOption]:
     for name, values in VALUES.items():
         option = find(name)
         assert option is not None
         values = tuple(getattr(files, str(value), value) for value in values)
         for places, names in itertools.product(("UU", "UK", "KK"), itertools.product(spellings(option), repeat=2)):
             if places != "KK" or names[0] != names[1]:
-                yield Given(places, names, values)
-                yield Given(places, names, (values[1], values[0]))
+                yield DoubleOption(places, names, values)
+                yield DoubleOption(places, names, (values[1], values[0]))
 
 
 FIRST, LAST = (True, False), (False, True)
 
 
-def _is_taken_back(given: Given, theirs: Any, ours: Any) -> bool:
-    flag = given.option.insecure
-    return flag is not None and theirs == LAST and ours == REFUSED and (given.places != "UK" or given.values[1] is flag)
+def _disables_protection(double_option: DoubleOption, theirs: Any, ours: Any) -> bool:
+    flag = double_option.option.insecure
+    return (
+        flag is not None
+        and theirs == LAST
+        and ours == REJECTED
+        and (double_option.places != "UK" or double_option.values[1] is flag)
+    )
 
 
-def _is_stronger(given: Given, theirs: Any, ours: Any) -> bool:
-    flag = given.option.insecure
-    return flag is not None and theirs == REFUSED and ours == LAST and given.values[1] is not flag
+def _enables_protection(double_option: DoubleOption, theirs: Any, ours: Any) -> bool:
+    flag = double_option.option.insecure
+    return flag is not None and theirs == REJECTED and ours == LAST and double_option.values[1] is not flag
 
 
-DIFFERENCES: dict[str, Callable[[Given, Any, Any], bool]] = {
-    "what protects is not taken back by a later value": _is_taken_back,
-    "a keyword makes a URI more secure under the other name, too": _is_stronger,
+DIFFERENCES: dict[str, Callable[[DoubleOption, Any, Any], bool]] = {
+    "a later value does not disable protection": _disables_protection,
+    "a keyword enables protection under another name": _enables_protection,
 }
 
 
-def test_the_value_that_counts_is_the_one_that_counts_for_pymongo(files: SimpleNamespace) -> None:
-    seen, wrong = set(), []
-    for given in ways(files):
-        if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in given.names):
+def test_effective_value_equals_value_of_pymongo(files: SimpleNamespace) -> None:
+    reasons, failures = set(), []
+    for double_option in double_options(files):
+        if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in double_option.names):
             continue
-        theirs, ours = given.winner(pymongo), given.winner(gmongo)
-        reason = next((why for why, explains in DIFFERENCES.items() if explains(given, theirs, ours)), None)
+        theirs, ours = double_option.winner(pymongo), double_option.winner(gmongo)
+        reason = next((text for text, explains in DIFFERENCES.items() if explains(double_option, theirs, ours)), None)
         if theirs != ours and reason is None:
-            wrong.append((given, theirs, ours))
-        seen.add(reason)
-    assert not wrong
-    assert seen - {None} == set(DIFFERENCES)
+            failures.append((double_option, theirs, ours))
+        reasons.add(reason)
+    assert not failures
+    assert reasons - {None} == set(DIFFERENCES)
 
 
-def test_what_protects_is_never_lost(files: SimpleNamespace) -> None:
+def test_protection_is_never_disabled(files: SimpleNamespace) -> None:
     flags = files_and_names = 0
-    for given in ways(files):
-        flag, value = given.option.insecure, given.value(gmongo, (0, 1))
+    for double_option in double_options(files):
+        flag, value = double_option.option.insecure, double_option.value(gmongo, (0, 1))
         if flag is not None:
-            assert value == REFUSED or value is not flag, given
-            flags += value != REFUSED
-        elif given.option.protects:
-            assert value, given
-            files_and_names += value != REFUSED
+            assert value == REJECTED or value is not flag, double_option
+            flags += value != REJECTED
+        elif double_option.option.protects:
+            assert value, double_option
+            files_and_names += value != REJECTED
     assert flags
     assert files_and_names
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS if option.protects and option.name in VALUES])
-def test_none_does_not_undo_what_protects(files: SimpleNamespace, name: str) -> None:
+def test_none_does_not_disable_protection(files: SimpleNamespace, name: str) -> None:
     value = getattr(files, str(VALUES[name][0]), VALUES[name][0])
-    given = Given("UK", (name, name), (value, None))
-    assert given.value(gmongo, (0, 1)) in (given.value(gmongo, (0,)), REFUSED)
+    double_option = DoubleOption("UK", (name, name), (value, None))
+    assert double_option.value(gmongo, (0, 1)) in (double_option.value(gmongo, (0,)), REJECTED)
 
 
 @pytest.mark.parametrize("value", ["true", "false"])
 @pytest.mark.parametrize(("in_uri", "keyword"), list(itertools.product(("tls", "ssl", "TLS"), ("tls", "ssl", "SSL"))))
-def test_tls_of_a_uri_stays_whichever_name_it_has(in_uri: str, keyword: str, value: str) -> None:
+def test_keyword_does_not_disable_tls_of_uri(in_uri: str, keyword: str, value: str) -> None:
     uri = f"mongodb://h/?{in_uri}={value}"
     assert tls_enabled(gmongo.MongoClient(uri, connect=False, **{keyword: True}).options.merged)
     if value == "true":
@@ -223,7 +226,7 @@ def test_tls_of_a_uri_stays_whichever_name_it_has(in_uri: str, keyword: str, val
             gmongo.MongoClient(uri, connect=False, **{keyword: False})
 
 
-def test_a_uri_with_several_hosts_is_one_uri_for_both_drivers() -> None:
+def test_several_uris_raise_configuration_error_in_both_drivers() -> None:
     for driver in (gmongo, pymongo):
         driver.MongoClient(["mongodb://a,b/?tls=true", "c"], connect=False).close()
         with pytest.raises(driver.errors.ConfigurationError, match=r"several URIs|multiple MongoDB URIs"):
@@ -231,7 +234,7 @@ def test_a_uri_with_several_hosts_is_one_uri_for_both_drivers() -> None:
 
 
 class TestDns:
-    """What DNS and the scheme add is not given: it gives way to the URI and to keywords."""
+    """Options of DNS records and of the scheme, which the URI and keywords override."""
 
     @pytest.fixture(autouse=True)
     def _records(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +242,7 @@ class TestDns:
         monkeypatch.setattr(srv, "lookup", lambda name, record_type, *_: srv.Answer(records[record_type], 60))
 
     @pytest.mark.parametrize("name", ["authSource", "replicaSet"])
-    def test_a_text_record_gives_way(self, name: str) -> None:
+    def test_uri_and_keyword_override_txt_record(self, name: str) -> None:
         uri = "mongodb+srv://ann:x@example.com/?"
         for text, keywords, expected in (
             ("", {}, "dns"),
@@ -250,7 +253,7 @@ class TestDns:
             assert ClientOptions(uri + text, None, keywords).merged[name] == expected
 
     @pytest.mark.parametrize("keyword", ["tls", "ssl"])
-    def test_the_scheme_asks_for_tls_and_a_uri_insists(self, keyword: str) -> None:
+    def test_keyword_overrides_tls_of_scheme_but_not_of_uri(self, keyword: str) -> None:
         options: Any = {keyword: False}
         assert tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False).options.merged)
         assert not tls_enabled(gmongo.MongoClient("mongodb+srv://example.com", connect=False, **options).options.merged)

@@ -1,4 +1,4 @@
-"""Random calls where the space is large: bulk writes with failures at any place, options of cursors, codecs."""
+"""Random calls: bulk writes with failures, options of cursors, codec options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _settings = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-# Of the documents 0 to 9 that are there, some are inserted again, and some updates are refused by the server.
+# Documents 0 to 9 exist. Some writes insert duplicates, and the server rejects some updates.
 _ids = st.integers(0, 14)
 _writes = st.one_of(
     st.builds("InsertOne({{'_id': {}}})".format, _ids),
@@ -37,7 +37,7 @@ _writes = st.one_of(
 
 @given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
 @_settings
-def test_bulk_writes_that_fail_anywhere(scene: Scene, writes: list[str], ordered: bool, acknowledged: bool) -> None:
+def test_bulk_write_equals_pymongo(scene: Scene, writes: list[str], ordered: bool, acknowledged: bool) -> None:
     play(
         scene,
         f"things = c.with_options(write_concern=WriteConcern(w={int(acknowledged)}))\n"
@@ -47,9 +47,9 @@ def test_bulk_writes_that_fail_anywhere(scene: Scene, writes: list[str], ordered
 
 @given(writes=st.lists(_writes, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
 @_settings
-def test_bulk_writes_of_a_client(scene: Scene, writes: list[str], ordered: bool, verbose: bool) -> None:
-    named = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
-    play(scene, f"client.bulk_write([{', '.join(named)}], ordered={ordered}, verbose_results={verbose})")
+def test_client_bulk_write_equals_pymongo(scene: Scene, writes: list[str], ordered: bool, verbose: bool) -> None:
+    models = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
+    play(scene, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})")
 
 
 _options: dict[str, st.SearchStrategy[Any]] = {
@@ -87,7 +87,7 @@ _after = st.sampled_from(
     after=_after,
 )
 @_settings
-def test_cursors_with_any_options(scene: Scene, filter: str, chosen: dict[str, Any], after: str) -> None:
+def test_cursor_with_options_equals_pymongo(scene: Scene, filter: str, chosen: dict[str, Any], after: str) -> None:
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
     play(scene, f"cursor = c.find({filter}{options})\n{after}")
 
@@ -126,12 +126,12 @@ _operations = st.sampled_from(
 
 @given(codec=_codecs, value=_values, operation=_operations)
 @_settings
-def test_codec_options_in_every_operation(scene: Scene, codec: str, value: str, operation: str) -> None:
+def test_codec_options_have_outcome_of_pymongo(scene: Scene, codec: str, value: str, operation: str) -> None:
     play(scene, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
 
 
 def play(scene: Scene, source: str) -> None:
-    """Play a call through both drivers and compare."""
+    """Run a call with both drivers and compare the outcomes."""
     if scene.name == "nx-27017":
-        pytest.skip("nx-27017 does not answer the same call twice in the same way")
+        pytest.skip("nx-27017 is not deterministic")
     check(source, *scene.compare(source))

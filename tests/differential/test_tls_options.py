@@ -1,4 +1,4 @@
-"""What turns TLS on, for every TLS option with every value, beside PyMongo."""
+"""Effect of each TLS option on the use of TLS in both drivers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     name: (FILES[name],) if name in FILES else ("x",) if name.endswith("Password") else (True, False)
     for name in TLS_DETAILS
 }
-ONLY_OURS = {"tlsDisableCertificateRevocationCheck"}
-PLAIN, TLS, REFUSED = "plain text", "TLS", "refused"
+ONLY_IN_GMONGO = {"tlsDisableCertificateRevocationCheck"}
+PLAIN, TLS, REJECTED = "plain text", "TLS", "rejected"
 
 
 def _mode(driver: Any, keywords: dict[str, Any]) -> str:
@@ -32,7 +32,7 @@ def _mode(driver: Any, keywords: dict[str, Any]) -> str:
         try:
             client = driver.MongoClient("h", connect=False, **keywords)
         except driver.errors.ConfigurationError:
-            return REFUSED
+            return REJECTED
     if driver is gmongo:
         return TLS if client.options.topology().connection.tls else PLAIN
     return TLS if client.options.pool_options._ssl_context else PLAIN
@@ -45,40 +45,32 @@ CASES = [
 ]
 
 
-def test_all_options_of_tls_are_here() -> None:
+def test_table_contains_all_tls_options() -> None:
     assert {*VALUES, "tls"} == {option.name for option in OPTIONS if option.name.startswith("tls")}
 
 
 @pytest.mark.parametrize(("name", "value", "tls"), CASES)
-def test_tls_is_on_where_it_is_for_pymongo_and_wherever_an_option_of_it_is_given(
+def test_any_tls_option_enables_tls_and_others_act_as_in_pymongo(
     files: SimpleNamespace, name: str, value: Any, tls: bool | None
 ) -> None:
     keywords = {name: getattr(files, str(value), value)} | ({} if tls is None else {"tls": tls})
     ours = _mode(gmongo, keywords)
     if tls is None:
         assert ours == TLS
-    if name in ONLY_OURS:
-        assert ours == (REFUSED if tls is False and value is False else PLAIN if tls is False else TLS)
+    if name in ONLY_IN_GMONGO:
+        assert ours == (REJECTED if tls is False and value is False else PLAIN if tls is False else TLS)
     elif tls is None and value is True:
-        assert _mode(pymongo, keywords) == PLAIN, "an option that only leaves out a check, the one difference"
+        assert _mode(pymongo, keywords) == PLAIN, "PyMongo ignores options that only disable a check"
     else:
         assert ours == _mode(pymongo, keywords)
 
 
-def _fails_with_a_word_of_tls(host: str, port: int) -> None:
+def test_server_without_tls_raises_error_with_tls_in_message() -> None:
     options: Any = {"tlsAllowInvalidCertificates": True, "serverSelectionTimeoutMS": 200}
-    with (
-        gmongo.MongoClient(host, port, **options) as client,
-        pytest.raises(ServerSelectionTimeoutError, match="connecting with TLS"),
-    ):
-        client.t.x.find_one()
-
-
-def test_a_server_without_tls_that_closes_is_an_error_that_names_tls() -> None:
-    with Deployment.standalone() as deployment:
-        _fails_with_a_word_of_tls("127.0.0.1", deployment.members[0].port)
-
-
-def test_and_so_is_one_that_waits() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        _fails_with_a_word_of_tls(*silent.getsockname())
+    with Deployment.standalone() as closing, socket.create_server(("127.0.0.1", 0)) as silent:
+        for port in (closing.members[0].port, silent.getsockname()[1]):
+            with (
+                gmongo.MongoClient("127.0.0.1", port, **options) as client,
+                pytest.raises(ServerSelectionTimeoutError, match="connecting with TLS"),
+            ):
+                client.t.x.find_one()

@@ -1,6 +1,4 @@
-"""Every write with `w=0`: where the write concern comes from, with a session and in a transaction, each option, and
-servers of each age. Nothing is lost in silence: it is as with PyMongo, or an error, or the server replies.
-"""
+"""Writes with `w=0` for each source of the write concern, kind of session, option and server version."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from gmongo.testing import Deployment, DeploymentProcess
 from .differences import check
 from .scene import DATABASE, Outcome, Scene
 
-VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # 4.2 is too old for PyMongo
+VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # PyMongo does not support 4.2
 SET = {"$set": {"name": "x"}}
 HINT, SORT, LET, COLLATION = {"_id": 1}, {"_id": -1}, {"v": 1}, {"locale": "en"}
 FILTERS = [{"i": "t"}]
@@ -35,34 +33,34 @@ OPTIONS: dict[str, Any] = {
 
 
 class Write(NamedTuple):
-    """A write, and which of the options it has; those of a model are given to the model."""
+    """Write operation with the names of its options."""
 
     play: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
     options: tuple[str, ...]
 
 
-_OF_BULKS = ("let", "comment", "bypass_document_validation")
+_BULK_OPTIONS = ("let", "comment", "bypass_document_validation")
 
 
-def _both(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of the call, and of the model."""
-    of_call = {name: value for name, value in options.items() if name in _OF_BULKS or name == "session"}
-    return of_call, {name: value for name, value in options.items() if name not in of_call}
+def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the call and the options of the model."""
+    call_options = {name: value for name, value in options.items() if name in _BULK_OPTIONS or name == "session"}
+    return call_options, {name: value for name, value in options.items() if name not in call_options}
 
 
 def _bulk(model: str, arguments: tuple[Any, ...], ordered: bool = True) -> Callable[..., Any]:
     def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        of_call, of_model = _both(options)
-        models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **of_model)]
-        return target.bulk_write(models, ordered=ordered, **of_call)
+        call_options, model_options = _split(options)
+        models = [names["InsertOne"]({"_id": 50}), names[model](*arguments, **model_options)]
+        return target.bulk_write(models, ordered=ordered, **call_options)
 
     return play
 
 
 def _update(name: str, change: Any = None) -> Callable[..., Any]:
     def play(target: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-        with_elements = {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else change
-        return getattr(target, name)({"_id": 1}, with_elements, **options)
+        update = {"$set": {"tags.$[i]": "y"}} if "array_filters" in options else change
+        return getattr(target, name)({"_id": 1}, update, **options)
 
     return play
 
@@ -72,14 +70,14 @@ def _plain(name: str, *arguments: Any) -> Callable[..., Any]:
 
 
 def _client_bulk(collection: Any, names: dict[str, Any], options: dict[str, Any]) -> Any:
-    of_call, of_model = _both(options)
-    change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in of_model else SET
-    model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **of_model)
+    call_options, model_options = _split(options)
+    change = {"$set": {"tags.$[i]": "y"}} if "array_filters" in model_options else SET
+    model = names["UpdateOne"]({"_id": 1}, change, namespace=f"{DATABASE}.things", **model_options)
     concern = collection.write_concern
-    return collection.database.client.bulk_write([model], ordered=False, write_concern=concern, **of_call)
+    return collection.database.client.bulk_write([model], ordered=False, write_concern=concern, **call_options)
 
 
-_OF_UPDATES = ("hint", "let", "collation", "array_filters", "comment", "bypass_document_validation", "upsert")
+_UPDATE_OPTIONS = ("hint", "let", "collation", "array_filters", "comment", "bypass_document_validation", "upsert")
 WRITES: dict[str, Write] = {
     "insert_one": Write(_plain("insert_one", {"_id": 50}), ("comment", "bypass_document_validation")),
     "insert_many": Write(_plain("insert_many", [{"_id": 50}, {"_id": 51}]), ("comment", "bypass_document_validation")),
@@ -87,10 +85,10 @@ WRITES: dict[str, Write] = {
         lambda c, names, options: c.insert_many([{"_id": 50}, {"_id": 51}], ordered=False, **options),
         ("comment", "bypass_document_validation"),
     ),
-    "update_one": Write(_update("update_one", SET), (*_OF_UPDATES, "sort")),
-    "update_many": Write(_update("update_many", SET), _OF_UPDATES),
+    "update_one": Write(_update("update_one", SET), (*_UPDATE_OPTIONS, "sort")),
+    "update_many": Write(_update("update_many", SET), _UPDATE_OPTIONS),
     "replace_one": Write(
-        _update("replace_one", {"name": "x"}), (*(each for each in _OF_UPDATES if each != "array_filters"), "sort")
+        _update("replace_one", {"name": "x"}), (*(each for each in _UPDATE_OPTIONS if each != "array_filters"), "sort")
     ),
     "delete_one": Write(_plain("delete_one", {"_id": 1}), ("hint", "let", "collation", "comment")),
     "delete_many": Write(_plain("delete_many", {"_id": 1}), ("hint", "let", "collation", "comment")),
@@ -101,22 +99,24 @@ WRITES: dict[str, Write] = {
         _update("find_one_and_replace", {"name": "x"}), ("hint", "sort", "let", "comment", "upsert")
     ),
     "find_one_and_delete": Write(_plain("find_one_and_delete", {"_id": 1}), ("hint", "sort", "let", "comment")),
-    "bulk_write of InsertOne": Write(_bulk("InsertOne", ({"_id": 51},)), _OF_BULKS),
-    "bulk_write of UpdateOne": Write(_bulk("UpdateOne", ({"_id": 1}, SET)), ("hint", "sort", "collation", *_OF_BULKS)),
-    "bulk_write of UpdateMany": Write(_bulk("UpdateMany", ({"_id": 1}, SET)), ("hint", "collation", *_OF_BULKS)),
+    "bulk_write of InsertOne": Write(_bulk("InsertOne", ({"_id": 51},)), _BULK_OPTIONS),
+    "bulk_write of UpdateOne": Write(
+        _bulk("UpdateOne", ({"_id": 1}, SET)), ("hint", "sort", "collation", *_BULK_OPTIONS)
+    ),
+    "bulk_write of UpdateMany": Write(_bulk("UpdateMany", ({"_id": 1}, SET)), ("hint", "collation", *_BULK_OPTIONS)),
     "bulk_write of ReplaceOne": Write(
-        _bulk("ReplaceOne", ({"_id": 1}, {"name": "x"})), ("hint", "sort", "collation", *_OF_BULKS)
+        _bulk("ReplaceOne", ({"_id": 1}, {"name": "x"})), ("hint", "sort", "collation", *_BULK_OPTIONS)
     ),
     "bulk_write of DeleteOne": Write(_bulk("DeleteOne", ({"_id": 1},)), ("hint", "collation", "let", "comment")),
     "bulk_write of UpdateOne, unordered": Write(
-        _bulk("UpdateOne", ({"_id": 1}, SET), ordered=False), ("hint", "sort", "collation", *_OF_BULKS)
+        _bulk("UpdateOne", ({"_id": 1}, SET), ordered=False), ("hint", "sort", "collation", *_BULK_OPTIONS)
     ),
     "bulk_write of DeleteOne, unordered": Write(
         _bulk("DeleteOne", ({"_id": 1},), ordered=False), ("hint", "collation", "let", "comment")
     ),
     "client.bulk_write": Write(
         lambda c, names, options: _client_bulk(c, names, options),
-        ("hint", "collation", "array_filters", "upsert", "sort", *_OF_BULKS),
+        ("hint", "collation", "array_filters", "upsert", "sort", *_BULK_OPTIONS),
     ),
     "create_index": Write(_plain("create_index", "name"), ("comment",)),
     "drop_index": Write(_plain("drop_index", "name_1"), ("comment",)),
@@ -134,8 +134,8 @@ SESSIONS = ("none", "explicit", "transaction")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def old_scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A server of each age."""
+def versioned_scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """Yield a scene on a server of each version."""
     with DeploymentProcess("--replica-set", "1", "--version", request.param) as deployment:
         scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
         try:
@@ -154,7 +154,7 @@ def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[d
             return call({"session": session})
 
 
-def _played(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+def _playing(write: Write, level: str, kind: str, options: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     def play(names: dict[str, Any]) -> Any:
         target = LEVELS[level](names)
         return _in_session(kind, names, target, lambda session: write.play(target, names, {**options, **session}))
@@ -162,40 +162,40 @@ def _played(write: Write, level: str, kind: str, options: dict[str, Any]) -> Cal
     return play
 
 
-def _is_refused_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
+def _is_rejected_by_both(name: str, theirs: Outcome, ours: Outcome) -> bool:
     return bool(theirs.error and ours.error) and not theirs.commands and not ours.commands
 
 
-def _is_louder(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """The server, which is too old for it, would refuse, without a reply, what PyMongo sends."""
+def _raises_before_send(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """gmongo raises an error for a command that an old server would reject without a reply."""
     return theirs.error is None and "needs MongoDB" in ours.text and not ours.commands
 
 
-def _is_told_more(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """PyMongo leaves let and comment out of the unordered commands of a bulk."""
+def _sends_more_fields(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """PyMongo omits let and comment in the unordered commands of a bulk."""
     if "unordered" not in name or theirs[:2] != ours[:2]:
         return False
     fields = [{field[0] for command in each.commands for field in command[1]} for each in (theirs, ours)]
     return fields[1] - fields[0] in ({"let"}, {"comment"}) and theirs.left == ours.left
 
 
-def _is_waited_for(name: str, theirs: Outcome, ours: Outcome) -> bool:
-    """gmongo has administration acknowledged, so it learns of errors, and may use what needs a reply."""
+def _is_acknowledged(name: str, theirs: Outcome, ours: Outcome) -> bool:
+    """gmongo sends acknowledged administration commands."""
     return name in ADMINISTRATION and all(command[3] for command in ours.commands)
 
 
-EXPLANATIONS = (_is_refused_by_both, _is_louder, _is_told_more, _is_waited_for)
+EXPLANATIONS = (_is_rejected_by_both, _raises_before_send, _sends_more_fields, _is_acknowledged)
 
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", WRITES)
-def test_as_with_pymongo_or_louder(old_scene: Scene, name: str) -> None:
+def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_scene: Scene, name: str) -> None:
     write = WRITES[name]
     cases = [(level, kind, None) for level in LEVELS for kind in SESSIONS]
     cases += [("collection", kind, option) for kind in SESSIONS for option in write.options]
     for level, kind, option in cases:
         options = {} if option is None else {option: OPTIONS[option]}
-        theirs, ours = old_scene.compare(_played(write, level, kind, options))
+        theirs, ours = versioned_scene.compare(_playing(write, level, kind, options))
         call = f"Client(w=0).bulk_write({option}=" if name == "client.bulk_write" else f"w0.{name}({option}="
         if not any(explains(name, theirs, ours) for explains in EXPLANATIONS):
             check(call, theirs, ours)
@@ -214,15 +214,15 @@ def _error_of(write: Write, client: Any, names: dict[str, Any], options: dict[st
 
 
 @pytest.mark.parametrize("version", ["4.2", "4.4", "5.0", "6.0", "7.0", "8.0"])
-def test_what_a_server_refuses_is_refused_without_a_reply_too(version: str) -> None:
+def test_option_rejected_by_server_raises_error_without_reply(version: str) -> None:
     names = {name: getattr(gmongo, name) for name in gmongo.__all__}
-    refused = 0
+    rejected = 0
     with Deployment.replica_set(1, version=version) as deployment, gmongo.MongoClient(deployment.uri) as client:
         for (name, write), option in itertools.product(WRITES.items(), (None, *OPTIONS)):
             if option is not None and option not in write.options:
                 continue
             options = {} if option is None else {option: OPTIONS[option]}
-            answered, unanswered = (_error_of(write, client, names, options, w) for w in (1, 0))
-            assert unanswered or not answered, (name, option, answered)
-            refused += answered is not None
-    assert (refused > 0) == (version < "8.0")
+            acknowledged_error, unacknowledged_error = (_error_of(write, client, names, options, w) for w in (1, 0))
+            assert unacknowledged_error or not acknowledged_error, (name, option, acknowledged_error)
+            rejected += acknowledged_error is not None
+    assert (rejected > 0) == (version < "8.0")

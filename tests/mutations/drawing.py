@@ -38,7 +38,7 @@ _READ_ALL_TEXTS = (  # tests that read the text of all files
     "tests/unit/test_causes.py::test_error_raised_in_handler_names_its_cause",
     "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
 )
-_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_pymongos_defaults"  # reads all modules
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads all modules
 _LONGEST = 8.0  # seconds, the limit for a chosen test
 _READ_ALL_MODULES = ("tests/unit/test_values.py", "tests/unit/test_numbers.py")  # read the classes or numbers
 
