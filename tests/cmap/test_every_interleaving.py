@@ -52,7 +52,7 @@ def test_interleavings_violate_no_invariant(
     play: Play, depth: int, least: int, record_property: Callable[..., None]
 ) -> None:
     exploration = run_exploration(play, depth)
-    record_property("run_exploration", str(exploration))
+    record_property("explored", str(exploration))
     print(exploration)
     assert not exploration.faults, exploration
     assert exploration.states >= least

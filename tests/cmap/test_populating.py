@@ -124,13 +124,13 @@ def test_population_failures_cause_exponential_backoff(
 
 
 @pytest.mark.requirement("CMAP-97")
-@pytest.mark.parametrize("end", ["established", "killed", "intervals"])
+@pytest.mark.parametrize("end", ["established", "killed", "failed"])
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, end: str
 ) -> None:
     """Two check-outs use ``maxConnecting`` first. The next periodic background_run run is an hour later."""
     gate = Event()
-    answer = cut(0) if end == "intervals" else held(gate)
+    answer = cut(0) if end == "failed" else held(gate)
     server.fail("handshake", answer, answer)
     pool = new_pool(ready=False, clears=False, min_pool_size=5, max_connecting=2, background_interval=3600)
     checking_out = [gevent.spawn(pool.check_out) for _ in range(2)]
