@@ -46,12 +46,12 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
             raise
         for driver, outcome in outcomes.items():
             stored = {each["_id"] for each in _collection(server, driver)}
-            outcome["strange"] = set(outcome["strange"]) - _errors_of_retries(server)
+            outcome["unexpected"] = set(outcome["unexpected"]) - _errors_of_retries(server)
             outcome["lost"] = len(set(outcome.pop("acknowledged")) - stored)
             print(f"{driver}: {outcome}")
     ours, theirs = (outcomes[driver] for driver in DRIVERS)
     assert ours["recovered"] or not theirs["recovered"]
-    assert ours["strange"] <= theirs["strange"]
+    assert ours["unexpected"] <= theirs["unexpected"]
     assert not ours["lost"] or theirs["lost"]
 
 
@@ -59,13 +59,13 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
     with ExitStack() as stack:
         players = {driver: stack.enter_context(Player("load", driver, server.uri)) for driver in DRIVERS}
         for player in players.values():
-            assert player.line() == "at work", player.complaints
+            assert player.line() == "writing", player.stderr
         try:
             outage(server)
         except MissingEngineError as missing:
             pytest.skip(f"the killed engine does not start with its data: {missing}")
         for player in players.values():
-            player.go_on()
+            player.proceed()
         return {driver: json.loads(player.line()) for driver, player in players.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a client says of its commands, and of its servers."""
+"""A recorder of commands and server failures."""
 
 from __future__ import annotations
 
@@ -8,26 +8,16 @@ from tests.support.recorder import Recorder
 
 
 class BlameRecorder(Recorder):
-    """Knows what has begun and ended, and whatever was held against a server."""
-
-    @property
-    def begun(self) -> list[int]:
-        """The commands that were sent, by the numbers of their requests."""
-        return [event.request_id for event in self.of("CommandStarted")]
-
-    @property
-    def ended(self) -> list[int]:
-        """Those that have ended."""
-        return [event.request_id for event in self.of("CommandSucceeded") + self.failures]
+    """Select the events of failed commands, Unknown servers and cleared pools."""
 
     @property
     def failures(self) -> list[Any]:
-        """The events of commands that failed."""
+        """Return the events of failed commands."""
         return self.of("CommandFailed")
 
     @property
-    def blamed(self) -> list[Any]:
-        """The events of servers that became Unknown, and of pools that were cleared."""
+    def server_faults(self) -> list[Any]:
+        """Return the events of Unknown servers and cleared pools."""
         changes = self.of("ServerDescriptionChanged")
         unknown = [event for event in changes if not event.new_description.is_server_type_known]
         return unknown + self.of("PoolCleared")

@@ -1,7 +1,7 @@
-"""Scenes that are played with gmongo and, for comparison, with PyMongo under monkey-patching.
+"""Scenes with gmongo, and for comparison with PyMongo under monkey-patching.
 
-What is asserted is gmongo's part. PyMongo's is measured and printed (``pytest -rP``), and not asserted, except that
-gmongo takes less CPU: it does not claim to support most of this, and another version may do better.
+The assertions are for gmongo. The outcomes of PyMongo are measured and printed (``pytest -rP``). The only assertion
+about PyMongo is that gmongo uses less CPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
 from tests.apps.hosting import Load, connections, hosted
-from tests.gevent.beside.playing import Player, beside, play, warnings
+from tests.gevent.beside.playing import Player, run_both, run_program, warnings
 from tests.support.wait import until
 
 pytestmark = pytest.mark.long
@@ -23,15 +23,11 @@ pytestmark = pytest.mark.long
 WAITERS = 1000
 
 
-SCENES = (
-    ("first use", "find_one", "insert_one"),
-    ("find and getMore", "check-out from a full pool"),
-    ("transaction",),
-)
+SCENES = (("first use", "find_one", "insert_one"), ("find and getMore", "check-out from a full pool"), ("transaction",))
 
 
-def each_of(names, scene):
-    """Play it with each of the names, at the same time."""
+def run_each(names, scene):
+    """Run the scene with each name concurrently."""
     players = [gevent.spawn(scene, name) for name in names]
     try:
         gevent.joinall(players, raise_error=True)
@@ -40,165 +36,165 @@ def each_of(names, scene):
     return {name: player.value for name, player in zip(names, players, strict=True)}
 
 
-def together(program, driver, *arguments, groups):
-    """Play it in one process for each group of scenes; returns what came of all scenes."""
-    found = each_of(groups, lambda group: json.loads(play(program, driver, *arguments, *group)))
-    return {name: outcome for group in found.values() for name, outcome in group.items()}
+def run_groups(program, driver, *arguments, groups):
+    """Run one process for each group of scenes, and return the outcomes of all scenes."""
+    outcomes = run_each(groups, lambda group: json.loads(run_program(program, driver, *arguments, *group)))
+    return {name: outcome for group in outcomes.values() for name, outcome in group.items()}
 
 
-def test_at_every_switch():
-    """A kill, a foreign time-out, or one after the other is thrown, early and late."""
-    found = beside(lambda driver: together("interrupted", driver, groups=SCENES))
-    for driver, scenes in found.items():
+def test_interruption_at_any_switch_loses_nothing():
+    """The interruptions are a kill, a foreign timeout, and both in sequence, early and late."""
+    outcomes = run_both(lambda driver: run_groups("interrupted", driver, groups=SCENES))
+    for driver, scenes in outcomes.items():
         total = sum((Counter(tally) for tally in scenes.values()), Counter())
         print(f"{driver}, all scenes: {dict(total)}")
-    for name, tally in found["gmongo"].items():
+    for name, tally in outcomes["gmongo"].items():
         assert tally.pop("points") >= 6, name
         assert tally == {"points where something is lost": 0}, name
 
 
-def outage(driver, patience, ends, recovers=False):
-    """What came of a thousand waiters; and the CPU seconds they took in a second, and the most handshakes at once."""
+def run_outage(driver, patience, ends, recovers=False):
+    """Return the outcomes of 1,000 waiters, the CPU time per second, and the most concurrent handshakes."""
     with (
         Deployment.replica_set(members=1) as deployment,
         Player("outage", driver, deployment.uri, patience, ends) as each,
     ):
-        assert each.line() == "ready", each.complaints
+        assert each.line() == "ready", each.stderr
         (member,) = deployment.members
         member.kill()
-        each.go_on()
-        found = {"CPU": float(each.line())}
+        each.proceed()
+        outcomes = {"CPU": float(each.line())}
         if recovers:
             member.restart()
             member.delay(0.002)
-        found["handshakes"] = most_handshakes(member, each)
-        return {**found, **json.loads(each.rest())}
+        outcomes["handshakes"] = most_handshakes(member, each)
+        return {**outcomes, **json.loads(each.rest())}
 
 
 def most_handshakes(member, player):
     most = 0
     while player.process.poll() is None:
-        shaking = [each for each in member.connections.values() if not each.operations["find"]]
-        most = max(most, len(shaking) - 2)  # two connections are the monitor's
+        handshaking = [each for each in member.connections.values() if not each.operations["find"]]
+        most = max(most, len(handshaking) - 2)  # two connections of the monitor
         gevent.sleep(0.0005)
     return most
 
 
-def test_outage_that_ends():
-    found = beside(lambda driver: outage(driver, "30000", "own", recovers=True))["gmongo"]
-    assert found["errors"] == {}
-    assert found["answered"] == WAITERS
-    # Two at a time; one whose first find is on its way still counts, and on a busy machine that takes a while.
-    assert found["handshakes"] <= 5
+def test_waiters_succeed_after_outage():
+    outcomes = run_both(lambda driver: run_outage(driver, "30000", "own", recovers=True))["gmongo"]
+    assert outcomes["errors"] == {}
+    assert outcomes["answered"] == WAITERS
+    # Two concurrent handshakes, and connections whose first find has not arrived yet.
+    assert outcomes["handshakes"] <= 5
 
 
-def test_outage_that_outlasts_the_time_outs_of_others():
-    found = beside(lambda driver: outage(driver, "30000", "foreign"))
-    assert found["gmongo"]["errors"] == {"its own Timeout": WAITERS}
-    assert found["gmongo"]["CPU"] < found["pymongo"]["CPU"]
+def test_foreign_timeouts_in_outage_raise_only_themselves():
+    outcomes = run_both(lambda driver: run_outage(driver, "30000", "foreign"))
+    assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
+    assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
 
 
-HELD = (
-    ("checks, polled", "a dead server"),
-    ("checks, streamed",),
-    ("an operation with socketTimeoutMS", "a handshake", "a waiter whose turn comes"),
+BLOCKED_SCENES = (
+    ("polled checks", "dead server"),
+    ("streamed checks",),
+    ("operation with socketTimeoutMS", "handshake", "served waiter"),
 )
 
 
-def test_held_loop():
-    def held(driver):
+def test_blocked_loop_causes_no_failures():
+    def run_blocked(driver):
         with DeploymentProcess("--replica-set", "1") as one:
-            return together("held", driver, one.uri.partition("?")[0], groups=HELD)
+            return run_groups("held", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENES)
 
-    found = beside(held)["gmongo"]
-    assert [found[name] for group in HELD[:2] for name in group] == [{}, {"found": True}, {}]
-    for name in HELD[2]:
-        assert found[name].pop("under way") > 0, name
-        assert list(found[name]) == ["answered"], name
+    outcomes = run_both(run_blocked)["gmongo"]
+    assert [outcomes[name] for group in BLOCKED_SCENES[:2] for name in group] == [{}, {"found": True}, {}]
+    for name in BLOCKED_SCENES[2]:
+        assert outcomes[name].pop("pending") > 0, name
+        assert list(outcomes[name]) == ["answered"], name
 
 
 WAYS = ("os", "gevent", "multiprocessing")
 
 
-def fork(driver, way, state):
-    """What child and parent say; what the child sent on the parent's connections, and which of them were lost."""
+def run_fork(driver, way, state):
+    """Return the output, the child's commands on connections of the parent, and the number of lost connections."""
     with Deployment.replica_set(members=1) as deployment, Player("forked", driver, deployment.uri, way, state) as each:
-        assert each.line() == "before the fork", each.complaints
+        assert each.line() == "before the fork", each.stderr
         (member,) = deployment.members
         if state == "busy":
             until(lambda: len(deployment.commands.named("find")) == 8)
         else:
             until(lambda: not any(connection.busy_with for connection in member.connections.values()))
         before, log = set(member.connections), len(deployment.commands)
-        each.go_on()
-        said = [each.line(), each.line()]
+        each.proceed()
+        output = [each.line(), each.line()]
         sent = [command.name for command in deployment.commands[log:] if command.connection in before]
         lost = len(before - set(member.connections))
-        each.go_on()
-        said += [json.loads(each.line()), each.rest()]
-        return {"said": said, "sent": sent, "lost": lost, "complaints": complaints(each)}
+        each.proceed()
+        output += [json.loads(each.line()), each.rest()]
+        return {"output": output, "sent": sent, "lost": lost, "stderr": stderr(each)}
 
 
-def complaints(player):
-    return {**player.warnings, "tracebacks": player.complaints.count("Traceback")}
+def stderr(player):
+    return {**player.warnings, "tracebacks": player.stderr.count("Traceback")}
 
 
-def forks(state):
-    """Way -> what comes of it."""
-    return beside(lambda driver: each_of(WAYS, lambda way: fork(driver, way, state)))["gmongo"]
+def run_forks(state):
+    """Run each kind of fork, and return the outcomes."""
+    return run_both(lambda driver: run_each(WAYS, lambda way: run_fork(driver, way, state)))["gmongo"]
 
 
-def test_fork():
-    """While nothing else is going on: so all that is sent on the parent's connections is the child's."""
-    said = ["child: works", "child ended with 0", {}, "parent: answered"]
-    expected = {"said": said, "sent": [], "lost": 0, "complaints": {"tracebacks": 0}}
-    assert forks("quiet") == dict.fromkeys(WAYS, expected)
+def test_forked_child_sends_nothing_on_parents_connections():
+    """The parent is idle, so the child causes all commands."""
+    output = ["child: works", "child ended with 0", {}, "parent: answered"]
+    expected = {"output": output, "sent": [], "lost": 0, "stderr": {"tracebacks": 0}}
+    assert run_forks("quiet") == dict.fromkeys(WAYS, expected)
 
 
-def test_fork_while_greenlets_wait_for_replies():
-    for found in forks("busy").values():
-        assert not set(found.pop("sent")) - {"hello", "ismaster"}  # the parent's monitor may have something to say
-        said = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
-        assert found == {"said": said, "lost": 0, "complaints": {"tracebacks": 0}}
+def test_fork_keeps_pending_replies_of_parent():
+    for outcomes in run_forks("busy").values():
+        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}  # the parent's monitor may send checks
+        output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
+        assert outcomes == {"output": output, "lost": 0, "stderr": {"tracebacks": 0}}
 
 
-def ended(driver, scene):
-    """What it says, how it ended, and what is left at the server. PyMongo does not always return."""
+def run_end(driver, scene):
+    """Return the output and the warnings. PyMongo does not always return."""
     bound = 3 if driver == "pymongo" else 60
     with Deployment.replica_set(members=1) as deployment, Player("ended", driver, deployment.uri, scene) as each:
-        assert each.line() == "opened", each.complaints
-        each.go_on()
+        assert each.line() == "opened", each.stderr
+        each.proceed()
         rest = gevent.spawn(each.rest)
         if scene == "drop":
             until(lambda: rest.ready() or not deployment.members[0].connections)
-            each.go_on()
+            each.proceed()
         rest.join(timeout=bound)
-        said = rest.value.splitlines() if rest.ready() else "does not return"
+        output = rest.value.splitlines() if rest.ready() else "does not return"
         rest.kill()
-        return {"said": said, "warnings": each.warnings}
+        return {"output": output, "warnings": each.warnings}
 
 
 ENDS = {
     "join": ["returned"],
     "end": [],
     "drop": ["collected"],
-    "thread": ["there: InvalidOperation: a MongoClient belongs to the native thread", "here: works"],
+    "thread": ["other thread: InvalidOperation: a MongoClient belongs to the native thread", "own thread: works"],
 }
 
 
-def test_ends():
-    found = beside(lambda driver: each_of(ENDS, lambda scene: ended(driver, scene)))["gmongo"]
-    for scene, said in ENDS.items():
-        assert [line[: len(start)] for line, start in zip(found[scene]["said"], said, strict=True)] == said
-        assert found[scene]["warnings"] == {}
+def test_open_client_does_not_prevent_end():
+    outcomes = run_both(lambda driver: run_each(ENDS, lambda scene: run_end(driver, scene)))["gmongo"]
+    for scene, output in ENDS.items():
+        assert [line[: len(start)] for line, start in zip(outcomes[scene]["output"], output, strict=True)] == output
+        assert outcomes[scene]["warnings"] == {}
 
 
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")
 SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py"))
 
 
-def test_gunicorn_with_preload(tmp_path):
-    """The client is used before the workers are forked."""
+def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
+    """The application uses the client before gunicorn forks its workers."""
     pytest.importorskip("gunicorn")
     pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
 
@@ -213,4 +209,4 @@ def test_gunicorn_with_preload(tmp_path):
                 until(lambda: not connections(deployment))
                 return {"status": status, "warnings": warnings("\n".join(host.lines))}
 
-    assert beside(preloaded)["gmongo"] == {"status": 0, "warnings": {}}
+    assert run_both(preloaded)["gmongo"] == {"status": 0, "warnings": {}}

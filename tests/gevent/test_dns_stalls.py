@@ -1,4 +1,4 @@
-"""The loop is not held while a name is looked up, and a greenlet that waits for that can be interrupted at once."""
+"""DNS lookups do not block the loop, and interruptions end the wait for a lookup immediately."""
 
 from __future__ import annotations
 
@@ -31,49 +31,49 @@ NAME, CLUSTER = "db.example.test", "cluster.example.test"
 
 
 class SlowNameServer(NameServer):
-    """Answers questions that are held not before its gate is open.
+    """Delay the answers to queries of a kind until the gate is open.
 
-    :ivar held: the questions that wait at the gate.
+    :ivar delayed: the delayed queries.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.gate = Event()
-        self.held: list[str] = []
+        self.delayed: list[str] = []
         self._kind = ""
 
-    def hold(self, kind: str) -> None:
-        """Close the gate for questions of one kind."""
-        self._kind, self.held = kind, []
+    def delay(self, kind: str) -> None:
+        """Close the gate for queries of a kind."""
+        self._kind, self.delayed = kind, []
         self.gate.clear()
 
     def _answer(self, data: bytes, asker: Any) -> None:
         if (kind := QTYPE[DNSRecord.parse(data).q.qtype]) == self._kind:
-            self.held.append(kind)
+            self.delayed.append(kind)
             self.gate.wait()
         super()._answer(data, asker)
 
 
 class SlowResolver(Resolver):
-    """gevent's resolver of native threads; what it calls there holds its thread, as the C library does.
+    """The thread resolver of gevent. Each lookup blocks its thread, as the C library does.
 
-    :ivar asked: the names.
-    :ivar gave_up: whether the gate was never opened, as when the loop's own thread waits there.
+    :ivar queries: the names.
+    :ivar gave_up: True if the gate was never opened, because the thread of the loop waits.
     """
 
     def __init__(self) -> None:
         super().__init__(get_hub())
         self.gate = threading.Event()
         self.gate.set()
-        self.asked: list[str] = []
+        self.queries: list[str] = []
         self.gave_up = False
 
     def getaddrinfo(self, host: str, port: int, *_: Any) -> list[Any]:
-        self.asked.append(host)
+        self.queries.append(host)
         return self.pool.apply(self._look_up, (port,))
 
     def _look_up(self, port: int) -> list[Any]:
-        self.gave_up |= not self.gate.wait(PATIENCE)  # no limit of gevent's ends a test that holds the loop
+        self.gave_up |= not self.gate.wait(PATIENCE)  # a gevent timeout cannot end a test that blocks the loop
         return [(_socket.AF_INET, _socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
@@ -85,7 +85,7 @@ def server():
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """What looks up plain names."""
+    """Install a resolver of plain names."""
     resolver = SlowResolver()
     monkeypatch.setattr(get_hub(), "resolver", resolver)
     yield resolver
@@ -93,8 +93,8 @@ def resolver(monkeypatch):
 
 
 def publish(names: SlowNameServer, server: ScriptedServer) -> None:
-    """The records of a cluster of one server."""
-    dns.resolver.default_resolver.timeout = 30  # it asks once, and waits
+    """Publish the records of a cluster with one server."""
+    dns.resolver.default_resolver.timeout = 30  # one query without retries
     names.hosts[f"_mongodb._tcp.{CLUSTER}"] = [Host(NAME, server.port)]
     names.texts[CLUSTER] = [["authSource=admin"]]
     names.addresses[NAME] = "127.0.0.1"
@@ -102,7 +102,7 @@ def publish(names: SlowNameServer, server: ScriptedServer) -> None:
 
 @pytest.fixture
 def names(monkeypatch, server):
-    """What is asked for the records of a cluster."""
+    """Install a name server with the records of a cluster."""
     with SlowNameServer() as names:
         install(monkeypatch.setattr, names)
         publish(names, server)
@@ -114,22 +114,22 @@ def srv_client() -> MongoClient[Any]:
     return MongoClient(f"mongodb+srv://{CLUSTER}/?tls=false")
 
 
-def goes_on(use: Callable[[], Any], held: Callable[[], Any]) -> gevent.Greenlet:
-    """The loop goes on while a lookup waits at its gate, and so can open it.
+def start_during_lookup(use: Callable[[], Any], delayed: Callable[[], Any]) -> gevent.Greenlet:
+    """Start a greenlet, and check that the loop runs while a lookup waits at its gate.
 
-    :param held: whether one waits there.
-    :returns: the greenlet that uses the driver, which still waits.
+    :param delayed: True if a lookup waits at the gate.
+    :returns: the greenlet, which still waits.
     """
     user = gevent.spawn(use)
-    eventually(held)
+    eventually(delayed)
     for _ in range(20):
         gevent.sleep(0)
     assert not user.ready()
     return user
 
 
-def state() -> dict[str, int]:
-    """What an interrupted lookup could leave behind."""
+def resources() -> dict[str, int]:
+    """Return the numbers of resources that an interrupted lookup could leave."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -140,31 +140,28 @@ def state() -> dict[str, int]:
 
 
 @contextmanager
-def nothing_left() -> Iterator[None]:
-    """Nothing is left once the lookups have ended, and what was done with the client is over."""
-    get_hub().threadpool.apply(int)  # its first use opens descriptors that stay
-    before = eventually(state)  # which has a timer of its own running
+def no_leaks() -> Iterator[None]:
+    """Check that the resources are released after the lookups."""
+    get_hub().threadpool.apply(int)  # the first use opens permanent descriptors
+    before = eventually(resources)  # includes the timer of eventually()
     yield
-    eventually(lambda: all(count <= before[what] for what, count in state().items()))
+    eventually(lambda: all(count <= before[name] for name, count in resources().items()))
 
 
-# The loop goes on
-
-
-def test_plain_name(server, resolver):
+def test_lookup_of_plain_name_does_not_block_loop(server, resolver):
     resolver.gate.clear()
     with MongoClient(f"{NAME}:{server.port}") as client:
-        reader = goes_on(lambda: client.db.c.find_one({"_id": 1}), lambda: resolver.asked)
+        reader = start_during_lookup(lambda: client.db.c.find_one({"_id": 1}), lambda: resolver.queries)
         resolver.gate.set()
         assert reader.get() == {"_id": 1}
-    assert set(resolver.asked) == {NAME}
+    assert set(resolver.queries) == {NAME}
     assert not resolver.gave_up
 
 
 @pytest.mark.parametrize("kind", ["SRV", "TXT"])
-def test_srv_name(names, kind):
-    names.hold(kind)
-    maker = goes_on(srv_client, lambda: names.held)
+def test_srv_and_txt_lookups_do_not_block_loop(names, kind):
+    names.delay(kind)
+    maker = start_during_lookup(srv_client, lambda: names.delayed)
     names.gate.set()
     with maker.get() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -173,8 +170,8 @@ def test_srv_name(names, kind):
 # Interruptions take effect while the name server has not answered yet
 
 
-def time_out(greenlet: gevent.Greenlet) -> None:
-    """Throw a foreign time-out, and see that this very object comes out."""
+def throw_timeout(greenlet: gevent.Greenlet) -> None:
+    """Throw a foreign timeout, and check that the greenlet raises this object."""
     foreign = gevent.Timeout(1000)
     greenlet.kill(foreign)
     assert greenlet.exception is foreign
@@ -185,11 +182,11 @@ def kill(greenlet: gevent.Greenlet) -> None:
     assert isinstance(greenlet.value, gevent.GreenletExit)
 
 
-interruptions = pytest.mark.parametrize("interrupt", [kill, time_out])
+interruptions = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
 
 
-def at_once(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
-    """The greenlet is over before the loop has gone round a few times."""
+def end_immediately(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
+    """Check that the greenlet ends within 20 passes of the loop."""
     turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
     assert not turns.ready()
@@ -198,38 +195,38 @@ def at_once(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], No
 
 @interruptions
 @pytest.mark.parametrize("kind", ["SRV", "TXT"])
-def test_making_a_client_of_a_srv_name(names, interrupt, kind):
-    with nothing_left():
-        names.hold(kind)
+def test_interruption_of_client_creation_ends_immediately(names, interrupt, kind):
+    with no_leaks():
+        names.delay(kind)
         maker = gevent.spawn(srv_client)
-        eventually(lambda: names.held)
-        at_once(maker, interrupt)
+        eventually(lambda: names.delayed)
+        end_immediately(maker, interrupt)
         names.gate.set()
     with srv_client() as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
 
 @interruptions
-def test_an_operation_that_waits_until_its_server_is_looked_up(server, resolver, interrupt):
-    with nothing_left():
+def test_interruption_during_lookup_of_monitor_ends_immediately(server, resolver, interrupt):
+    with no_leaks():
         resolver.gate.clear()
         with MongoClient(f"{NAME}:{server.port}") as client:
             reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-            eventually(lambda: resolver.asked)
-            at_once(reader, interrupt)
+            eventually(lambda: resolver.queries)
+            end_immediately(reader, interrupt)
             resolver.gate.set()
             assert client.db.c.find_one({"_id": 2}) == {"_id": 2}
 
 
 @interruptions
-def test_an_operation_whose_connection_is_looked_up(server, resolver, interrupt):
-    with nothing_left(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
+def test_interruption_during_lookup_of_operation_ends_immediately(server, resolver, interrupt):
+    with no_leaks(), MongoClient(f"{NAME}:{server.port}", maxPoolSize=1, serverMonitoringMode="poll") as client:
         eventually(lambda: client.nodes)
-        asked = len(resolver.asked)
+        queries = len(resolver.queries)
         resolver.gate.clear()
         reader = gevent.spawn(client.db.c.find_one, {"_id": 1})
-        eventually(lambda: len(resolver.asked) > asked)
-        at_once(reader, interrupt)
+        eventually(lambda: len(resolver.queries) > queries)
+        end_immediately(reader, interrupt)
         (pool,) = client.pool_stats()
         assert (pool["total"], pool["in_use"], pool["pending"], pool["waiting"]) == (0, 0, 0, 0)
         assert (pool["generation"], pool["state"]) == (0, "ready")
@@ -238,20 +235,19 @@ def test_an_operation_whose_connection_is_looked_up(server, resolver, interrupt)
         assert server.commands("find")[0]["filter"] == {"_id": 2}
 
 
-def test_a_client_is_closed_while_its_monitor_looks_its_server_up(server, resolver):
-    """The monitor cannot end before the lookup does, and does not connect any more then."""
-    with nothing_left():
+def test_close_during_lookup_prevents_connection(server, resolver):
+    with no_leaks():
         resolver.gate.clear()
         client = MongoClient(f"{NAME}:{server.port}")
-        eventually(lambda: resolver.asked)
+        eventually(lambda: resolver.queries)
         client.close()
-        assert state()["lookups"] == 1
+        assert resources()["lookups"] == 1
         resolver.gate.set()
     assert server.connection_count == 0
 
 
-def test_the_limits_of_the_driver_hold_for_lookups(server, resolver):
-    with nothing_left():
+def test_lookup_times_out_after_connect_and_selection_timeouts(server, resolver):
+    with no_leaks():
         options = {"serverMonitoringMode": "poll", "connectTimeoutMS": 50, "serverSelectionTimeoutMS": 100}
         with MongoClient(f"{NAME}:{server.port}", retryReads=False, **options) as client:
             eventually(lambda: client.nodes)
@@ -262,8 +258,6 @@ def test_the_limits_of_the_driver_hold_for_lookups(server, resolver):
                 client.db.c.find_one()
             resolver.gate.set()
 
-
-# In a process that is patched, where dnspython's own sockets are gevent's
 
 PATCHED = """
 from gevent import monkey
@@ -280,10 +274,10 @@ with gevent.Timeout(30), ScriptedServer() as server, SlowNameServer() as names:
         except gevent.Timeout as error:
             return error
     for kind in "SRV", "TXT":
-        test_srv_name(names, kind)
-        names.hold(kind)
+        test_srv_and_txt_lookups_do_not_block_loop(names, kind)
+        names.delay(kind)
         maker = gevent.spawn(make)
-        eventually(lambda: names.held)
+        eventually(lambda: names.delayed)
         mine = gevent.Timeout(1000)
         maker.kill(mine)
         print(maker.value is mine)
@@ -300,7 +294,7 @@ def output_of(program: str) -> list[str]:
     return child.stdout.splitlines()
 
 
-def test_patched_process():
+def test_lookups_in_patched_process_do_not_block_loop():
     assert output_of(PATCHED) == ["True", "True", "{'_id': 1}", "True"]
 
 
@@ -309,11 +303,10 @@ from tests.gevent.test_dns_stalls import *
 get_hub().resolver = resolver = SlowResolver()
 resolver.gate.clear()
 client = MongoClient(NAME)
-eventually(lambda: resolver.asked)
+eventually(lambda: resolver.queries)
 print("end")
 """
 
 
-def test_a_process_ends_while_a_name_is_looked_up():
-    """The lookup never ends, so the time limit of the test would."""
+def test_process_ends_during_lookup():
     assert output_of(EXIT) == ["end"]

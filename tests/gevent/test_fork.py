@@ -1,4 +1,4 @@
-"""Forks: a child starts afresh on sockets of its own, and its parent does not notice."""
+"""Forks: a child uses its own connections, and the parent continues without change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gevent.event import Event
 from tests.support.server import ScriptedServer, cursor_reply, held, silent
 from tests.support.wait import eventually
 
-# Every program below forks with FORK(), gives what the child prints to the parent, and ends with the child's status.
+# Each program forks with FORK(). Parent and child print to the same output, and a failure of the child ends the parent.
 PRELUDE = """
 import gc, json, os, sys, gevent, gevent.os
 from gmongo import MongoClient
@@ -26,7 +26,7 @@ FORK = {"os": os.fork, "gevent": gevent.os.fork}[sys.argv[2]]
 client = MongoClient(sys.argv[1], **json.loads(sys.argv[3]))
 
 def until_sent():
-    # One operation waits for its reply: it has the connection, and had its turn.
+    # An operation has sent its command on the only connection.
     eventually(lambda: [client.pool_stats()[0][name] for name in ("in_use", "pending")] == [1, 0])
     gevent.sleep(0.02)
 
@@ -66,7 +66,7 @@ WAYS = [
 
 @pytest.fixture(params=WAYS)
 def way(request):
-    """How the programs fork, how their clients monitor, and on which loop of gevent's they run."""
+    """Return the kind of fork, the kind of monitor, and the event loop."""
     return request.param
 
 
@@ -78,7 +78,7 @@ def server(way):
 
 @pytest.fixture
 def fork(way, server):
-    """Runs a program that forks; returns what parent and child printed."""
+    """Run a program that forks, and return the output of parent and child."""
 
     def run(program, **options):
         arguments = [server.name, way[0], json.dumps(options)]
@@ -100,12 +100,12 @@ def fork(way, server):
 
 
 def by_connection(server, name="find"):
-    """Connection number -> what was asked on it."""
-    asked = {}
+    """Return the requested IDs of each connection."""
+    requests = {}
     for each in server.received:
         if each.name == name:
-            asked.setdefault(each.connection, []).append(each.command["filter"].get("_id"))
-    return asked
+            requests.setdefault(each.connection, []).append(each.command["filter"].get("_id"))
+    return requests
 
 
 def sessions(server, reader):
@@ -116,7 +116,7 @@ def sessions(server, reader):
     }
 
 
-def test_child_uses_connections_and_sessions_of_its_own(fork, server):
+def test_child_uses_own_connections_and_sessions(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
 def work():
@@ -126,13 +126,12 @@ in_child(work)
 print([client.db.c.find_one({"_id": "parent"})["_id"] for _ in range(3)])
 """
     assert fork(program).splitlines() == [str(["child"] * 3), str(["parent"] * 3)]
-    asked = by_connection(server)
-    assert sorted(asked.values()) == [["child"] * 3, ["parent"] * 4]
+    requests = by_connection(server)
+    assert sorted(requests.values()) == [["child"] * 3, ["parent"] * 4]
     assert not sessions(server, "parent") & sessions(server, "child")
 
 
-def test_parents_connections_carry_nothing_of_the_child(fork, server):
-    """Not a byte, not even of a monitor or of an ``endSessions``."""
+def test_child_sends_nothing_on_parents_connections(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
 before = client.pool_stats()
@@ -148,16 +147,16 @@ client.db.c.find_one({"_id": "parent"})
 print("parent has", [pool["total"] for pool in client.pool_stats()], client.pool_stats()[0]["generation"])
 """
     assert fork(program).splitlines() == ["1", "child has [1]", "parent has [1] 0"]
-    for asked in by_connection(server).values():
-        assert len(set(asked)) == 1
+    for requests in by_connection(server).values():
+        assert len(set(requests)) == 1
     handshakes = server.connections_of("handshake")
-    assert len(handshakes) == len(set(handshakes))  # no hello on a connection that had one before
+    assert len(handshakes) == len(set(handshakes))  # one hello per connection
     ends = server.connections_of("endSessions")
     assert all("parent" not in by_connection(server).get(number, []) for number in ends)
 
 
-def test_a_child_that_does_not_use_the_client_opens_no_connection(fork, server):
-    """Neither to fill its pool up, when the background runs, nor for a greenlet that waits for one in the parent."""
+def test_idle_child_opens_no_connection(fork, server):
+    """Neither the upkeep nor a copy of a waiting greenlet opens a connection."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 eventually(lambda: client.pool_stats()[0]["available"] == 3)
@@ -181,12 +180,11 @@ in_child(work)
     printed = fork(program, minPoolSize=3, maxPoolSize=3)
     gate.set()
     assert printed.splitlines() == ["child has [0] ['AutoReconnect', 'AutoReconnect']"]
-    assert len(server.connections_of("handshake")) <= 5  # three of the parent's pool, and those of its monitors
+    assert len(server.connections_of("handshake")) <= 5  # three of the parent's pool and two of its monitor
 
 
-def test_a_child_that_does_not_use_the_client_opens_no_socket_for_anything(fork, server):
-    """Whatever is under way in the parent: cursors that are read ahead, dropped or exhaust, replies that come late, an
-    operation that waits for its server or rests before a retry, changes that are watched."""
+def test_idle_child_opens_no_socket_for_inherited_work(fork, server):
+    """The parent has cursors, late replies, waiting operations, a backoff and a change stream."""
     program = """
 from gmongo import CursorType
 client._executor.overload.jitter = lambda: 1.0
@@ -210,7 +208,7 @@ late = gevent.spawn(outcome, lambda: collection.find_one({"late": 1}))
 def asked():
     return [each.holder for pool in client._topology.pools() for each in pool.machine.in_use if each.mid_message]
 eventually(lambda: client._topology.selector.waiting == 1)
-# A batch that is read ahead, the exhaust cursor of this greenlet, changes, and what comes late: all wait for replies.
+# The read-ahead batch, the exhaust cursor, the change stream and the late reply are pending.
 def all_asked():
     found = [holder() for holder in asked() if holder is not None]
     ahead = any("ReadAhead" in repr(each) for each in found)
@@ -231,16 +229,12 @@ def work():
     print(opened)
 in_child(work)
 """
-    # A secondary without a primary: there is no server for the insert.
+    # The insert has no server, because the set has no primary.
     server.hello_extra = {
         "setName": "s", "hosts": [server.name], "secondary": True, "isWritablePrimary": False, "ismaster": False,
     }  # fmt: skip
     overloaded = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
-    server.replies |= {
-        "find": cursor_reply([{"_id": 1}], 7),
-        "aggregate": cursor_reply([], 8),
-        "distinct": overloaded,
-    }
+    server.replies |= {"find": cursor_reply([{"_id": 1}], 7), "aggregate": cursor_reply([], 8), "distinct": overloaded}
     server.fail("find", *[lambda peer, message: peer.send(message)] * 4, silent)
     server.fail("getMore", *[held(Event())] * 9)
     options = {"replicaSet": "s", "readPreference": "nearest", "baseBackoffMS": 60_000}
@@ -248,7 +242,7 @@ in_child(work)
     assert printed.splitlines() == [f"{[False] * 4} 1", "[]"]
 
 
-def test_child_that_does_not_use_the_client(fork, server):
+def test_idle_child_does_not_affect_parent(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
 def work():
@@ -260,27 +254,20 @@ print(client.db.c.find_one({"_id": "parent"}), client.pool_stats()[0]["generatio
     assert list(by_connection(server).values()) == [["parent"] * 2]
 
 
-def test_client_made_but_not_used_before_the_fork(fork, server):
+@pytest.mark.parametrize("connect", [True, False])
+def test_child_and_parent_use_client_created_before_fork(fork, server, connect):
     program = """
 def work():
     print(client.db.c.find_one({"_id": "child"})["_id"])
 in_child(work)
-print(client.db.c.find_one({"_id": "parent"})["_id"])
+if sys.argv[3] == "{}":
+    print(client.db.c.find_one({"_id": "parent"})["_id"])
 """
-    assert fork(program).splitlines() == ["child", "parent"]
+    assert fork(program, **{} if connect else {"connect": False}).splitlines() == ["child", "parent"][: 1 + connect]
+    assert len(by_connection(server)) == 1 + connect
 
 
-def test_client_that_connects_late(fork, server):
-    program = """
-def work():
-    print(client.db.c.find_one({"_id": "child"})["_id"])
-in_child(work)
-"""
-    assert fork(program, connect=False) == "child\n"
-    assert len(by_connection(server)) == 1
-
-
-def test_a_child_queries_dns_while_the_parent_waits_for_its_answer(fork, server):
+def test_child_repeats_pending_dns_query_of_parent(fork, server):
     program = """
 from gevent.event import Event
 from gmongo.options import srv
@@ -306,7 +293,7 @@ print(reader.get()["_id"], queries)
 
 @pytest.fixture
 def hanging(server):
-    """The next find is answered when the parent sends the command ``release``."""
+    """Delay the reply to the next find until the command ``release``."""
     gate = Event()
     server.fail("find", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
@@ -318,40 +305,24 @@ until_sent()
 """
 
 
-def test_fork_while_an_operation_runs(fork, server, hanging):
-    """The parent's operation goes on; the child, which has inherited the greenlet, is not disturbed by it."""
-    program = (
-        READER
-        + """
+@pytest.mark.parametrize(
+    "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
+)
+def test_fork_keeps_pending_operation_of_parent(fork, server, hanging, kill):
+    """The child has a copy of the waiting greenlet, and may kill the copy."""
+    program = f"""
 def work():
-    print(client.db.c.find_one({"_id": "child"})["_id"])
+{kill}    print(client.db.c.find_one({{"_id": "child"}})["_id"])
 in_child(work)
 client.admin.command("release")
 print(reader.get()["_id"])
 """
-    )
-    assert fork(program).splitlines() == ["child", "parent"]
+    assert fork(READER + program).splitlines() == [*(["GreenletExit"] if kill else []), "child", "parent"]
     first = server.connections_of("find")[0]
     assert "child" not in by_connection(server)[first]
 
 
-def test_inherited_operation_ends_with_what_is_thrown_at_it(fork, server, hanging):
-    program = (
-        READER
-        + """
-def work():
-    reader.kill()
-    print(type(reader.value).__name__)
-    print(client.db.c.find_one({"_id": "child"})["_id"])
-in_child(work)
-client.admin.command("release")
-print(reader.get()["_id"])
-"""
-    )
-    assert fork(program).splitlines() == ["GreenletExit", "child", "parent"]
-
-
-def test_fork_of_a_fork(fork, server):
+def test_grandchild_uses_own_connection(fork, server):
     program = """
 client.db.c.find_one({"_id": "parent"})
 def grandchild():
@@ -364,22 +335,21 @@ in_child(work)
 print(client.db.c.find_one({"_id": "parent"})["_id"])
 """
     assert fork(program).splitlines() == ["grandchild", "child", "parent"]
-    for asked in by_connection(server).values():
-        assert len(set(asked)) == 1
+    for requests in by_connection(server).values():
+        assert len(set(requests)) == 1
 
 
+INHERITED = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
 CURSOR = """
 cursor = client.db.c.find({"_id": "parent"})
 next(cursor)
 """
 
 
-def test_inherited_cursor_is_not_killed_by_the_child(fork, server):
+def test_child_does_not_kill_inherited_cursor(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
-    program = (
-        CURSOR
-        + """
+    program = """
 def work():
     global cursor
     del cursor
@@ -388,18 +358,14 @@ def work():
 in_child(work)
 print(next(cursor))
 """
-    )
-    assert fork(program) == "{'_id': 2}\n"
+    assert fork(CURSOR + program) == "{'_id': 2}\n"
     assert not server.commands("killCursors")
 
 
-def test_inherited_cursor_is_not_read_on_by_the_child(fork, server):
-    """The parent would miss what the child took."""
+def test_child_cannot_iterate_inherited_cursor(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
-    program = (
-        CURSOR
-        + """
+    program = """
 def work():
     try:
         next(cursor)
@@ -409,14 +375,11 @@ def work():
 in_child(work)
 print(next(cursor))
 """
-    )
-    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
-    assert fork(program).splitlines() == [refused, "{'_id': 2}"]
+    assert fork(CURSOR + program).splitlines() == [INHERITED, "{'_id': 2}"]
     assert len(server.commands("getMore")) == 1
 
 
-def test_what_is_read_ahead_in_a_fork_comes_to_the_parent_alone(fork, server):
-    """The batch is on its way when the process forks; the child has a copy of the greenlet that waits for it."""
+def test_pending_read_ahead_batch_is_read_by_parent_only(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     server.replies["getMore"] = cursor_reply([{"_id": 2}], field="nextBatch")
     gate = gevent.event.Event()
@@ -436,13 +399,12 @@ def work():
 in_child(work)
 print(next(cursor), next(cursor, None))
 """
-    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
-    assert fork(program).splitlines() == [refused, "{'_id': 2} None"]
+    assert fork(program).splitlines() == [INHERITED, "{'_id': 2} None"]
     assert len(server.commands("getMore")) == 1
     assert not server.commands("killCursors")
 
 
-def test_what_a_copied_greenlet_has_yet_to_read_ahead_is_left_to_the_parent(fork, server):
+def test_further_read_ahead_is_done_by_parent_only(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
     more = iter([cursor_reply([{"_id": 2}], 7, "nextBatch"), cursor_reply([{"_id": 3}], field="nextBatch")])
     server.replies["getMore"] = lambda command: next(more)
@@ -457,33 +419,32 @@ def work():
         next(cursor)
     except Exception as error:
         print(type(error).__name__, error)
-forking = gevent.spawn(in_child, work)  # begins before the greenlet that reads the third batch
+forking = gevent.spawn(in_child, work)  # runs before the greenlet that reads the third batch
 next(cursor)
 forking.get()
 print(list(cursor))
 """
-    refused = "AutoReconnect the cursor was opened before a fork, and belongs to the parent process"
-    assert fork(program).splitlines() == [refused, "[{'_id': 3}]"]
+    assert fork(program).splitlines() == [INHERITED, "[{'_id': 3}]"]
     assert len(server.commands("getMore")) == 2
 
 
-def test_a_child_that_waits_for_less_takes_nothing_from_the_parents_loop(fork):
-    """Without the hook, the loop of a child of plain os.fork() polls once in the epoll set that it shares with its
-    parent. It finds a socket there that nothing in the child waits for, and takes it out: the parent waits for ever.
+def test_child_does_not_remove_sockets_from_parents_epoll_set(fork):
+    """Parent and child of plain os.fork() share an epoll set. Without the fork hook, the child's loop polls once, and
+    removes an unwatched socket from the set. Then the parent waits for ever.
     """
     program = """
 import socket, gevent.socket
 ours, theirs = socket.socketpair()
 waiting = gevent.spawn(gevent.socket.wait_read, ours.fileno(), timeout=5)
-gevent.sleep(0.01)  # until the loop polls for it
-gevent.sleep(0)  # on as a callback of the loop: the child polls next
+gevent.sleep(0.01)  # the loop polls for the socket
+gevent.sleep(0)  # resumes in a callback of the loop, so that the child polls next
 theirs.send(b"reply")
 child = FORK()
 if child == 0:
     waiting.kill(block=False)
     gevent.sleep(0.01)
     os._exit(0)
-os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # the parent's loop stands still until the child has ended
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # blocks the parent's loop until the child has ended
 waiting.get()
 print(ours.recv(9).decode())
 ours.close(), theirs.close()
@@ -491,8 +452,8 @@ ours.close(), theirs.close()
     assert fork(program) == "reply\n"
 
 
-def test_a_child_resolves_names_at_once(fork, server):
-    """The threads that resolved the parent's names do not exist in the child."""
+def test_child_resolves_names_without_delay(fork, server):
+    """The resolver threads of the parent do not exist in the child."""
     program = """
 client = MongoClient(sys.argv[1].replace("127.0.0.1", "localhost"))
 client.db.c.find_one({"_id": "parent"})
@@ -502,11 +463,9 @@ in_child(lambda: print(client.db.c.find_one({"_id": "child"})["_id"]))
     assert fork(program) == "child\n"
 
 
-def test_cursors_dropped_before_the_fork_are_ended_by_the_parent_alone(fork, server):
+def test_cursor_dropped_before_fork_is_killed_by_parent_only(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    program = (
-        CURSOR
-        + """
+    program = """
 del cursor
 gc.collect()
 def work():
@@ -518,8 +477,7 @@ def work():
 in_child(work)
 gevent.sleep(0.1)
 """
-    )
-    fork(program)
+    fork(CURSOR + program)
     assert sorted(server.connections_of("killCursors")) == sorted(server.connections_of("find"))
 
 
@@ -533,10 +491,8 @@ def outcome(operation, **options):
 """
 
 
-def test_inherited_session_of_the_application_ends_the_copy_of_its_operation(fork, server, hanging):
-    program = (
-        OUTCOME
-        + """
+def test_copy_of_operation_in_explicit_session_fails_in_child(fork, server, hanging):
+    program = """
 reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
 until_sent()
 def work():
@@ -546,44 +502,19 @@ in_child(work)
 client.admin.command("release")
 print(reader.get())
 """
-    )
-    assert fork(program).splitlines() == ["AutoReconnect", "done"]
+    assert fork(OUTCOME + program).splitlines() == ["AutoReconnect", "done"]
     assert len(server.commands("find")) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"timeoutMS": 20000}], ids=["plain", "limited"])
-@pytest.mark.parametrize(("name", "in_child"), [("find_one", "done"), ("insert_one", "AutoReconnect")])
-def test_copy_of_a_greenlet_that_waits_for_a_server(fork, server, name, in_child, options):
-    """The read is tried again in the child; the write is the parent's."""
-    gate = Event()
-    server.fail("handshake", held(gate))  # of the parent's monitor
-    server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
-    program = (
-        OUTCOME
-        + f"""
-waiting = gevent.spawn(outcome, client.db.c.{name})
-gevent.sleep(0.1)
-def work():
-    client.admin.command("release")
-    print(waiting.get())
-in_child(work)
-print(waiting.get())
-"""
-    )
-    assert fork(program, **options).splitlines() == [in_child, "done"]
-    assert len(server.commands("find")) + len(server.commands("insert")) == (2 if in_child == "done" else 1)
-
-
+@pytest.mark.parametrize("session", ["", ", session=client.start_session()"], ids=["implicit", "explicit"])
 @pytest.mark.parametrize("name", ["find_one", "insert_one"])
-def test_copy_of_a_greenlet_that_waits_for_a_server_in_a_session(fork, server, name):
-    """Read or write, it is the parent's, whose session it is in; the child sends nothing of it."""
+def test_only_copy_of_waiting_read_in_implicit_session_succeeds_in_child(fork, server, name, session, options):
     gate = Event()
-    server.fail("handshake", held(gate))  # of the parent's monitor
+    server.fail("handshake", held(gate))
     server.replies["release"] = lambda _command: gate.set() or {"ok": 1}
-    program = (
-        OUTCOME
-        + f"""
-waiting = gevent.spawn(outcome, client.db.c.{name}, session=client.start_session())
+    program = f"""
+waiting = gevent.spawn(outcome, client.db.c.{name}{session})
 gevent.sleep(0.1)
 def work():
     client.admin.command("release")
@@ -591,31 +522,28 @@ def work():
 in_child(work)
 print(waiting.get())
 """
-    )
-    assert fork(program).splitlines() == ["AutoReconnect", "done"]
-    assert len(server.commands("find")) + len(server.commands("insert")) == 1
+    succeeds = name == "find_one" and not session
+    assert fork(OUTCOME + program, **options).splitlines() == ["done" if succeeds else "AutoReconnect", "done"]
+    assert len(server.commands("find")) + len(server.commands("insert")) == 1 + succeeds
 
 
 def child_sessions(server):
     return {bytes(each["lsid"]["id"]) for each in server.commands("ping")}
 
 
-def test_session_of_an_inherited_cursor_is_not_used_by_the_child(fork, server):
+def test_child_does_not_use_session_of_inherited_cursor(fork, server):
     server.replies["find"] = cursor_reply([{"_id": 1}], cursor_id=7)
-    program = (
-        CURSOR
-        + """
+    program = """
 def work():
     cursor.close()
     client.admin.command("ping")
 in_child(work)
 """
-    )
-    fork(program)
+    fork(CURSOR + program)
     assert not child_sessions(server) & {bytes(each["lsid"]["id"]) for each in server.commands("find")}
 
 
-def test_inherited_session_is_not_used_by_the_child(fork, server):
+def test_child_does_not_use_inherited_session(fork, server):
     program = """
 session = client.start_session()
 client.db.c.find_one({"_id": "parent"}, session=session)
@@ -628,8 +556,8 @@ in_child(work)
     assert not child_sessions(server) & sessions(server, "parent")
 
 
-def test_many_children(fork, server):
-    """As a server that loads the application and then forks its workers."""
+def test_each_of_several_children_uses_own_connection(fork, server):
+    """A preloading application server forks several workers."""
     program = """
 client.db.c.find_one({"_id": "parent"})
 for number in range(4):
@@ -641,9 +569,9 @@ print(client.db.c.find_one({"_id": "parent"})["_id"])
     eventually(lambda: not server.peers)
 
 
-@pytest.mark.parametrize("child", ["uses it", "leaves it alone"])
-def test_a_late_reply_is_the_parents(fork, server, hanging, child):
-    """The child closes its copy of the connection and reads nothing. The parent reads the reply and keeps it.
+@pytest.mark.parametrize("child", ["active", "idle"])
+def test_late_reply_is_read_by_parent_only(fork, server, hanging, child):
+    """The child closes its copy of the connection without reading.
 
     The second connection of the parent is for `killSessions`.
     """
@@ -655,7 +583,7 @@ def pool():
     return [client.pool_stats()[0][name] for name in ("total", "available", "draining")]
 print(pool())
 def work():
-    if {child == "uses it"}:
+    if {child == "active"}:
         client.db.c.find_one({{"_id": "child"}})
         print(pool())
     gevent.sleep(0.3)
@@ -667,11 +595,11 @@ print(pool())
 print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
 """
     options = {"drainLateReplies": True, "drainLateRepliesMS": 10_000}
-    used = ["[1, 1, 0]"] if child == "uses it" else []
+    used = ["[1, 1, 0]"] if child == "active" else []
     assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]
 
 
-def test_a_late_reply_that_comes_while_a_child_lives_is_read_by_the_parent(fork, server, hanging):
+def test_late_reply_during_life_of_child_is_read_by_parent(fork, server, hanging):
     program = """
 cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
 until_sent()

@@ -1,6 +1,4 @@
-"""An error that was handled is gone at once, with the frames that it went through: none of them refers to it. Otherwise
-locals of the application would live on until the garbage collector comes.
-"""
+"""A handled error releases its frames without the garbage collector, because no frame refers to the error."""
 
 from __future__ import annotations
 
@@ -34,36 +32,36 @@ class TooLate(Exception):
     pass
 
 
-def evicted() -> None:
+def raise_eviction() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
     WaitQueue.evict(queue.detach(), TooLate)
     waiter.sleep(None, AssertionError)
 
 
-def timed_out() -> None:
+def raise_wait_timeout() -> None:
     WaitQueue[str]().join().sleep(0, TooLate)
 
 
-def broken_off() -> None:
+def raise_foreign_timeout() -> None:
     waiter = WaitQueue[str]().join()
     with Timeout(0.001, TooLate()):
         waiter.sleep(5, AssertionError)
 
 
-def refused() -> None:
+def raise_command_error() -> None:
     raise_error_of({"ok": 0, "errmsg": "no"}, None)
 
 
-def no_time_is_left() -> None:
+def raise_expired_limit() -> None:
     interrupt_after(0, TooLate())
 
 
-def a_port_that_is_closed() -> None:
+def connect_to_closed_port() -> None:
     connecting.connect(("127.0.0.1", 1), lambda transport: None)
 
 
-def a_host_without_an_address() -> None:
+def connect_to_host_without_address() -> None:
     resolver = SimpleNamespace(getaddrinfo=lambda *_: [])
     hub, connecting.get_hub = connecting.get_hub, lambda: SimpleNamespace(resolver=resolver)
     try:
@@ -72,7 +70,7 @@ def a_host_without_an_address() -> None:
         connecting.get_hub = hub
 
 
-def a_host_that_is_not_known() -> None:
+def connect_to_unknown_host() -> None:
     def fail(*_: Any) -> None:
         raise _socket.gaierror(-2, "unknown")
 
@@ -83,12 +81,12 @@ def a_host_that_is_not_known() -> None:
         connecting.get_hub = hub
 
 
-def establishing_without_time() -> None:
+def establish_after_deadline() -> None:
     establisher = Establisher(Mock(), Mock(), Mock(__enter__=Mock(), __exit__=Mock(return_value=None)), Mock())
     establisher.establish(Connection(("h", 1)), 0.0)
 
 
-def a_step_that_fails() -> None:
+def fail_in_encryption_step() -> None:
     from gmongo._encryption.context import Context
 
     def fail() -> None:
@@ -99,23 +97,23 @@ def a_step_that_fails() -> None:
 
 
 ERRORS: dict[Callable[[], None], Any] = {
-    evicted: TooLate,
-    timed_out: TooLate,
-    broken_off: TooLate,
-    refused: OperationFailure,
-    no_time_is_left: TooLate,
-    a_port_that_is_closed: TransportError,
-    a_host_without_an_address: TransportError,
-    a_host_that_is_not_known: TransportError,
-    establishing_without_time: NetworkTimeout,
+    raise_eviction: TooLate,
+    raise_wait_timeout: TooLate,
+    raise_foreign_timeout: TooLate,
+    raise_command_error: OperationFailure,
+    raise_expired_limit: TooLate,
+    connect_to_closed_port: TransportError,
+    connect_to_host_without_address: TransportError,
+    connect_to_unknown_host: TransportError,
+    establish_after_deadline: NetworkTimeout,
 }
 
 
 class Request:
-    """Something large of the application's."""
+    """An object of the application."""
 
 
-def goes_at_once(call: Callable[[], None], error: Any) -> bool:
+def releases_locals(call: Callable[[], None], error: Any) -> bool:
     def use(request: Request) -> None:
         call()
 
@@ -132,30 +130,30 @@ def goes_at_once(call: Callable[[], None], error: Any) -> bool:
 
 
 @pytest.mark.parametrize("call", ERRORS, ids=lambda call: call.__name__)
-def test_an_error_leaves_nothing(call: Callable[[], None]) -> None:
-    assert goes_at_once(call, ERRORS[call])
+def test_handled_error_releases_locals(call: Callable[[], None]) -> None:
+    assert releases_locals(call, ERRORS[call])
 
 
-def test_an_error_of_encryption_leaves_nothing() -> None:
+def test_handled_encryption_error_releases_locals() -> None:
     pytest.importorskip("pymongocrypt")
     from gmongo.errors import EncryptionError
 
-    assert goes_at_once(a_step_that_fails, EncryptionError)
+    assert releases_locals(fail_in_encryption_step, EncryptionError)
 
 
-def under_a_limit() -> None:
+def sleep_with_limit() -> None:
     with interrupt_after(60, TooLate()):
         gevent.sleep(60)
 
 
-def between_two_tries() -> None:
+def wait_in_backoff() -> None:
     executor = Executor(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
     executor._wait(60, Mock())
 
 
-@pytest.mark.parametrize("call", [under_a_limit, between_two_tries], ids=lambda call: call.__name__)
-def test_a_greenlet_that_was_killed_leaves_nothing(call: Callable[[], None]) -> None:
-    """It keeps what has ended it, with its frames, which must not keep the greenlet."""
+@pytest.mark.parametrize("call", [sleep_with_limit, wait_in_backoff], ids=lambda call: call.__name__)
+def test_killed_greenlet_releases_locals_without_handler(call: Callable[[], None]) -> None:
+    """The greenlet keeps the exception with its frames. No frame may refer to the greenlet."""
 
     def use(request: Request) -> None:
         call()
@@ -167,5 +165,5 @@ def test_a_greenlet_that_was_killed_leaves_nothing(call: Callable[[], None]) -> 
     gevent.sleep(0)
     waiting.kill()
     del waiting
-    gevent.sleep(0)  # which lets go of what has waited for its end
+    gevent.sleep(0)  # releases the waiter for the end of the greenlet
     assert reference() is None

@@ -1,4 +1,4 @@
-"""The driver's greenlets and the hub: they never hold it, and end with the client they work for."""
+"""Driver greenlets do not keep the event loop alive, and end with their client."""
 
 from __future__ import annotations
 
@@ -27,11 +27,17 @@ def server(request):
         yield server
 
 
+PRELUDE = """
+import sys, threading, time, gevent
+from gmongo import MongoClient
+"""
+
+
 @contextmanager
-def started(program, *arguments):
-    """A program that uses gmongo, in a process of its own, for the length of a block."""
+def started_program(program, *arguments):
+    """Run a program in another process for the length of a block."""
     with gevent.subprocess.Popen(
-        [sys.executable, "-u", "-W", "error", "-c", program, *arguments],
+        [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -43,24 +49,24 @@ def started(program, *arguments):
             child.kill()
 
 
-def ended(child, told=None):
-    """Wait for the end of a program, and return what it printed.
+def output_of(child, stdin=None):
+    """Wait for the end of a program, and return its output.
 
-    :param told: what it reads, if it reads at all.
+    :param stdin: the input, None for no input.
     """
-    output, errors = child.communicate(told, timeout=PATIENCE)
+    output, errors = child.communicate(stdin, timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
     return output
 
 
 def run(program, *arguments):
-    """Run a program to its end; returns what it printed."""
-    with started(program, *arguments) as child:
-        return ended(child)
+    """Run a program, and return its output."""
+    with started_program(program, *arguments) as child:
+        return output_of(child)
 
 
 def greenlets():
-    """How many greenlets of the driver are alive."""
+    """Return the number of living driver greenlets."""
     gc.collect()
     return len(living("gmongo"))
 
@@ -70,7 +76,6 @@ def descriptors():
 
 
 CHECKPOINT = """
-import time
 from gmongo._background import LongWork
 work = LongWork()
 time.sleep(0.003)
@@ -79,7 +84,6 @@ work.checkpoint()
 
 
 WAKEUP = """
-import gevent
 from gmongo._background import Wakeup
 sleeping = gevent.spawn(Wakeup().sleep, 0.0003)
 while not sleeping.ready():
@@ -88,7 +92,6 @@ while not sleeping.ready():
 
 
 LIMITS = """
-import gevent
 from gmongo.cmap.wait_queue import WaitQueue
 from gmongo.wire.timeout import interrupt_after
 for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gevent.sleep(9)):
@@ -102,15 +105,13 @@ for wait in (lambda: WaitQueue().join().sleep(0.0003, TimeoutError), lambda: gev
 
 @pytest.mark.parametrize("program", [CHECKPOINT, WAKEUP, LIMITS], ids=["long work", "background", "limits"])
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
-def test_no_loop_warns_of_a_short_pause(monkeypatch, loop, program):
-    """That of libuv cannot wait for less than a millisecond."""
+def test_short_pauses_cause_no_loop_warning(monkeypatch, loop, program):
+    """libuv cannot wait for less than a millisecond."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     run(program)
 
 
 CLOSED_AT_THE_END = """
-import sys
-from gmongo import MongoClient
 
 class Holder:
     client = MongoClient(sys.argv[1])
@@ -123,15 +124,11 @@ holder.client.db.c.find_one()
 """
 
 
-def test_close_prints_nothing_while_the_interpreter_ends(server):
+def test_close_at_interpreter_exit_prints_nothing(server):
     assert run(CLOSED_AT_THE_END, server.name) == ""
 
 
-# Never holding the hub
-
 LOOKUP = """
-import threading, gevent
-from gmongo import MongoClient
 from gmongo.wire import connect
 
 gate, asked = threading.Event(), []
@@ -149,36 +146,32 @@ print(gevent.get_hub().join(timeout=4))
 
 
 @pytest.mark.parametrize("loop", ["libev-cext", "libuv-cffi"])
-def test_a_host_name_that_is_looked_up_does_not_hold_the_hub(monkeypatch, loop):
-    """Nor the end of the process, with the thread still at it."""
+def test_lookup_does_not_keep_event_loop_alive(monkeypatch, loop):
+    """The process ends, although the thread of the lookup runs."""
     monkeypatch.setenv("GEVENT_LOOP", loop)
     assert run(LOOKUP) == "True\nTrue\n"
 
 
 JOIN = """
-import sys, gevent
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1], minPoolSize=2)
 client.db.c.find_one()
 print("joined", gevent.get_hub().join(timeout=5), gevent.wait(timeout=5))
 """
 
 
-def test_join_returns_with_an_idle_client(server):
+def test_hub_join_returns_with_idle_client(server):
     assert run(JOIN, server.name) == "joined True True\n"
 
 
-def test_join_returns_while_servers_cannot_be_reached():
+def test_hub_join_returns_while_servers_are_unreachable():
     with ScriptedServer() as dead:
         name = dead.name
-    program = "import sys, gevent; from gmongo import MongoClient; c = MongoClient(sys.argv[1]);"
-    assert run(program + "print(gevent.get_hub().join(timeout=5))", name) == "True\n"
+    program = "client = MongoClient(sys.argv[1]); print(gevent.get_hub().join(timeout=5))"
+    assert run(program, name) == "True\n"
 
 
-def test_join_waits_for_an_operation(server):
+def test_hub_join_waits_for_operation(server):
     program = """
-import sys, gevent
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1])
 gevent.spawn(lambda: print(client.db.c.find_one({"_id": 5})))
 gevent.get_hub().join()
@@ -186,10 +179,8 @@ gevent.get_hub().join()
     assert run(program, server.name) == "{'_id': 5}\n"
 
 
-def test_process_with_an_open_client_ends(server):
+def test_process_with_open_client_ends(server):
     program = """
-import sys
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1])
 print(client.db.c.find_one({"_id": 5}))
 """
@@ -197,10 +188,8 @@ print(client.db.c.find_one({"_id": 5}))
     eventually(lambda: not server.peers)
 
 
-def test_process_with_a_hanging_operation_ends(server):
+def test_process_with_hanging_operation_ends(server):
     program = """
-import sys, gevent
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1])
 gevent.spawn(client.db.c.find_one)
 gevent.sleep(0.2)
@@ -209,10 +198,8 @@ gevent.sleep(0.2)
     assert run(program, server.name) == ""
 
 
-def test_join_returns_while_a_connection_is_being_populated(server):
+def test_hub_join_returns_during_population(server):
     program = """
-import sys, gevent
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1], minPoolSize=1, serverMonitoringMode="poll")
 while not client.pool_stats()[0]["pending"]:
     gevent.sleep(0.01)
@@ -222,33 +209,28 @@ print(client.pool_stats()[0]["pending"], gevent.get_hub().join(timeout=5))
     assert run(program, server.name) == "1 True\n"
 
 
-def test_nothing_but_a_connection_being_populated_is_waited_for(server):
-    """The background holds no hub; a greenlet that waits for what it makes, and then for a reply on it, does."""
+def test_operation_that_waits_for_population_keeps_event_loop_alive(server):
     program = """
-import sys, gevent
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1], minPoolSize=1, maxConnecting=1, serverMonitoringMode="poll")
 while not client.pool_stats()[0]["pending"]:
     gevent.sleep(0.01)
-gevent.spawn(print, client.pool_stats()[0]["pending"])  # when the main greenlet waits
+gevent.spawn(print, client.pool_stats()[0]["pending"])  # runs when the main greenlet waits
 print(client.db.c.find_one({"_id": 5}))
 """
     gate = Event()
     server.fail("handshake", lambda peer, message: peer.send(message), held(gate))
     server.fail("find", lambda peer, message: (gevent.sleep(0.3), peer.send(message)))
-    with started(program, server.name) as child:
+    with started_program(program, server.name) as child:
         assert child.stdout.readline() == "1\n"
         gate.set()
-        assert ended(child) == "{'_id': 5}\n"
+        assert output_of(child) == "{'_id': 5}\n"
 
 
-def test_waiting_main_greenlet_meets_no_loop_exit():
-    """The only thing that the process waits for is a server: the wait is what keeps it running."""
+def test_server_selection_in_main_greenlet_raises_no_loop_exit():
+    """The wait for a server is the only active watcher of the process."""
     with ScriptedServer() as dead:
         name = dead.name
     program = """
-import sys
-from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 try:
     MongoClient(sys.argv[1], serverSelectionTimeoutMS=700).db.c.find_one()
@@ -258,11 +240,8 @@ except ServerSelectionTimeoutError as error:
     assert run(program, name) == "ServerSelectionTimeoutError\n"
 
 
-# Closing
-
-
 @pytest.mark.requirement("SM-89", "SM-90")
-def test_close_ends_everything(server):
+def test_close_ends_greenlets_and_connections(server):
     before = greenlets()
     client = MongoClient(server.name, minPoolSize=2)
     client.db.c.find_one()
@@ -275,7 +254,7 @@ def test_close_ends_everything(server):
     client.close()
 
 
-def test_close_ends_the_waits_for_a_server():
+def test_close_ends_server_selection():
     with ScriptedServer() as dead:
         name = dead.name
     client = MongoClient(name)
@@ -286,7 +265,7 @@ def test_close_ends_the_waits_for_a_server():
     assert isinstance(waiter.exception, InvalidOperation)
 
 
-def test_close_while_an_operation_runs(server):
+def test_operation_in_progress_succeeds_after_close(server):
     gate = Event()
     server.fail("find", lambda peer, message: (gate.wait(), peer.send(message)))
     client = MongoClient(server.name)
@@ -298,7 +277,7 @@ def test_close_while_an_operation_runs(server):
     eventually(lambda: not server.peers)
 
 
-def test_closed_replica_set():
+def test_close_ends_connections_to_all_members():
     with ScriptedReplicaSet() as replica_set:
         with MongoClient(replica_set.members[0].name, replicaSet="scripted") as client:
             eventually(lambda: len(client.nodes) == 3)
@@ -306,10 +285,7 @@ def test_closed_replica_set():
             eventually(lambda member=member: not member.peers)
 
 
-# Dropping
-
-
-def test_dropped_clients_leave_nothing_behind(server):
+def test_dropped_clients_release_greenlets_and_descriptors(server):
     def use_one():
         client = MongoClient(server.name)
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -317,7 +293,7 @@ def test_dropped_clients_leave_nothing_behind(server):
     use_one()
     eventually(lambda: not server.peers)
     before = greenlets(), descriptors()
-    with warnings.catch_warnings(record=True) as caught:  # what a destructor warns of cannot be raised
+    with warnings.catch_warnings(record=True) as caught:  # destructors cannot raise warnings as errors
         warnings.simplefilter("always")
         for _ in range(50):
             use_one()
@@ -327,7 +303,7 @@ def test_dropped_clients_leave_nothing_behind(server):
     eventually(lambda: (greenlets(), descriptors()) <= before)
 
 
-def test_dropped_client_goes_without_the_garbage_collector(server):
+def test_dropped_client_is_released_without_garbage_collector(server):
     gc.collect()
     gc.disable()
     try:
@@ -339,7 +315,7 @@ def test_dropped_client_goes_without_the_garbage_collector(server):
         gc.enable()
 
 
-def test_dropped_client_after_an_error_goes_with_the_garbage(server):
+def test_client_dropped_after_error_is_collected(server):
     client = MongoClient(server.name, retryReads=False)
     client.db.c.find_one()
     server.fail("find", cut(0))
@@ -351,7 +327,7 @@ def test_dropped_client_after_an_error_goes_with_the_garbage(server):
 
 
 @pytest.mark.requirement("SM-90")
-def test_dropped_while_its_server_is_frozen():
+def test_client_dropped_while_server_is_frozen_ends_greenlets():
     with ScriptedServer() as server:
         before = greenlets()
         server.answering.clear()
@@ -361,11 +337,7 @@ def test_dropped_while_its_server_is_frozen():
         eventually(lambda: greenlets() == before)
 
 
-# Threads
-
 THREAD = """
-import sys, threading
-from gmongo import MongoClient
 client = MongoClient(sys.argv[1])
 client.db.c.find_one()
 def use():
@@ -383,17 +355,16 @@ own.join()
 """
 
 
-def test_use_from_another_thread_is_refused_clearly(server):
-    refused, *found = run(THREAD, server.name).splitlines()
-    assert refused.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
-    assert "make a client for each thread" in refused
-    assert found == ["{'_id': 5}", "{'_id': 6}"]
+def test_use_in_another_native_thread_raises_with_advice(server):
+    message, *documents = run(THREAD, server.name).splitlines()
+    assert message.startswith("InvalidOperation a MongoClient belongs to the native thread that first used it")
+    assert "make a client for each thread" in message
+    assert documents == ["{'_id': 5}", "{'_id': 6}"]
 
 
-def test_client_dropped_in_another_thread(server):
+def test_client_dropped_in_another_native_thread_closes_connections(server):
     program = """
-import sys, threading, gevent.os
-from gmongo import MongoClient
+import gevent.os
 clients = [MongoClient(sys.argv[1])]
 clients[0].db.c.find_one()
 thread = threading.Thread(target=clients.clear)
@@ -402,7 +373,7 @@ thread.join()
 print("dropped")
 gevent.os.tp_read(0, 1)
 """
-    with started(program, server.name) as child:
+    with started_program(program, server.name) as child:
         assert child.stdout.readline() == "dropped\n"
         eventually(lambda: not server.peers)  # while the process lives
-        assert ended(child, "\n") == ""
+        assert output_of(child, "\n") == ""

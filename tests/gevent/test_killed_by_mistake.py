@@ -1,4 +1,4 @@
-"""``gevent.killall`` of everything there is: the driver's own greenlets begin again."""
+"""The driver restarts its greenlets after ``gevent.killall``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
 
-@pytest.fixture(params=[True, False], ids=["streaming", "polled"])  # in a check, and asleep between two
+@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
 def server(request):
     with gevent.Timeout(20), ScriptedServer(streams=request.param) as server:
         yield server
 
 
-def own_greenlets(client):
-    """The greenlets of the client's: monitors and background runs."""
+def driver_greenlets(client):
+    """Return the greenlets of the client: monitors and pool upkeep."""
     monitors = [each.monitor for each in client._topology.servers.values()]
     rtt_monitors = [each._rtt_monitor for each in monitors if each._rtt_monitor is not None]
     pools = [pool._background for pool in client._topology.pools()]
@@ -39,43 +39,36 @@ def client(server):
     ids=["kill", "RuntimeError", "Timeout", "SystemExit"],
 )
 def thrown(request, monkeypatch):
-    """What the greenlets are killed with."""
+    """Return the exception that kills the greenlets."""
     monkeypatch.setattr("gmongo._background._AFTER_INTERRUPTION", 0.01)
     monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *_: None)
     return request.param
 
 
-def test_the_server_is_watched_again(client, server, thrown):
-    before = own_greenlets(client)
-    gevent.killall(before, exception=thrown)
-    assert all(each.dead for each in before)
-    eventually(lambda: not any(each.dead for each in own_greenlets(client)))
+@pytest.mark.parametrize("times", [1, 5])
+def test_killed_monitors_are_restarted(client, server, thrown, times):
+    for _ in range(times):
+        before = driver_greenlets(client)
+        gevent.killall(before, exception=thrown)
+        assert all(each.dead for each in before)
+        eventually(lambda: not any(each.dead for each in driver_greenlets(client)))
     hellos = len(server.commands("hello"))
     eventually(lambda: len(server.commands("hello")) > hellos)
     assert client.test.c.find_one() is not None
 
 
-def test_the_pool_is_filled_up_again(client, server, thrown):
-    gevent.killall(own_greenlets(client), exception=thrown)
+def test_killed_upkeep_populates_pool_again(client, server, thrown):
+    gevent.killall(driver_greenlets(client), exception=thrown)
     server.fail("find", cut(5))
     with pytest.raises(Exception, match="closed"):
         client.test.c.find_one()
     eventually(lambda: client.pool_stats()[0]["state"] == "ready" and client.pool_stats()[0]["available"] == 1)
 
 
-def test_again_and_again(client, server, thrown):
-    for _ in range(5):
-        gevent.killall(own_greenlets(client), exception=thrown)
-        eventually(lambda: not any(each.dead for each in own_greenlets(client)))
-    hellos = len(server.commands("hello"))
-    eventually(lambda: len(server.commands("hello")) > hellos)
-    assert client.test.c.find_one() is not None
-
-
-def test_after_the_end_nothing_begins_again(server):
+def test_killed_greenlets_of_closed_client_are_not_restarted(server):
     client = MongoClient(*server.address, minPoolSize=1)
     client.test.c.find_one()
-    gevent.killall(own_greenlets(client))
+    gevent.killall(driver_greenlets(client))
     client.close()
 
     def alive():

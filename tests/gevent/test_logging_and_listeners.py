@@ -1,7 +1,6 @@
-"""Log handlers and listeners of the application that switch, are slow, or raise, in a process that is patched.
+"""Log handlers and listeners that switch, are slow, or raise, in a patched process.
 
-A crowd uses one client meanwhile, some of it under time-outs that are short: operations work, nothing is lost, and the
-process ends.
+Many greenlets use one client, some with short timeouts: operations succeed, no resource is lost, and the process ends.
 """
 
 from __future__ import annotations
@@ -135,8 +134,8 @@ def deployment():
         yield deployment
 
 
-def play(deployment, *scene):
-    """What became of it."""
+def run_program(deployment, *scene):
+    """Run the program, and return its output."""
     command = [sys.executable, "-W", "error", "-c", PROGRAM, deployment.uri, *scene]
     child = gevent.subprocess.run(command, capture_output=True, text=True)
     assert (child.returncode, child.stderr) == (0, "")
@@ -167,33 +166,30 @@ SCENES = [
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("where", "way", "manner"), SCENES)
-def test_a_crowd(deployment, where, way, manner):
-    found = play(deployment, where, way, manner)
-    assert found["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
-    counts = Counter(found["counts"])
-    for begun, *ended in BALANCES:
-        assert counts[begun] == sum(counts[each] for each in ended) > 0, begun
+def test_concurrent_greenlets_lose_no_event_connection_or_session(deployment, where, way, manner):
+    result = run_program(deployment, where, way, manner)
+    assert result["during"] == {"errors": [], "settled": True, "generation": 0, "sessions": 0, "stored": 20}
+    counts = Counter(result["counts"])
+    for start, *ended in BALANCES:
+        assert counts[start] == sum(counts[each] for each in ended) > 0, start
     assert bool(counts["interrupted"]) == (manner == "interrupted")
-    assert found["joined"]
+    assert result["joined"]
     components = {"gmongo.command", "gmongo.connection", "gmongo.serverSelection", "gmongo.topology"}
-    assert set(found["loggers"]) >= (components if where == "handler" else set())
+    assert set(result["loggers"]) >= (components if where == "handler" else set())
     eventually(lambda: not any(member.connections for member in deployment.members))
 
 
-# A greenlet that is interrupted in one listener calls the others all the same
-
-
-class Record(HearsCommands, HearsPools):
-    """Notes the events of commands and check-outs, and may sleep in one of them."""
+class EventNames(HearsCommands, HearsPools):
+    """Record the names of command and check-out events, and sleep in one event."""
 
     def __init__(self, sleeps_at: str = "") -> None:
-        self.heard: list[str] = []
+        self.names: list[str] = []
         self.sleeps_at = sleeps_at
 
     def hear(self, event):
         name = type(event).__name__
         if name.startswith(("Command", "ConnectionCheck")):
-            self.heard.append(name)
+            self.names.append(name)
             if name == self.sleeps_at:
                 gevent.sleep(5)
 
@@ -207,41 +203,41 @@ EVENTS = {
 }
 
 
-def assert_complete(heard):
-    counts = Counter(heard)
-    for begun, *ended in (each for each in BALANCES if each[0] in EVENTS):
-        assert counts[begun] == sum(counts[each] for each in ended), begun
+def assert_balanced(names):
+    counts = Counter(names)
+    for start, *ended in (each for each in BALANCES if each[0] in EVENTS):
+        assert counts[start] == sum(counts[each] for each in ended), start
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_listener_after_one_that_is_interrupted(deployment, event):
-    first, second = Record(event), Record()
+def test_interruption_in_listener_does_not_skip_next_listener(deployment, event):
+    first, second = EventNames(event), EventNames()
     with MongoClient(deployment.uri, event_listeners=[first, second]) as client:
         reader = gevent.spawn(client.test.c.find_one)
-        eventually(lambda: event in first.heard)
+        eventually(lambda: event in first.names)
         reader.kill()
-    assert second.heard == first.heard
+    assert second.names == first.names
 
 
-class Sleeper(logging.Handler):
-    """Sleeps on one message."""
+class SleepingHandler(logging.Handler):
+    """Sleep at one message."""
 
     def __init__(self, message: str) -> None:
         super().__init__()
         self.message = message
         self.sleeps = False
 
-    def emit(self, record):
-        if record.structured["message"] == self.message:
+    def emit(self, events):
+        if events.structured["message"] == self.message:
             self.sleeps = True
             gevent.sleep(5)
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_listener_after_a_log_handler_that_is_interrupted(deployment, event):
-    record, handler = Record(), Sleeper(EVENTS[event])
+def test_interruption_in_log_handler_does_not_skip_listener(deployment, event):
+    events, handler = EventNames(), SleepingHandler(EVENTS[event])
     loggers = [logging.getLogger(name) for name in ("gmongo.connection", "gmongo.command")]
-    with MongoClient(deployment.uri, event_listeners=[record]) as client:
+    with MongoClient(deployment.uri, event_listeners=[events]) as client:
         for logger in loggers:
             logger.addHandler(handler)
             logger.setLevel(logging.DEBUG)
@@ -253,4 +249,4 @@ def test_a_listener_after_a_log_handler_that_is_interrupted(deployment, event):
             for logger in loggers:
                 logger.removeHandler(handler)
                 logger.setLevel(logging.NOTSET)
-    assert_complete(record.heard)
+    assert_balanced(events.names)

@@ -1,4 +1,4 @@
-"""The transport: bytes through a raw socket, in any pieces, and interruptions of every kind."""
+"""The transport: raw socket I/O in pieces, and interruptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gmongo.wire.transport import Transport, TransportError, without_frames
 
 @pytest.fixture
 def pair():
-    """A transport, and the blocking-free raw socket at its other end."""
+    """Create a transport, and the non-blocking raw socket at its other end."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.setblocking(False)
     theirs.setblocking(False)
@@ -36,7 +36,7 @@ def message(payload, response_to=1, request_id=9, length=None):
 
 
 def push(sock, data):
-    """Send everything, however small the socket's buffer is."""
+    """Send all bytes, regardless of the buffer size of the socket."""
     view = memoryview(data)
     while view:
         try:
@@ -56,7 +56,7 @@ def pull(sock, size):
 
 
 @pytest.mark.parametrize("size", [0, 1, 16 * 1024 - 16, 16 * 1024 - 15, 100_000, 3_000_000])
-def test_message_of_any_size(pair, size):
+def test_message_of_any_size_is_received(pair, size):
     transport, peer = pair
     payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
     gevent.spawn(push, peer, message(payload))
@@ -65,20 +65,20 @@ def test_message_of_any_size(pair, size):
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 3, 15, 16, 17, 40])
-def test_message_in_pieces(pair, pieces):
+def test_message_in_pieces_is_received(pair, pieces):
     transport, peer = pair
     whole = message(b"x" * 30)
 
-    def dribble():
+    def push_in_pieces():
         for start in range(0, len(whole), pieces):
             push(peer, whole[start : start + pieces])
             gevent.sleep(0)
 
-    gevent.spawn(dribble)
+    gevent.spawn(push_in_pieces)
     assert bytes(transport.receive(1)[3]) == b"x" * 30
 
 
-def test_messages_that_arrive_together(pair):
+def test_messages_in_one_packet_are_received_separately(pair):
     transport, peer = pair
     sizes = [5, 16_000, 3, 20_000, 7, 15_000, 15_000, 0]
     push_all = b"".join(message(bytes([number]) * size, number) for number, size in enumerate(sizes))
@@ -88,7 +88,7 @@ def test_messages_that_arrive_together(pair):
 
 
 @pytest.mark.parametrize("count", [1, 2, 1000])
-def test_sending_more_than_the_socket_holds(pair, count):
+def test_send_continues_after_full_socket_buffer(pair, count):
     transport, peer = pair
     buffers = [bytes([number % 256]) * (4_000_000 // count) for number in range(count)]
     sender = gevent.spawn(transport.send, buffers)
@@ -104,28 +104,28 @@ def test_sending_more_than_the_socket_holds(pair, count):
 
 
 def fill(transport):
-    """Send until the socket takes no more; returns how many bytes it holds."""
-    held = 0
+    """Send until the socket buffer is full, and return the number of bytes."""
+    filled = 0
     while True:
         try:
-            held += transport._socket.send(b"x" * 1000)
+            filled += transport._socket.send(b"x" * 1000)
         except BlockingIOError:
-            return held
+            return filled
 
 
 @pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
 @pytest.mark.parametrize("is_full", [False, True], ids=["empty", "full"])
 @pytest.mark.parametrize("expects_reply", [False, True], ids=["send", "round trip"])
-def test_what_the_socket_does_not_take_at_once_follows(pair, sizes, is_full, expects_reply):
+def test_rest_of_partial_send_follows(pair, sizes, is_full, expects_reply):
     transport, peer = pair
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    held = fill(transport) if is_full else 0
+    filled = fill(transport) if is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
-    assert pull(peer, held + sum(sizes))[held:] == b"".join(buffers)
+    assert pull(peer, filled + sum(sizes))[filled:] == b"".join(buffers)
     if expects_reply:
         push(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
-        if sending.get() is None:  # a reply after several buffers is received apart
+        if sending.get() is None:  # a request of several buffers needs a separate receive
             assert bytes(transport.receive(1)[3]) == b"\0" * 5 + b"\5\0\0\0\0"
         else:
             assert sending.get() == b"\5\0\0\0\0"
@@ -135,7 +135,7 @@ def test_what_the_socket_does_not_take_at_once_follows(pair, sizes, is_full, exp
     assert not transport.out_of_step
 
 
-def test_end_of_the_stream(pair):
+def test_end_of_stream_raises_transport_error(pair):
     transport, peer = pair
     push(peer, message(b"abc")[:10])
     peer.close()
@@ -143,8 +143,8 @@ def test_end_of_the_stream(pair):
         transport.receive(1)
 
 
-def test_false_length_costs_no_memory(pair):
-    """A length of 40 MB is believed only as far as bytes arrive."""
+def test_large_length_allocates_no_memory_before_bytes_arrive(pair):
+    """The header announces 40 MB."""
     import tracemalloc
 
     transport, peer = pair
@@ -159,7 +159,7 @@ def test_false_length_costs_no_memory(pair):
     assert peak < 4_000_000
 
 
-def test_limit_of_messages(pair):
+def test_message_above_limit_raises_protocol_error(pair):
     transport, peer = pair
     transport.limit_messages(1000)
     push(peer, message(b"x" * 985))
@@ -167,25 +167,22 @@ def test_limit_of_messages(pair):
         transport.receive(1)
 
 
-# Interruptions
-
-
 class Interruption(Exception):
     pass
 
 
-def test_interrupt_while_it_waits(pair):
+def test_interrupt_ends_waiting_receive(pair):
     transport, _peer = pair
     error = Interruption()
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
     transport.interrupt(error)
     gevent.joinall([reader])
-    assert type(reader.exception) is Interruption  # a copy, which keeps no frame of this greenlet
+    assert type(reader.exception) is Interruption  # a copy without frames of this greenlet
     assert transport.closed
 
 
-def test_interrupt_before_it_waits(pair):
+def test_interrupt_fails_later_receive_and_send(pair):
     transport, _peer = pair
     error = Interruption()
     transport.interrupt(error)
@@ -195,8 +192,7 @@ def test_interrupt_before_it_waits(pair):
         transport.send([b"abc"])
 
 
-def test_interrupt_that_comes_with_the_reply(pair):
-    """The reply is there and the interruption too: the reader gets one of them, and no other is interrupted."""
+def test_interrupt_together_with_reply_raises_once(pair):
     transport, peer = pair
     error = Interruption()
     reader = gevent.spawn(transport.receive, 1)
@@ -208,25 +204,24 @@ def test_interrupt_that_comes_with_the_reply(pair):
     gevent.sleep(0.01)
 
 
-def test_an_interrupt_that_comes_after_its_greenlet_has_left(pair):
-    """The greenlet was killed in the meantime and does something else, which must not be hit."""
+def test_interrupt_after_kill_does_not_affect_greenlet(pair):
     transport, _peer = pair
 
-    def read_and_go_on():
+    def receive_and_sleep():
         try:
             transport.receive(1)
         except Timeout:
             gevent.sleep(0.02)
-            return "went on"
+            return "continued"
 
-    reader = gevent.spawn(read_and_go_on)
+    reader = gevent.spawn(receive_and_sleep)
     gevent.sleep(0)
     reader.kill(Timeout(), block=False)
     transport.interrupt(Interruption())
-    assert reader.get() == "went on"
+    assert reader.get() == "continued"
 
 
-def test_first_interruption_counts(pair):
+def test_first_of_two_interruptions_is_raised(pair):
     transport, _peer = pair
     first = Interruption("first")
     reader = gevent.spawn(transport.receive, 1)
@@ -238,7 +233,7 @@ def test_first_interruption_counts(pair):
     assert (type(reader.exception), str(reader.exception)) == (Interruption, "first")
 
 
-def test_close_while_it_waits(pair):
+def test_close_ends_waiting_receive(pair):
     transport, _peer = pair
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
@@ -248,7 +243,7 @@ def test_close_while_it_waits(pair):
     assert isinstance(reader.exception, OSError)
 
 
-def test_two_greenlets_at_a_time_are_refused(pair):
+def test_concurrent_receive_raises_concurrent_object_use_error(pair):
     transport, _peer = pair
     reader = gevent.spawn(transport.receive, 1)
     gevent.sleep(0)
@@ -259,7 +254,7 @@ def test_two_greenlets_at_a_time_are_refused(pair):
 
 
 @pytest.mark.parametrize("thrown", [Timeout, gevent.GreenletExit, Interruption])
-def test_what_is_thrown_comes_out_as_it_went_in(pair, thrown):
+def test_thrown_exception_object_is_raised_by_receive(pair, thrown):
     transport, _peer = pair
     error = thrown()
     reader = gevent.spawn(transport.receive, 1)
@@ -268,7 +263,7 @@ def test_what_is_thrown_comes_out_as_it_went_in(pair, thrown):
     assert reader.exception is error or reader.value is error
 
 
-def test_abandoned_transport_touches_its_stream_no_more(pair):
+def test_transport_marked_as_forked_does_not_use_socket(pair):
     transport, peer = pair
     error = Interruption()
     push(peer, message(b"abc"))
@@ -281,9 +276,6 @@ def test_abandoned_transport_touches_its_stream_no_more(pair):
         peer.recv(1)
 
 
-# Connecting
-
-
 def listener():
     sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     sock.bind(("127.0.0.1", 0))
@@ -291,20 +283,20 @@ def listener():
     return sock, sock.getsockname()[1]
 
 
-def test_connect():
+def test_connect_to_address_and_name_succeeds():
     sock, port = listener()
     attached = []
     with gevent.Timeout(30):
         connect(("127.0.0.1", port), attached.append)
         connect(("localhost", port), attached.append)
     assert not attached[0].closed
-    assert not attached[-1].closed  # an earlier one may have been the other kind of localhost
+    assert not attached[-1].closed  # the first attempt may use the other address of localhost
     for transport in attached:
         transport.close()
     sock.close()
 
 
-def test_refused():
+def test_refused_connection_raises_transport_error():
     sock, port = listener()
     sock.close()
     attached = []
@@ -313,12 +305,12 @@ def test_refused():
     assert [transport.closed for transport in attached] == [True]
 
 
-def test_unknown_host():
+def test_unknown_host_raises_os_error():
     with pytest.raises(OSError):
         connect(("no-such-host.invalid", 1), lambda transport: None)
 
 
-def test_unix_socket(tmp_path):
+def test_connect_to_unix_socket_succeeds(tmp_path):
     path = str(tmp_path / "server.sock")
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     sock.bind(path)
@@ -330,7 +322,7 @@ def test_unix_socket(tmp_path):
     sock.close()
 
 
-def test_interrupted_before_it_is_connected():
+def test_interrupt_before_connect_closes_transport():
     sock, port = listener()
     attached = []
 
@@ -344,11 +336,8 @@ def test_interrupted_before_it_is_connected():
     sock.close()
 
 
-# Whatever the system says at whichever call
-
-
-class Scripted:
-    """A socket whose next calls of one name raise what the test says, and then go through."""
+class ScriptedSocket:
+    """A socket whose next calls raise the scripted errors, and later calls succeed."""
 
     def __init__(self, sock, **script):
         self._sock = sock
@@ -366,20 +355,20 @@ class Scripted:
         return call
 
 
-def ask(transport, way):
-    """One request with its reply, as commands do it."""
-    if way == "round trip":
+def request(transport, method):
+    """Send a request and receive the reply, as commands do."""
+    if method == "round trip":
         whole = transport.round_trip([message(b"request", 0)], 1)
         return whole if whole is not None else bytes(transport.receive(1)[3])
     transport.send([message(b"request", 0)])
     return bytes(transport.receive(1)[3])
 
 
-WAYS = ["round trip", "one after the other"]
+METHODS = ["round trip", "send and receive"]
 RESET = ConnectionResetError(errno.ECONNRESET, "reset")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "script",
     [
@@ -389,102 +378,97 @@ RESET = ConnectionResetError(errno.ECONNRESET, "reset")
         {"send": [BlockingIOError()], "recv": [BlockingIOError()], "recv_into": [BlockingIOError()]},
     ],
 )
-def test_a_socket_that_is_not_ready_after_all_is_waited_for(pair, way, script):
+def test_blocking_io_error_is_retried(pair, method, script):
     transport, peer = pair
-    transport._socket = Scripted(transport._socket, **script)
+    transport._socket = ScriptedSocket(transport._socket, **script)
     push(peer, message(b"reply"))
-    assert ask(transport, way)[-5:] == b"reply"
+    assert request(transport, method)[-5:] == b"reply"
     assert pull(peer, 23) == message(b"request", 0)
     assert not transport.out_of_step
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "script",
-    [
-        {"send": [RESET]},
-        {"send": [BlockingIOError(), RESET]},
-        {"recv": [RESET], "recv_into": [RESET]},
-    ],
+    "script", [{"send": [RESET]}, {"send": [BlockingIOError(), RESET]}, {"recv": [RESET], "recv_into": [RESET]}]
 )
-def test_what_the_system_says_is_in_the_error(pair, way, script):
+def test_system_error_becomes_transport_error_with_arguments(pair, method, script):
     transport, peer = pair
-    transport._socket = Scripted(transport._socket, **script)
+    transport._socket = ScriptedSocket(transport._socket, **script)
     push(peer, message(b"reply"))
     with pytest.raises(TransportError) as caught:
-        ask(transport, way)
+        request(transport, method)
     assert caught.value.args == RESET.args and caught.value.__cause__ is RESET
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_request_waits_alone(pair, way):
+@pytest.mark.parametrize("method", METHODS)
+def test_concurrent_request_raises_concurrent_object_use_error(pair, method):
     transport, _peer = pair
-    first = gevent.spawn(ask, transport, way)
+    first = gevent.spawn(request, transport, method)
     gevent.sleep(0)
-    for other in WAYS:
+    for other in METHODS:
         with pytest.raises(ConcurrentObjectUseError, match=r"already waits on <Transport fd=\d+>"):
-            ask(transport, other)
+            request(transport, other)
     first.kill()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_greenlet_that_is_switched_into_by_another_says_so(pair, way):
+@pytest.mark.parametrize("method", METHODS)
+def test_unexpected_switch_raises_invalid_switch_error(pair, method):
     transport, peer = pair
-    asking = gevent.spawn(ask, transport, way)
+    requesting = gevent.spawn(request, transport, method)
     gevent.sleep(0)
-    gevent.get_hub().loop.run_callback(asking.switch, "something else")
+    gevent.get_hub().loop.run_callback(requesting.switch, "something else")
     with pytest.raises(InvalidSwitchError, match=r"^switched into .* with 'something else', expected <"):
-        asking.get()
+        requesting.get()
     push(peer, message(b"reply"))
-    assert bytes(transport.receive(1)[3]) == b"reply"  # the watcher is free again
+    assert bytes(transport.receive(1)[3]) == b"reply"  # the watcher is usable again
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("when", ["before", "while it waits", "with the reply"])
-def test_an_interrupted_request_raises_a_copy_of_what_has_interrupted_it(pair, way, when):
+def test_interrupted_request_raises_copy_of_interruption(pair, method, when):
     transport, peer = pair
     error = TransportError("interrupted")
     if when == "before":
         transport.interrupt(error)
-    asking = gevent.spawn(ask, transport, way)
+    requesting = gevent.spawn(request, transport, method)
     gevent.sleep(0)
     if when == "with the reply":
         push(peer, message(b"reply"))
     if when != "before":
         transport.interrupt(error)
     with pytest.raises(TransportError, match=r"^interrupted$") as caught:
-        asking.get()
+        requesting.get()
     assert caught.value is not error and error.__traceback__ is None
     assert transport.closed
 
 
-def test_an_error_that_cannot_be_copied_is_told_in_words():
-    class Odd(Exception):
+def test_uncopyable_error_becomes_transport_error_with_text():
+    class Uncopyable(Exception):
         def __init__(self, one, two):
             super().__init__(f"{one} and {two}")
 
-    copied = without_frames(Odd(1, 2))
-    assert type(copied) is TransportError and str(copied) == "Odd: 1 and 2"
+    copied = without_frames(Uncopyable(1, 2))
+    assert type(copied) is TransportError and str(copied) == "Uncopyable: 1 and 2"
     plain = ValueError(5)
     assert type(without_frames(plain)) is ValueError and without_frames(plain).args == (5,)
     assert without_frames(plain) is not plain
 
 
-def test_too_many_files(monkeypatch):
+def test_too_many_open_files_raises_transport_error(monkeypatch):
     error = OSError(errno.EMFILE, "Too many open files")
 
-    def refuse(*_arguments):
+    def raise_error(*_arguments):
         raise error
 
-    monkeypatch.setattr("gmongo.wire.connect._socket.socket", refuse)
+    monkeypatch.setattr("gmongo.wire.connect._socket.socket", raise_error)
     with pytest.raises(TransportError) as caught:
         connect(("127.0.0.1", 1), lambda transport: None)
     assert caught.value.args == error.args and caught.value.__cause__ is error
 
 
 @pytest.mark.parametrize("call", ["round trip", "receive", "send", "connect"])
-def test_a_transport_that_is_marked_while_it_waits_ends_with_what_it_was_marked_with(pair, call):
-    """As in a forked child, where the copy of a greenlet goes on when the parent's socket has something to read."""
+def test_transport_marked_as_forked_while_waiting_raises_fork_error(pair, call):
+    """In a forked child, a copied greenlet wakes when the parent's socket has input."""
     transport, peer = pair
     calls = {
         "round trip": lambda: transport.round_trip([b"request"], 1),
@@ -516,7 +500,7 @@ def test_a_transport_that_is_marked_while_it_waits_ends_with_what_it_was_marked_
         transport.send([b"more"])
 
 
-def test_a_buffer_is_used_by_one_transport_at_a_time(pair):
+def test_released_buffer_does_not_change_received_message(pair):
     transport, peer = pair
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     ours.setblocking(False)
@@ -533,7 +517,7 @@ def test_a_buffer_is_used_by_one_transport_at_a_time(pair):
     theirs.close()
 
 
-def test_a_socket_that_is_not_there(tmp_path):
+def test_missing_unix_socket_raises_transport_error(tmp_path):
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     sock.setblocking(False)
     transport = Transport(sock, True)
@@ -545,7 +529,7 @@ def test_a_socket_that_is_not_there(tmp_path):
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("thrown", [GreenletExit, Timeout, ValueError])
-def test_what_is_thrown_amid_a_request_leaves_it_out_of_step(pair, count, thrown):
+def test_interrupted_send_marks_transport_out_of_step(pair, count, thrown):
     transport, _ = pair
     sending = gevent.spawn(transport.send, [b"x" * 3_000_000] * count)
     gevent.sleep(0.01)
@@ -554,11 +538,11 @@ def test_what_is_thrown_amid_a_request_leaves_it_out_of_step(pair, count, thrown
     assert transport.out_of_step
 
 
-def test_what_is_thrown_between_pieces_of_a_request_leaves_it_out_of_step(pair, monkeypatch):
-    def interrupted(_work):
+def test_interruption_between_buffers_marks_transport_out_of_step(pair, monkeypatch):
+    def raise_exit(_work):
         raise GreenletExit
 
-    monkeypatch.setattr(LongWork, "checkpoint", interrupted)
+    monkeypatch.setattr(LongWork, "checkpoint", raise_exit)
     transport, _ = pair
     with pytest.raises(GreenletExit):
         transport.send([b"x", b"y"])

@@ -1,1 +1,1 @@
-"""Scenes that are played with gmongo, and with PyMongo under monkey-patching, each in a process of its own."""
+"""Scenes for gmongo, and for PyMongo with monkey-patching, each in its own process."""

@@ -1,6 +1,6 @@
-"""The application that gunicorn runs: the client is made and used when this module is imported, before any fork.
+"""The application for gunicorn. The module creates and uses the client at import time, before any fork.
 
-``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``; the latter is monkey-patched first, as its users have to.
+``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. The module patches the process before it imports PyMongo.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ notes.insert_one({"_id": "at import time"})
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """A WSGI application: stores a document, reads it back, and answers with its process and what it read."""
+    """Store a document, read the document back, and reply with the process ID and the document."""
     name = environ["PATH_INFO"][1:]
     notes.insert_one({"_id": name})
-    found = notes.find_one({"_id": name})
+    document = notes.find_one({"_id": name})
     start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
-    return [f"{os.getpid()} {found and found['_id']}".encode()]
+    return [f"{os.getpid()} {document and document['_id']}".encode()]

@@ -1,4 +1,4 @@
-"""Which driver plays, and what it tells of while it does: for the programs of this folder."""
+"""The driver of a scene, and the output of a scene: functions for the programs in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def load(name: str) -> Any:
-    """The driver; PyMongo after ``monkey.patch_all()``. Call it before anything else is imported that patching changes.
+    """Import the driver, PyMongo after ``monkey.patch_all()``. Other imports must follow this call.
 
     :param name: ``gmongo`` or ``pymongo``.
     """
@@ -23,44 +23,42 @@ def load(name: str) -> Any:
     return driver
 
 
-def hold(seconds: float) -> None:
-    """Hold the loop: the sleep that patching has not touched."""
+def block_loop(seconds: float) -> None:
+    """Block the loop by an unpatched sleep."""
     from gevent import monkey
 
     monkey.get_original("time", "sleep")(seconds)
 
 
-def say(*words: Any) -> None:
-    """Tell the test."""
+def send_line(*words: Any) -> None:
+    """Send a line to the test."""
     print(*words, flush=True)
 
 
-def listen() -> str:
-    """Wait for a line from the test; other greenlets run meanwhile. It is empty when the test has ended."""
-    line: bytes = _orders().readline()
+def receive_line() -> str:
+    """Wait for a line from the test, while other greenlets run. The line is empty after the end of the test."""
+    line: bytes = _stdin().readline()
     return line.decode().strip()
 
 
 @cache
-def _orders() -> Any:
+def _stdin() -> Any:
     from gevent.fileobject import FileObjectPosix
 
     return FileObjectPosix(sys.stdin.fileno(), "rb", close=False)
 
 
-def described(error: BaseException | None) -> str:
-    """An error in a few words: its class and its first ones."""
+def describe(error: BaseException | None) -> str:
+    """Return the class of an error and the start of its message."""
     return "" if error is None else f"{type(error).__name__}: {str(error)[:60]}"
 
 
 def witness(driver: Any) -> Any:
-    """A listener that counts commands that begin and end, and what is held against the server."""
+    """Create a listener that counts commands, and the events that mark a server Unknown or clear a pool."""
     monitoring = driver.monitoring
 
     class Witness(  # type: ignore[misc]
-        monitoring.CommandListener,
-        monitoring.ServerListener,
-        monitoring.ConnectionPoolListener,
+        monitoring.CommandListener, monitoring.ServerListener, monitoring.ConnectionPoolListener
     ):
         def __init__(self) -> None:
             self.open: Counter[int] = Counter()
@@ -84,7 +82,7 @@ def witness(driver: Any) -> Any:
             return sum(count > 0 for count in self.open.values())
 
         @property
-        def blamed(self) -> dict[str, int]:
+        def server_faults(self) -> dict[str, int]:
             return {"marked Unknown": self.marked_unknown, "pools cleared": self.pools_cleared}
 
         def description_changed(self, event: Any) -> None:

@@ -1,6 +1,6 @@
-"""How clients end: ``python -m tests.gevent.beside.ended gmongo|pymongo URI SCENE`` prints what came of it.
+"""The end of clients: ``python -m tests.gevent.beside.ended gmongo|pymongo URI SCENE`` prints the outcome.
 
-``SCENE`` is one of those below. The test bounds them, since one of them may never return.
+A scene may never return, so the test has a time limit.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.gevent.beside.drivers import described, listen, load, say
+from tests.gevent.beside.drivers import describe, load, receive_line, send_line
 
 driver = load(sys.argv[1])
 
@@ -20,33 +20,33 @@ import gevent
 
 
 def join() -> None:
-    """The hub is joined with a client open: it returns when nothing is left to be done."""
+    """Join the hub with an open client. The join returns when no operation is left."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
-    say("opened")
+    send_line("opened")
     gevent.get_hub().join()
-    say("returned")
+    send_line("returned")
 
 
 def drop() -> None:
-    """The last reference to a client goes."""
+    """Delete the last reference to a client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     known = weakref.ref(client)
-    say("opened")
-    listen()
+    send_line("opened")
+    receive_line()
     del client
     for _ in range(20):
         gc.collect()
         if known() is None:
             break
         gevent.sleep(0.05)
-    say("collected" if known() is None else "still there")
-    listen()
+    send_line("collected" if known() is None else "not collected")
+    receive_line()
 
 
 def thread() -> None:
-    """A native thread uses the client of another one."""
+    """Use the client of another native thread."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
 
@@ -54,19 +54,19 @@ def thread() -> None:
         try:
             return "works" if client.test.c.find_one({}) is None else "?"
         except Exception as error:
-            return described(error)
+            return describe(error)
 
-    say("opened")
+    send_line("opened")
     native = gevent.get_hub().threadpool.spawn(use)
-    say("there:", native.get())
-    say("here:", use())
+    send_line("other thread:", native.get())
+    send_line("own thread:", use())
 
 
 def end() -> None:
-    """The main greenlet ends with a client open."""
+    """End the main greenlet with an open client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
-    say("opened")
+    send_line("opened")
 
 
 if __name__ == "__main__":

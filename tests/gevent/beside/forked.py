@@ -1,8 +1,8 @@
-"""A fork, and then the child uses the client: ``python -m tests.gevent.beside.forked gmongo|pymongo URI WAY STATE``.
+"""Use of a client in a forked child: ``python -m tests.gevent.beside.forked gmongo|pymongo URI WAY STATE``.
 
-``WAY`` is ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet`` the monitor rests for a minute between two
-checks, so that nothing but the child has anything to send while it lives. In the state ``busy`` eight greenlets of the
-parent wait for replies, which come while the child lives; it has inherited those greenlets.
+``WAY`` is ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet``, the heartbeat interval is 60 s: only the
+child sends commands. In the state ``busy``, eight greenlets of the parent wait for replies, which arrive while the
+child lives. The child has copies of these greenlets.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.gevent.beside.drivers import described, listen, load, say
+from tests.gevent.beside.drivers import describe, load, receive_line, send_line
 
 driver = load(sys.argv[1])
 
@@ -29,33 +29,33 @@ QUIET = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
 MEANWHILE = 0.8 if sys.argv[4] == "busy" else 0
 
 
-def work(client: Any) -> None:
-    """The child's first use."""
+def use_in_child(client: Any) -> None:
+    """Use the client for the first time in the child."""
     try:
         with gevent.Timeout(30):
             client.test.c.insert_one({"_id": "child"})
-            found = client.test.c.find_one({"_id": "child"})
+            document = client.test.c.find_one({"_id": "child"})
             gevent.sleep(MEANWHILE)
             client.close()
-        say("child:", "works" if found == {"_id": "child"} else found)
+        send_line("child:", "works" if document == {"_id": "child"} else document)
     except BaseException as error:
-        say("child:", described(error))
+        send_line("child:", describe(error))
 
 
-def forked(fork: Any, waitpid: Any, client: Any) -> int:
+def fork_and_wait(fork: Any, waitpid: Any, client: Any) -> int:
     child = fork()
     if child == 0:
         try:
-            work(client)
+            use_in_child(client)
         finally:
             os._exit(0)
-    while not (ended := waitpid(child, os.WNOHANG))[0]:
+    while not (status := waitpid(child, os.WNOHANG))[0]:
         gevent.sleep(0.005)
-    return int(ended[1])
+    return int(status[1])
 
 
-def processed(client: Any) -> int | None:
-    child = multiprocessing.get_context("fork").Process(target=work, args=(client,))
+def start_process(client: Any) -> int | None:
+    child = multiprocessing.get_context("fork").Process(target=use_in_child, args=(client,))
     child.start()
     while child.exitcode is None:
         gevent.sleep(0.005)
@@ -63,23 +63,23 @@ def processed(client: Any) -> int | None:
 
 
 WAYS = {
-    "os": lambda client: forked(os.fork, os.waitpid, client),
-    "gevent": lambda client: forked(gevent.os.fork, gevent.os.waitpid, client),
-    "multiprocessing": processed,
+    "os": lambda client: fork_and_wait(os.fork, os.waitpid, client),
+    "gevent": lambda client: fork_and_wait(gevent.os.fork, gevent.os.waitpid, client),
+    "multiprocessing": start_process,
 }
 
 
 def read(client: Any, number: int) -> str:
     try:
         with gevent.Timeout(3):
-            found = client.test.c.find_one({"number": number})
-        return "answered" if found and found["number"] == number else f"read {found}"
+            document = client.test.c.find_one({"number": number})
+        return "answered" if document and document["number"] == number else f"read {document}"
     except BaseException as error:
         return "no answer" if isinstance(error, gevent.Timeout) else type(error).__name__
 
 
 def main() -> None:
-    """Play it."""
+    """Run the scene."""
     busy = sys.argv[4] == "busy"
     client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
     client.test.c.insert_many([{"number": number} for number in range(READERS)])
@@ -88,13 +88,13 @@ def main() -> None:
     if busy:
         client.admin.command("configureFailPoint", "failCommand", mode={"times": READERS}, data=slow)
         readers = [gevent.spawn(read, client, number) for number in range(READERS)]
-    say("before the fork")
-    listen()
-    ended = WAYS[sys.argv[3]](client)
-    say("child ended with", ended)
-    listen()
-    say(json.dumps(Counter(each.get() for each in readers)))
-    say("parent:", read(client, 1))
+    send_line("before the fork")
+    receive_line()
+    status = WAYS[sys.argv[3]](client)
+    send_line("child ended with", status)
+    receive_line()
+    send_line(json.dumps(Counter(each.get() for each in readers)))
+    send_line("parent:", read(client, 1))
     client.close()
 
 

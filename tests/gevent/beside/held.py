@@ -1,7 +1,6 @@
-"""The loop is held: ``python -m tests.gevent.beside.held gmongo|pymongo URI SCENE…`` prints what came of it.
+"""A blocked loop: ``python -m tests.gevent.beside.held gmongo|pymongo URI SCENE…`` prints the outcomes.
 
-The server runs in another process and answers in time. The limits are less than half of the time for which the loop is
-held.
+The server runs in another process and replies in time. The time limits are less than half of the blocked time.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.beside.drivers import hold, load, witness
+from tests.gevent.beside.drivers import block_loop, load, witness
 
 driver = load(sys.argv[1])
 
@@ -22,12 +21,12 @@ from typing import Any
 import gevent
 
 LIMIT = 200  # milliseconds
-HELD = 0.5  # seconds; a check that is streamed may take 0.5 longer
+BLOCKED = 0.5  # seconds, plus 0.5 s for a streamed check
 ROUNDS = 4
 
 
-def outcome(greenlets: list[Any]) -> Counter[str]:
-    """How many were answered, and the errors of the others."""
+def outcomes_of(greenlets: list[Any]) -> Counter[str]:
+    """Count the answered reads, and the errors of the others."""
     gevent.joinall(greenlets, timeout=20)
     return Counter(each.value for each in greenlets)
 
@@ -40,10 +39,9 @@ def read(client: Any) -> str:
         return type(error).__name__
 
 
-def held_while(reads: int, **options: Any) -> Counter[str]:
-    """So many reads of a client with one connection have been asked for when the loop is held; each round a few turns
-    of the loop later."""
-    found: Counter[str] = Counter()
+def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
+    """Start `reads` reads of a client with one connection, and block the loop after some passes of the loop."""
+    outcomes: Counter[str] = Counter()
     clients = []
     for number in range(ROUNDS):
         seen = witness(driver)
@@ -53,35 +51,32 @@ def held_while(reads: int, **options: Any) -> Counter[str]:
         readers = [gevent.spawn(read, client) for _ in range(reads)]
         for _ in range(number + 1):
             gevent.sleep(0)
-        found["under way"] += sum(not each.ready() for each in readers)
-        hold(HELD)
-        found += outcome(readers)
-        found += Counter(seen.blamed)
+        outcomes["pending"] += sum(not each.ready() for each in readers)
+        block_loop(BLOCKED)
+        outcomes += outcomes_of(readers)
+        outcomes += Counter(seen.server_faults)
     gevent.joinall([gevent.spawn(client.close) for client in clients])
-    return found
+    return outcomes
 
 
-def checks(mode: str, seconds: float) -> Counter[str]:
-    """The reply is not read; the loop is held from the first turn after a check has been sent."""
-    seen, holder = witness(driver), Holder(seconds)
+def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
+    """Block the loop immediately after the client has sent a check."""
+    seen, blocker = witness(driver), LoopBlocker(seconds)
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
-    with (
-        gevent.Timeout(30),
-        driver.MongoClient(sys.argv[2], event_listeners=[seen, holder], **options) as client,
-    ):
+    with gevent.Timeout(30), driver.MongoClient(sys.argv[2], event_listeners=[seen, blocker], **options) as client:
         client.test.c.find_one()
-        holder.left = ROUNDS
-        while holder.left:
+        blocker.left = ROUNDS
+        while blocker.left:
             gevent.sleep(0.01)
         gevent.sleep(0.1)
         client.test.c.find_one()
-        return +Counter(seen.blamed)
+        return +Counter(seen.server_faults)
 
 
-class Holder(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
-    """Holds the loop after checks have been sent.
+class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
+    """Block the loop after checks.
 
-    :ivar left: after how many more.
+    :ivar left: the number of further checks.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -90,10 +85,10 @@ class Holder(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
 
     def started(self, event: Any) -> None:
         if self.left:
-            gevent.spawn(self._hold)
+            gevent.spawn(self._block)
 
-    def _hold(self) -> None:
-        hold(self._seconds)
+    def _block(self) -> None:
+        block_loop(self._seconds)
         self.left = max(0, self.left - 1)
 
     def succeeded(self, event: Any) -> None:
@@ -102,8 +97,8 @@ class Holder(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
     failed = succeeded
 
 
-def dead() -> Counter[str]:
-    """The server stops answering the monitor."""
+def run_with_dead_server() -> Counter[str]:
+    """Run with a server that ignores checks."""
     seen = witness(driver)
     options = {
         "connectTimeoutMS": LIMIT,
@@ -125,12 +120,12 @@ def dead() -> Counter[str]:
 
 
 SCENES: dict[str, Callable[[], Counter[str]]] = {
-    "checks, polled": lambda: checks("poll", HELD),
-    "checks, streamed": lambda: checks("stream", HELD + 0.5),
-    "an operation with socketTimeoutMS": lambda: held_while(1, socketTimeoutMS=LIMIT),
-    "a handshake": lambda: held_while(4, connectTimeoutMS=LIMIT),
-    "a waiter whose turn comes": lambda: held_while(2, maxPoolSize=1, waitQueueTimeoutMS=LIMIT),
-    "a dead server": dead,
+    "polled checks": lambda: check_while_blocked("poll", BLOCKED),
+    "streamed checks": lambda: check_while_blocked("stream", BLOCKED + 0.5),
+    "operation with socketTimeoutMS": lambda: read_while_blocked(1, socketTimeoutMS=LIMIT),
+    "handshake": lambda: read_while_blocked(4, connectTimeoutMS=LIMIT),
+    "served waiter": lambda: read_while_blocked(2, maxPoolSize=1, waitQueueTimeoutMS=LIMIT),
+    "dead server": run_with_dead_server,
 }
 
 

@@ -1,7 +1,7 @@
-"""Throws at every switch: ``python -m tests.gevent.beside.interrupted gmongo|pymongo SCENE…`` prints what was lost.
+"""Interruption at each switch: ``python -m tests.gevent.beside.interrupted gmongo|pymongo SCENE…`` prints the losses.
 
-The simulated server runs in the same process, so that each run has the same switches. What is checked after a run is
-seen from outside only, with what both drivers have: their operations, events and time-outs, and the server.
+The simulated server runs in the same process, so that each run has the same switches. The checks use only operations,
+events, timeouts and the server, which both drivers have.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.gevent.beside.drivers import described, load, witness
+from tests.gevent.beside.drivers import describe, load, witness
 
 driver = load(sys.argv[1])
 
@@ -28,20 +28,20 @@ from tests.gevent.switching.thrown import KINDS, Kind
 from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import comes_true
 
-WANTED = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]
-LIMIT = 2.0  # seconds for anything that takes milliseconds
+SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]
+LIMIT = 2.0  # seconds, for operations of some milliseconds
 MOST_POINTS = 60
 
 _numbers = itertools.count()
 
 
 class Scene:
-    """What a greenlet does while things are thrown into it.
+    """The work of an interrupted greenlet.
 
-    :param act: it gets the client.
-    :param options: of the client.
-    :param warm: whether there is a connection in the pool before.
-    :param full: whether another greenlet has the only connection, and one more queues up behind.
+    :param act: receives the client.
+    :param options: the options of the client.
+    :param warm: True if the pool has a connection at the start.
+    :param full: True if another greenlet uses the only connection, and one more greenlet waits.
     """
 
     def __init__(
@@ -71,7 +71,10 @@ SCENES = {
 
 
 class Run:
-    """A fresh client for one run, and what came of it: a set of losses."""
+    """A run with a new client.
+
+    :ivar losses: the lost resources.
+    """
 
     def __init__(self, deployment: Deployment, scene: Scene) -> None:
         self.deployment = deployment
@@ -79,13 +82,13 @@ class Run:
         self.scene = scene
         self.losses: set[str] = set()
         self.witness = witness(driver)
-        self.came_out: BaseException | None = None
+        self.raised: BaseException | None = None
         self.others: list[gevent.Greenlet] = []
         self.closing: Any = None
         options = {"serverMonitoringMode": "poll", "appName": self.name, **scene.options}
         self.client = driver.MongoClient(deployment.uri, event_listeners=[self.witness], **options)
 
-    def play(self, point: int, kind: Kind) -> Tracer:
+    def run(self, point: int, kind: Kind) -> Tracer:
         scene, client = self.scene, self.client
         before = open_transactions(self.deployment)
         if scene.warm:
@@ -103,59 +106,61 @@ class Run:
         self._await_others()
         if tracer.thrown:
             self._check(greenlet, tracer, before)
-        elif self.losses or self.came_out:
-            raise AssertionError(f"it fails without being disturbed: {self.losses}, {self.came_out!r}")
+        elif self.losses or self.raised:
+            raise AssertionError(f"the scene fails without interruption: {self.losses}, {self.raised!r}")
         return tracer
 
     def _act(self) -> None:
         try:
             self.scene.act(self.client)
         except BaseException as error:
-            self.came_out = error
+            self.raised = error
 
     def _await_others(self) -> None:
         gevent.joinall(self.others, timeout=LIMIT / 8)
         if not all(each.ready() for each in self.others):
-            self.losses.add("a bystander waits on, though the connection is free")
+            self.losses.add("another greenlet waits, although the connection is available")
         elif not all(each.successful() for each in self.others):
-            self.losses.add("a bystander failed")
+            self.losses.add("another greenlet failed")
 
     def _check(self, greenlet: Any, tracer: Tracer, before: list[Any]) -> None:
         if not greenlet.ready():
             self.losses.add("does not end")
             greenlet.kill(timeout=LIMIT)
-        if not any(self.came_out is each for each in tracer.thrown):
-            self.losses.add(f"something else came out: {described(self.came_out)}")
-        self.came_out = None
+        if not any(self.raised is each for each in tracer.thrown):
+            self.losses.add(f"a different exception was raised: {describe(self.raised)}")
+        self.raised = None
         tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
         if self.witness.unended:
             gc.collect()
         if not comes_true(lambda: not self.witness.unended, 0.005):
             self.losses.add("a command without an end event")
         if self.witness.marked_unknown or self.witness.pools_cleared:
-            self.losses.add("the server was blamed")
+            self.losses.add("the server was marked Unknown, or its pool was cleared")
         if len(tracer.thrown) < 2 and not comes_true(lambda: not self._transactions(before), 0.05):
             self.losses.add("a transaction left open at the server")
-        self._go_on()
+        self._check_next_operations()
 
     def _transactions(self, before: list[Any]) -> list[Any]:
         return [each for each in open_transactions(self.deployment) if each not in before]
 
-    def _go_on(self) -> None:
-        """The next operations work, and the pool serves as many at once as it may."""
-        found = [self._in_time(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
+    def _check_next_operations(self) -> None:
+        """Check the next operations, and the number of concurrent operations."""
+        found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
         if found != [{"_id": number, "of": number} for number in range(2)]:
             self.losses.add("the next operation fails")
-        elif not any(self._at_once() for _ in range(4)):
-            self.losses.add("the pool serves fewer at once")
+        elif not any(self._serves_concurrently() for _ in range(4)):
+            self.losses.add("the pool serves fewer concurrent operations")
 
-    def _at_once(self) -> bool:
+    def _serves_concurrently(self) -> bool:
         self.witness.most_pings = 0
-        asking = [gevent.spawn(self._in_time, self.client.admin.command, "ping") for _ in range(self.scene.width)]
-        gevent.joinall(asking)
-        return bool(self.witness.most_pings == self.scene.width and all(each.value for each in asking))
+        pinging = [
+            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scene.width)
+        ]
+        gevent.joinall(pinging)
+        return bool(self.witness.most_pings == self.scene.width and all(each.value for each in pinging))
 
-    def _in_time(self, call: Callable[..., Any], *arguments: Any) -> Any:
+    def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             with gevent.Timeout(LIMIT):
                 return call(*arguments)
@@ -163,13 +168,13 @@ class Run:
             return None
 
     def close(self) -> None:
-        """Close the client; PyMongo takes half a second for it, in which the next run may begin."""
-        if not self._in_time(lambda: self.client.close() or True):
+        """Close the client in the background, because PyMongo needs half a second."""
+        if not self._call_with_limit(lambda: self.client.close() or True):
             self.losses.add("close() does not end")
         self.client = None
 
-    def look_for_connections(self) -> None:
-        """Whether it has left any at the server, now that it is closed."""
+    def check_connections(self) -> None:
+        """Check that the closed client has no connections at the server."""
         if not comes_true(lambda: not self._connections(), 0.1):
             self.losses.add("a connection is left at the server after close()")
 
@@ -183,8 +188,8 @@ def open_transactions(deployment: Deployment) -> list[Any]:
     return [each for each in transactions if each is not None and each.status == "in progress"]
 
 
-def tallied(runs: list[Run]) -> Counter[str]:
-    """How many runs lost what."""
+def count_losses(runs: list[Run]) -> Counter[str]:
+    """Count the runs with each loss."""
     tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
     for run in runs:
         tally.update(run.losses)
@@ -192,7 +197,7 @@ def tallied(runs: list[Run]) -> Counter[str]:
 
 
 def fill(deployment: Deployment) -> None:
-    """The documents that are read; and a ping takes a while, so that there are several at once."""
+    """Insert the documents, and delay each ping, so that several pings overlap."""
     with driver.MongoClient(deployment.uri) as client:
         client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
         client.test.create_collection("written")
@@ -200,12 +205,12 @@ def fill(deployment: Deployment) -> None:
     deployment.set_fail_point("failCommand", "alwaysOn", slow)
 
 
-def explored(deployment: Deployment, scene: Scene) -> Iterator[Run]:
-    """One run for each kind of interruption and each switch of the scene; they are being closed."""
-    for kind in WANTED:
+def run_all(deployment: Deployment, scene: Scene) -> Iterator[Run]:
+    """Yield a run for each kind of interruption and each switch of the scene."""
+    for kind in SELECTED_KINDS:
         for point in range(MOST_POINTS):
             run = Run(deployment, scene)
-            tracer = run.play(point, kind)
+            tracer = run.run(point, kind)
             run.closing = gevent.spawn(run.close)
             if tracer.thrown:
                 yield run
@@ -214,18 +219,18 @@ def explored(deployment: Deployment, scene: Scene) -> Iterator[Run]:
 
 
 def main() -> None:
-    """The scenes that are asked for, with all kinds."""
+    """Run the scenes of the command line with all kinds of interruptions."""
     gc.collect()
-    gc.freeze()  # each run collects the garbage; it need not look at what was there before
+    gc.freeze()  # makes the collections of each run faster
     with Deployment.replica_set(members=1) as deployment:
         fill(deployment)
-        found = {name: list(explored(deployment, SCENES[name])) for name in sys.argv[2:]}
+        found = {name: list(run_all(deployment, SCENES[name])) for name in sys.argv[2:]}
         every = [run for runs in found.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)
         gc.collect()
         for run in every:
-            run.look_for_connections()
-        print(json.dumps({name: tallied(runs) for name, runs in found.items()}))
+            run.check_connections()
+        print(json.dumps({name: count_losses(runs) for name, runs in found.items()}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Writers at work while their server is killed or stopped: ``python -m tests.gevent.beside.load gmongo|pymongo URI``.
+"""Writers during an outage: ``python -m tests.gevent.beside.load gmongo|pymongo URI``.
 
-It says when they are at work; the test says when the server is back. What it prints in the end, as JSON: whether each
-writer has written again, the errors with their counts, which of them are no failures of a connection, and the writes
-that were acknowledged.
+The test starts the server again, and sends a line. The program prints JSON: True if each writer has recovered, the
+counts of errors, the errors other than connection failures, and the acknowledged writes.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -12,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.beside.drivers import listen, load, say
+from tests.gevent.beside.drivers import load, receive_line, send_line
 
 driver = load(sys.argv[1])
 
@@ -27,17 +26,17 @@ OPTIONS = {"serverSelectionTimeoutMS": 1500, "socketTimeoutMS": 1000, "maxPoolSi
 
 
 class Writer:
-    """Inserts one document after the other, each once."""
+    """Insert documents one by one, each with one attempt."""
 
     def __init__(self, collection: Any, number: int) -> None:
         self._collection = collection
         self._number = number
         self.acknowledged: list[str] = []
         self.errors: Counter[str] = Counter()
-        self.strange: set[str] = set()
+        self.unexpected: set[str] = set()
 
     def run(self) -> None:
-        """Do so until it is killed."""
+        """Insert until the greenlet is killed."""
         attempt = 0
         while True:
             attempt += 1
@@ -48,12 +47,12 @@ class Writer:
             except Exception as error:
                 self.errors[type(error).__name__] += 1
                 if not isinstance(error, driver.errors.ConnectionFailure):
-                    self.strange.add(type(error).__name__)
+                    self.unexpected.add(type(error).__name__)
             gevent.sleep(0.02)
 
 
-def advance(writers: list[Writer]) -> bool:
-    """Wait until each has written again."""
+def await_writes(writers: list[Writer]) -> bool:
+    """Wait until each writer has written again."""
     before = [len(writer.acknowledged) for writer in writers]
     with gevent.Timeout(PATIENCE, False):
         while any(len(writer.acknowledged) <= count for writer, count in zip(writers, before, strict=True)):
@@ -63,20 +62,20 @@ def advance(writers: list[Writer]) -> bool:
 
 
 def main() -> None:
-    """Play it."""
+    """Run the scene."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
         writers = [Writer(client.load[sys.argv[1]], number) for number in range(WRITERS)]
-        work = [gevent.spawn(writer.run) for writer in writers]
-        say("at work" if advance(writers) else "cannot write")
-        listen()
-        recovered = advance(writers)
-        gevent.killall(work)
-    say(
+        greenlets = [gevent.spawn(writer.run) for writer in writers]
+        send_line("writing" if await_writes(writers) else "cannot write")
+        receive_line()
+        recovered = await_writes(writers)
+        gevent.killall(greenlets)
+    send_line(
         json.dumps(
             {
                 "recovered": recovered,
                 "errors": sum((writer.errors for writer in writers), Counter()),
-                "strange": sorted(set().union(*(writer.strange for writer in writers))),
+                "unexpected": sorted(set().union(*(writer.unexpected for writer in writers))),
                 "acknowledged": [name for writer in writers for name in writer.acknowledged],
             }
         )

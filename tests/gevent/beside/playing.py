@@ -1,4 +1,4 @@
-"""Starts the programs of this folder, with either driver, and looks at them from outside."""
+"""Start the programs of this folder with both drivers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import gevent
 import gevent.subprocess
 
 DRIVERS = ("gmongo", "pymongo")
-LIMIT = 60  # a few seconds are enough, but not if others keep the machine busy
+LIMIT = 60  # seconds, for a busy machine
 
 
 class Player:
-    """One program with one driver; use it in a ``with``.
+    """A program with a driver, as a context manager.
 
-    :param scene: the name of its module.
-    :param arguments: its command line; the first is the driver.
+    :param scene: the name of the module.
+    :param arguments: the command line, with the driver first.
     """
 
     def __init__(self, scene: str, *arguments: str) -> None:
@@ -41,55 +41,55 @@ class Player:
         self._errors.close()
 
     @property
-    def complaints(self) -> str:
-        """What it has written to its standard error."""
+    def stderr(self) -> str:
+        """Return the standard error output."""
         self._errors.seek(0)
         return self._errors.read()
 
     @property
     def warnings(self) -> dict[str, int]:
-        """What it was warned of: how often, by kinds."""
-        return warnings(self.complaints)
+        """Return the number of warnings of each kind."""
+        return warnings(self.stderr)
 
     def line(self) -> str:
-        """The next line that it prints."""
+        """Return the next printed line."""
         return self.process.stdout.readline().strip()
 
-    def go_on(self, order: str = "go on") -> None:
-        """Tell it to."""
-        self.process.stdin.write(f"{order}\n")
+    def proceed(self, line_to_send: str = "proceed") -> None:
+        """Send a line, which the program waits for."""
+        self.process.stdin.write(f"{line_to_send}\n")
         self.process.stdin.flush()
 
     def rest(self) -> str:
-        """Whatever else it prints until it ends."""
+        """Return the remaining output at the end of the program."""
         text = self.process.stdout.read()
         self.process.wait()
         return text.strip()
 
 
 def warnings(text: str) -> dict[str, int]:
-    """The kinds of warnings in what a program has written, and how many there are of each."""
+    """Count the warnings of each kind in the output of a program."""
     return dict(Counter(re.findall(r"(\w+Warning): ", text)))
 
 
-def play(scene: str, *arguments: str) -> str:
-    """What a program prints that needs no more than its command line; its complaints, if it fails."""
+def run_program(scene: str, *arguments: str) -> str:
+    """Run a program, and return its output. Raise with its standard error if the program fails."""
     with Player(scene, *arguments) as player:
         text = player.rest()
         if player.process.returncode:
-            raise AssertionError(player.complaints)
+            raise AssertionError(player.stderr)
         return text
 
 
-def beside(scene: Callable[[str], Any]) -> dict[str, Any]:
-    """What comes of it with each driver, at the same time; printed, and so to be seen by ``pytest -rP``."""
+def run_both(scene: Callable[[str], Any]) -> dict[str, Any]:
+    """Run a scene with both drivers concurrently, and print the outcomes for ``pytest -rP``."""
     with gevent.Timeout(LIMIT):
         players = {driver: gevent.spawn(scene, driver) for driver in DRIVERS}
         try:
             gevent.joinall(list(players.values()), raise_error=True)
         finally:
             gevent.killall(list(players.values()))
-    found = {driver: player.value for driver, player in players.items()}
-    for driver, outcome in found.items():
+    outcomes = {driver: player.value for driver, player in players.items()}
+    for driver, outcome in outcomes.items():
         print(f"{driver}: {outcome}")
-    return found
+    return outcomes

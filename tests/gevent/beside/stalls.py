@@ -1,6 +1,6 @@
-"""How long a driver holds the loop: ``python -m tests.gevent.beside.stalls gmongo|pymongo URI TLS_URI``.
+"""Blocked time of the loop: ``python -m tests.gevent.beside.stalls gmongo|pymongo URI TLS_URI``.
 
-The test names activities, a line each; for each one this program prints what came of it once, as JSON.
+The test sends the names of activities, one per line. The program prints a measurement of each activity as JSON.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.beside.drivers import listen, load, say
+from tests.gevent.beside.drivers import load, receive_line, send_line
 
 driver = load(sys.argv[1])
 
@@ -25,31 +25,31 @@ DOCUMENTS = 15_000
 TEXT = "x" * 1000  # with its frame, 15 MB in one batch
 
 client = driver.MongoClient(sys.argv[2])
-database = client[sys.argv[1]]  # of its own, as both drivers' programs use the server
+database = client[sys.argv[1]]  # both drivers use the same server
 large = database.large
 
 
 def read() -> None:
-    """As an application does that has something else to do between its documents, too."""
+    """Read with a short sleep every 50 documents."""
     for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
         if number % 50 == 0:
             gevent.sleep(1e-6)
 
 
 def iterate() -> None:
-    """As an application does that only wants all documents."""
+    """Read all documents without sleeps."""
     list(large.find(batch_size=DOCUMENTS + 1))
 
 
 def insert() -> Callable[[], Any]:
-    """Many small documents; their collection is dropped before."""
+    """Insert 10,000 small documents into a new collection."""
     small = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
     database.small.drop()
     return lambda: database.small.insert_many(small)
 
 
 def connect() -> Callable[[], Any]:
-    """With TLS; the certificates have been read before."""
+    """Connect with TLS. The certificates are loaded before."""
     encrypted = driver.MongoClient(sys.argv[3], connect=False)
 
     def use() -> None:
@@ -60,12 +60,12 @@ def connect() -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Play what the test names."""
+    """Measure the activities that the test sends."""
     large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENTS)])
-    say("ready")
+    send_line("ready")
     prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}
-    while name := listen():
-        say(json.dumps(measured(prepared[name]())))
+    while name := receive_line():
+        send_line(json.dumps(measured(prepared[name]())))
 
 
 if __name__ == "__main__":
