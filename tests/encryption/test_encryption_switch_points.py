@@ -15,14 +15,14 @@ from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
 from tests.encryption.conftest import LOCAL, VAULT
 from tests.gevent.switching.harness import Scenario, Stage, explore
-from tests.gevent.switching.thrown import KILL, KINDS, LATE_TIMEOUT, know_timeouts
+from tests.gevent.switching.thrown import KILL, KINDS, LATE_TIMEOUT, track_timeouts
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 
 
 @pytest.fixture(autouse=True)
 def short_intervals(monkeypatch, virtual_time):
-    know_timeouts(monkeypatch)
+    track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2))

@@ -1,4 +1,4 @@
-"""Limits of time in a busy process: greenlets compute in slices and yield, and no server answers."""
+"""Time limits in a busy process: greenlets compute, and the server does not reply."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compute(seconds: float) -> None:
 
 
 def duration_and_longest_pass(call: Callable[[], object]) -> tuple[float, float]:
-    """How long a call takes that a limit ends, and how long the longest pass of the event loop takes meanwhile."""
+    """Return the duration of a call with a timeout, and the duration of the longest pass of the event loop."""
     begin = time.monotonic()
     moments = [begin]
     with gevent.get_hub().loop.check(ref=False) as watcher:
@@ -79,7 +79,7 @@ def test_operation_ends_within_its_limit_and_two_passes_of_the_loop(
     connections: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """
-    :param connections: of the client: None without a server, 0 not made yet, 1 in use by another greenlet, 2 available.
+    :param connections: None without a server, 0 without a connection, 1 with a used, 2 with an available connection.
     """
     more = {"maxPoolSize": 1, "retryReads": False, "retryWrites": False, "serverMonitoringMode": "poll"}
     with ScriptedServer(member=lambda server: {**MEMBER, "hosts": [server.name], "me": server.name}) as server:

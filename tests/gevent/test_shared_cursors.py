@@ -1,4 +1,4 @@
-"""Documents of cursors and streams that greenlets share, or whose decoders fail: none is lost, and none comes twice."""
+"""Shared cursors and failing decoders: each document is returned exactly once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tests.support.wait import comes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
-LARGE = "x" * 20_000  # a batch of this many bytes for each document is decoded in several runs
+LARGE = "x" * 20_000  # the driver decodes a batch of large documents in several steps
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
-    """Calls a function for each number that is decoded."""
+    """Call a function for each decoded number."""
 
     bson_type = Int64
 
     def __init__(self) -> None:
-        self.act: Callable[[int], None] = lambda number: None
+        self.on_decode: Callable[[int], None] = lambda number: None
 
     def transform_bson(self, value: int) -> int:
-        self.act(value)
+        self.on_decode(value)
         return value
 
 
@@ -55,19 +55,19 @@ class Stage:
         self.decoder = Decoder()
         options = CodecOptions(type_registry=TypeRegistry([self.decoder]))
         # Events decode documents, too, so that this client has no listener.
-        self.quiet: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
-        self.decoded = self.quiet.test.get_collection("documents", codec_options=options)
+        self.client_without_listeners: MongoClient[Any] = MongoClient(deployment.uri, serverMonitoringMode="poll")
+        self.decoded = self.client_without_listeners.test.get_collection("documents", codec_options=options)
         for name, more in (("documents", {}), ("large", {"text": LARGE})):
             self.client.test[name].insert_many([{"_id": n, "n": Int64(n), **more} for n in NUMBERS])
 
     def large(self) -> Any:
-        return self.quiet.test.get_collection("large", codec_options=self.decoded.codec_options)
+        return self.client_without_listeners.test.get_collection("large", codec_options=self.decoded.codec_options)
 
     def open_cursors(self) -> set[int]:
         return set(self.deployment._cluster.store._state.cursors._open)
 
-    def left_cursors(self) -> set[int]:
-        """The cursors that are open on the server, but for those whose first reply was lost."""
+    def unclosed_cursors(self) -> set[int]:
+        """Return the open cursors on the server, without cursors whose first reply was lost."""
         return self.witness.cursors & self.open_cursors()
 
 
@@ -77,17 +77,17 @@ def stage() -> Iterator[Stage]:
         stage = Stage(deployment)
         yield stage
         stage.client.close()
-        stage.quiet.close()
+        stage.client_without_listeners.close()
 
 
 @pytest.fixture(autouse=True)
 def no_action(stage: Stage) -> Iterator[None]:
     yield
-    stage.decoder.act = lambda number: None
+    stage.decoder.on_decode = lambda number: None
 
 
 class Changes:
-    """A change stream with the methods of a cursor, over the changes that :data:`NUMBERS` name."""
+    """A change stream with the methods of a cursor, over the inserts of :data:`NUMBERS`."""
 
     def __init__(self, collection: Any) -> None:
         self.stream = collection.watch(max_await_time_ms=5, batch_size=2)
@@ -119,19 +119,19 @@ KINDS: dict[str, Callable[[Stage], Any]] = {
     "command": lambda stage: stage.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
     "decoded": lambda stage: stage.decoded.find(batch_size=3),
     "decoded ahead": lambda stage: stage.decoded.find(batch_size=3).read_ahead(),
-    "in runs": lambda stage: stage.large().find(batch_size=5),
+    "large": lambda stage: stage.large().find(batch_size=5),
     "changes": lambda stage: Changes(stage.client.test.changes),
     "decoded changes": lambda stage: Changes(stage.decoded.database.changes.with_options(stage.decoded.codec_options)),
 }
-DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "in runs"))]
+DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large"))]
 
 
 def numbers(document: Any) -> list[int]:
-    """The numbers of a document, or of the documents of a raw batch."""
+    """Return the numbers of a document, or of the documents of a raw batch."""
     return [each["n"] for each in bson.decode_all(document)] if isinstance(document, bytes) else [document["n"]]
 
 
-def by_next(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_next(cursor: Any, iterator: Any, taken: list[int]) -> None:
     while True:
         try:
             taken += numbers(next(cursor))
@@ -139,26 +139,26 @@ def by_next(cursor: Any, iterator: Any, taken: list[int]) -> None:
             return
 
 
-def by_one_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_shared_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
     for document in iterator:
         taken += numbers(document)
 
 
-def by_own_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_by_own_iterator(cursor: Any, iterator: Any, taken: list[int]) -> None:
     for document in cursor:
         taken += numbers(document)
         gevent.sleep(0)
 
 
-def by_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
+def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
     for document in cursor.to_list() if hasattr(cursor, "to_list") else list(cursor):
         taken += numbers(document)
 
 
 def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: int, kills: bool) -> bool:
-    """Read a cursor in one greenlet, and from one of its switches on in others, too.
+    """Read a cursor in one greenlet, and from one of its switches also in other greenlets.
 
-    :returns: whether the first greenlet has come to the switch.
+    :returns: True if the first greenlet has reached the switch.
     """
     cursor, taken = KINDS[kind](stage), list[int]()
     iterator = iter(cursor)
@@ -173,35 +173,35 @@ def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: 
         first.join()
         gevent.joinall(entered)
     errors = [each.exception for each in (first, *entered) if each.exception is not None]
-    what = f"{kind}, {read.__name__}, switch {point}: {taken}, {errors}"
-    assert len(set(taken)) == len(taken), what
+    message = f"{kind}, {read.__name__}, switch {point}: {taken}, {errors}"
+    assert len(set(taken)) == len(taken), message
     if kills and entered:
-        assert all(isinstance(error, AutoReconnect) for error in errors), what
-        # by_list loses what the killed greenlet has in its list
-        assert errors or read is by_list or sorted(taken) == NUMBERS, what
+        assert all(isinstance(error, AutoReconnect) for error in errors), message
+        # read_to_list loses the list of the killed greenlet
+        assert errors or read is read_to_list or sorted(taken) == NUMBERS, message
     else:
-        assert (errors, sorted(taken)) == ([], NUMBERS), what
+        assert (errors, sorted(taken)) == ([], NUMBERS), message
     cursor.close()
     return entry.reached
 
 
 @pytest.mark.parametrize("kills", [False, True], ids=["", "killed"])
 @pytest.mark.parametrize("others", [1, pytest.param(3, marks=pytest.mark.long)])
-@pytest.mark.parametrize("read", [by_next, by_one_iterator, by_own_iterator, by_list])
+@pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])
 @pytest.mark.parametrize("kind", KINDS)
-def test_greenlets_that_share_a_cursor_get_each_document_once(
+def test_greenlets_that_share_cursor_get_each_document_once(
     stage: Stage, kind: str, read: Callable[..., None], others: int, kills: bool
 ) -> None:
-    stage.decoder.act = lambda number: gevent.sleep(0)
+    stage.decoder.on_decode = lambda number: gevent.sleep(0)
     point = 0
     while run(stage, kind, read, point, others, kills):
         point += 1
     assert point >= 2
-    assert comes_true(lambda: not stage.left_cursors())
+    assert comes_true(lambda: not stage.unclosed_cursors())
 
 
 class Interruption(BaseException):
-    """Passes through a decoder, as a ``gevent.Timeout`` of the application does."""
+    """An exception that passes through a decoder, like a ``gevent.Timeout`` of the application."""
 
 
 @pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])
@@ -214,7 +214,7 @@ def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at
             failed.add(number)
             raise Interruption
 
-    stage.decoder.act = fail
+    stage.decoder.on_decode = fail
     cursor, taken = KINDS[kind](stage), list[int]()
     iterator = iter(cursor)
     for take in (cursor, iterator) * COUNT * 2:
@@ -230,12 +230,12 @@ def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at
 
 @pytest.mark.parametrize("fails_at", NUMBERS)
 @pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
-def test_decoding_error_ends_the_cursor(stage: Stage, kind: str, fails_at: int) -> None:
+def test_decoding_error_ends_cursor(stage: Stage, kind: str, fails_at: int) -> None:
     def fail(number: int) -> None:
         if number == fails_at:
             raise ValueError("no such number")
 
-    stage.decoder.act = fail
+    stage.decoder.on_decode = fail
     open_before = stage.open_cursors()
     cursor, taken = KINDS[kind](stage), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
@@ -246,12 +246,12 @@ def test_decoding_error_ends_the_cursor(stage: Stage, kind: str, fails_at: int) 
     assert comes_true(lambda: stage.open_cursors() <= open_before)
 
 
-def test_decoding_error_of_a_stream_skips_one_change(stage: Stage) -> None:
+def test_decoding_error_of_stream_skips_one_change(stage: Stage) -> None:
     def fail(number: int) -> None:
         if number == 4:
             raise ValueError("no such number")
 
-    stage.decoder.act = fail
+    stage.decoder.on_decode = fail
     changes, taken = KINDS["decoded changes"](stage), list[int]()
     for _ in NUMBERS:
         try:
@@ -262,8 +262,8 @@ def test_decoding_error_of_a_stream_skips_one_change(stage: Stage) -> None:
     changes.close()
 
 
-def test_undecodable_first_batch_ends_the_cursor_on_the_server(stage: Stage) -> None:
-    dates, open_before = stage.quiet.test.dates, stage.open_cursors()
+def test_undecodable_first_batch_kills_cursor_on_server(stage: Stage) -> None:
+    dates, open_before = stage.client_without_listeners.test.dates, stage.open_cursors()
     dates.insert_many([{"day": DatetimeMS(2**58)} for _ in NUMBERS])
     cursor = dates.find(batch_size=2)
     with pytest.raises(InvalidBSON):
@@ -274,14 +274,14 @@ def test_undecodable_first_batch_ends_the_cursor_on_the_server(stage: Stage) -> 
 
 def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(stage: Stage) -> None:
     cursor = stage.decoded.find()
-    stage.decoder.act = lambda number: next(cursor)
+    stage.decoder.on_decode = lambda number: next(cursor)
     with pytest.raises((InvalidOperation, InvalidBSON), match="cannot read the cursor"):
         next(cursor)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
-def test_with_block_that_is_interrupted_sends_nothing(stage: Stage, kind: str, error: type[BaseException]) -> None:
+def test_interrupted_with_block_sends_nothing(stage: Stage, kind: str, error: type[BaseException]) -> None:
     cursor = KINDS[kind](stage)
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
@@ -289,19 +289,19 @@ def test_with_block_that_is_interrupted_sends_nothing(stage: Stage, kind: str, e
     with patch.object(Executor, "run", side_effect=AssertionError) as send:
         cursor.__exit__(error, error(), None)
     assert not send.called
-    assert comes_true(lambda: not stage.left_cursors())
+    assert comes_true(lambda: not stage.unclosed_cursors())
 
 
-def test_change_stream_that_its_application_closes_ends_the_iteration(stage: Stage) -> None:
+def test_closed_change_stream_ends_iteration(stage: Stage) -> None:
     stream = stage.plain.watch()
     reader = gevent.spawn(list, stream)
     gevent.sleep(0.05)
     stream.close()
     assert reader.get(timeout=5) == []
-    assert comes_true(lambda: not stage.left_cursors())
+    assert comes_true(lambda: not stage.unclosed_cursors())
 
 
-def test_change_stream_without_changes_names_itself_and_its_limit(stage: Stage) -> None:
+def test_change_stream_timeout_error_names_stream_and_limit(stage: Stage) -> None:
     with stage.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
         with pytest.raises(NetworkTimeout) as caught:
             next(stream)

@@ -1,7 +1,7 @@
-"""Whatever is thrown into a greenlet, at whichever of its switches: nothing is lost.
+"""Interruptions at each switch of a greenlet lose nothing.
 
-Each test takes one scenario and one kind of interruption through all switches of the scenario; what is checked after
-each run is in ``tests/gevent/switching/harness.py``.
+Each test runs a scenario with one kind of interruption at each switch of the scenario.
+``tests/gevent/switching/checks.py`` has the checks after each run.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.gevent.switching.public import CLASSES, EXEMPT
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.servers import RealDeployment
 from tests.gevent.switching.sharing import SHARED
-from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, SECOND, UNBORN, know_timeouts
+from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, SECOND, SPAWNED, track_timeouts
 from tests.support import wait
 
 
 @pytest.fixture(scope="module")
 def real(request):
-    """The real server, with the option ``--mongodb-members``; None on simulated deployments."""
+    """Return the real server with the option ``--mongodb-members``, otherwise None."""
     if not request.config.getoption("--mongodb-members"):
         return None
     return RealDeployment(request.getfixturevalue("mongodb_server").uri)
@@ -37,12 +37,12 @@ def real(request):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch, request, real):
-    """Shorten the waits of the driver, and follow its timeouts and its greenlets."""
+    """Shorten the waits of the driver, and track its timeouts and greenlets."""
     if real is None:
         request.getfixturevalue("virtual_time")
     else:
         monkeypatch.setattr(wait, "turns", 20_000)
-    know_timeouts(monkeypatch)
+    track_timeouts(monkeypatch)
     monkeypatch.setattr(monitor, "MIN_HEARTBEAT_FREQUENCY", 0.002)
     monkeypatch.setattr(_background, "_AFTER_INTERRUPTION", 0.002)
     # A real server may execute an interrupted command some time later.
@@ -50,20 +50,20 @@ def short_waits(monkeypatch, request, real):
     monkeypatch.setattr(session_reaper, "_DELAYS", (0.002, 0.02, 0.2) if real is None else (0.002, 0.02, 0.2, 2.0))
 
 
-def kinds(*wanted):
-    return pytest.mark.parametrize("kind", wanted, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
+def kinds(*selected):
+    return pytest.mark.parametrize("kind", selected, ids=lambda kind: f"{kind.name}-{kind.landing}".replace(" ", "-"))
 
 
-# The three kinds that each switch of a public operation meets, and each of them in the instant of waking.
+# The kinds with one foreign error, early and late.
 THROWN = [kind for kind in KINDS if kind.foreign and kind.makes is not None and len(kind.makes) == 1]
 LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in (LATE_TIMEOUT, KILL_AND_TIMEOUT)]
 
 
-def scenarios(wanted):
-    return pytest.mark.parametrize("scenario", wanted, ids=lambda scenario: scenario.name.replace(" ", "-"))
+def scenarios(selected):
+    return pytest.mark.parametrize("scenario", selected, ids=lambda scenario: scenario.name.replace(" ", "-"))
 
 
-def explored(scenario, kind, real, yields=False):
+def explore_scenario(scenario, kind, real, yields=False):
     if real is not None and not scenario.is_real:
         pytest.skip("the scenario needs a simulated deployment")
     if real is not None and real.version < scenario.oldest_server:
@@ -75,54 +75,54 @@ def explored(scenario, kind, real, yields=False):
 @scenarios(OPERATIONS)
 def test_public_operation_loses_nothing_at_any_switch(scenario, real):
     for kind in THROWN:
-        switches, thrown = explored(scenario, kind, real)
-        # The last switch may be one of a callback, after which the greenlet ends before the harness throws.
+        switches, thrown = explore_scenario(scenario, kind, real)
+        # The greenlet may end at its last switch, before the harness throws.
         assert switches - thrown in (0, 1)
 
 
 @pytest.mark.one_in(16)
 @scenarios(SHARED)
-def test_second_greenlet_waits_or_is_refused_at_any_switch(scenario, real):
-    explored(scenario, SECOND, real)
+def test_second_greenlet_waits_or_is_rejected_at_any_switch(scenario, real):
+    explore_scenario(scenario, SECOND, real)
 
 
 @pytest.mark.one_in(16)
 @scenarios([scenario for scenario in SCENARIOS if scenario.most_points == MOST_POINTS])  # the others follow a monitor
-def test_kill_of_a_new_greenlet_loses_nothing(scenario, real):
-    switches, thrown = explored(scenario, UNBORN, real)
+def test_kill_of_new_greenlet_loses_nothing(scenario, real):
+    switches, thrown = explore_scenario(scenario, SPAWNED, real)
     assert thrown == switches
 
 
 @pytest.mark.one_in(6)
 @kinds(*KINDS)
 @scenarios(SCENARIOS)
-def test_nothing_is_lost(scenario, kind, real):
-    switches, thrown = explored(scenario, kind, real)
+def test_interruption_at_any_switch_loses_nothing(scenario, kind, real):
+    switches, thrown = explore_scenario(scenario, kind, real)
     if kind.foreign:
         assert thrown == switches
     else:
         assert bool(thrown) == scenario.limited
 
 
-# An ordinary exception in a listener is logged and goes no further, so only the others are thrown here.
+# An Exception in a listener is only logged. These tests use the other kinds.
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_nothing_is_lost_while_listeners_yield(scenario, kind, real):
-    """The same with listeners that switch in every event: of commands, of pools, of the topology."""
-    _switches, thrown = explored(scenario, kind, real, yields=True)
+def test_interruption_loses_nothing_with_yielding_listeners(scenario, kind, real):
+    """The listeners of commands, pools and topologies switch in each event."""
+    _switches, thrown = explore_scenario(scenario, kind, real, yields=True)
     assert thrown
 
 
-class Yielding(SpanProcessor):
-    """Lets others run whenever a span ends, as one does that exports at once."""
+class YieldingProcessor(SpanProcessor):
+    """A span processor that switches at the end of each span."""
 
     def __init__(self):
-        self.begun = 0
+        self.count = 0
         self.open = set()
 
     def on_start(self, span, parent_context=None):
-        self.begun += 1
+        self.count += 1
         self.open.add(span.context.span_id)
 
     def on_end(self, span):
@@ -133,15 +133,15 @@ class Yielding(SpanProcessor):
 @pytest.mark.one_in(3)
 @kinds(KILL, *LONG)
 @scenarios([scenario for scenario in SCENARIOS if not scenario.survives])
-def test_nothing_is_lost_while_observers_yield(scenario, kind, monkeypatch, real):
-    """The same with clients whose observers switch in every span: nothing is lost, and every span has its end."""
-    spans, provider = Yielding(), TracerProvider(shutdown_on_exit=False)
+def test_interruption_loses_nothing_with_yielding_span_processor(scenario, kind, monkeypatch, real):
+    """Each span has an end."""
+    spans, provider = YieldingProcessor(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(spans)
     observed = TelemetrySettings(traces=True, tracer_provider=provider, slow=60.0)
     monkeypatch.setattr(ClientOptions, "telemetry", lambda self: observed)
-    _switches, thrown = explored(scenario, kind, real)
+    _switches, thrown = explore_scenario(scenario, kind, real)
     assert thrown
-    assert spans.begun
+    assert spans.count
     assert spans.open == set()
     assert trace.get_current_span() is trace.INVALID_SPAN
 
@@ -151,8 +151,8 @@ def public_names(kind):
     return {name for name in dir(kind) if name in iteration or not name.startswith("_")} - set(dir(object))
 
 
-def covered(kind):
-    """The public names of a class that have a scenario, perhaps under the name of a class with the same code."""
+def names_with_scenario(kind):
+    """Return the public names with a scenario, including scenarios of a class with the same code."""
     names = set()
     for group, rows in GROUPS.items():
         other = CLASSES.get(group)
@@ -165,9 +165,9 @@ def covered(kind):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_every_public_operation_has_a_scenario_or_a_reason_for_none(name):
+def test_each_public_operation_has_scenario_or_exemption(name):
     kind = CLASSES[name]
     exempt = [each for names in EXEMPT[name].values() for each in names.split()]
     assert len(exempt) == len(set(exempt))
-    assert public_names(kind) == covered(kind) | set(exempt)
-    assert not covered(kind) & set(exempt)
+    assert public_names(kind) == names_with_scenario(kind) | set(exempt)
+    assert not names_with_scenario(kind) & set(exempt)

@@ -20,7 +20,7 @@ from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
 from tests.gevent.switching.harness import Stage, _fill
 from tests.gevent.switching.scenarios import SCENARIOS
-from tests.gevent.switching.thrown import EARLY, KINDS, Kind, know_timeouts
+from tests.gevent.switching.thrown import EARLY, KINDS, Kind, track_timeouts
 from tests.gevent.switching.tracing import Tracer
 from tests.support.server import ScriptedServer, silent
 from tests.support.wait import comes_true
@@ -43,7 +43,7 @@ class Request:
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
 def test_interrupted_greenlet_releases_locals(scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    know_timeouts(monkeypatch)
+    track_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
         _fill(deployment)
         runs = [run_with_exception_at(scenario, deployment, point, kind) for point in range(4)]

@@ -28,7 +28,7 @@ from tests.gevent.switching.thrown import KINDS, Kind
 from tests.gevent.switching.tracing import Tracer
 from tests.support.wait import comes_true
 
-SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign time-out", "kill and time-out")]
+SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
 LIMIT = 2.0  # seconds, for operations of some milliseconds
 MOST_POINTS = 60
 

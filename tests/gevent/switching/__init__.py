@@ -1,1 +1,1 @@
-"""Something is thrown at every switch of a greenlet, one switch after the other."""
+"""Interruption of a greenlet at each of its switches."""

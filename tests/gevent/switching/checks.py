@@ -1,4 +1,4 @@
-"""The checks after each run: nothing is lost, doubled or left behind."""
+"""The checks after each run: resources, replies, sessions, events and documents."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATIENCE = 10.0  # seconds
 
 
 def forget_frames(*errors: BaseException | None) -> None:
-    """An exception keeps the frames that it went through, and what they hold."""
+    """Delete the frames of exceptions, and the objects in these frames."""
     for error in errors:
         if error is not None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
-def outcome(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
-    """Check the error that came out of the greenlet."""
+def outcome_faults(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
+    """Check the error of the greenlet."""
     if scenario.survives or not stage.greenlet.ready():
         return []
     error, faults = stage.error, list[str]()
@@ -40,36 +40,36 @@ def outcome(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
             faults.append(f"the first greenlet got {error!r}")
     elif tracer.kind is None or not tracer.thrown:
         if error is not None:
-            faults.append(f"it fails without being disturbed: {error!r}")
+            faults.append(f"the scenario fails without interruption: {error!r}")
         if tracer.missed():
-            faults.append(f"nothing was thrown, though it switches {tracer.switches} times")
+            faults.append(f"nothing was thrown in {tracer.switches} switches")
     elif not tracer.kind.foreign:
         if error is not None and not isinstance(error, Exception):
-            faults.append(f"the driver's own time-out came out as {error!r}")
+            faults.append(f"the timeout of the driver was raised as {error!r}")
     elif tracer.kind.landing == SPAWN:
         if error is not None and not isinstance(error, PyMongoError):
-            faults.append(f"a kill of a new greenlet of the driver came out as {error!r}")
+            faults.append(f"the kill of a new driver greenlet was raised as {error!r}")
     elif (scenario.wraps or stage.yields) and all(isinstance(each, Exception) for each in tracer.thrown):
         pass
     elif not any(error is each for each in tracer.thrown):
-        faults.append(f"{tracer.thrown!r} was thrown, but {error!r} came out")
+        faults.append(f"{tracer.thrown!r} was thrown, but {error!r} was raised")
     return faults
 
 
-def nothing_lost(scenario: Scenario, stage: Stage, tracer: Tracer, generation: int) -> list[str]:
+def resource_faults(scenario: Scenario, stage: Stage, tracer: Tracer, generation: int) -> list[str]:
     faults = []
-    disturbed = tracer.kind is not None and (not tracer.kind.foreign or scenario.survives)
+    may_clear = tracer.kind is not None and (not tracer.kind.foreign or scenario.survives)
     for other in stage.others:
-        may_fail = disturbed and scenario.clears and isinstance(other.exception, AutoReconnect)
+        may_fail = may_clear and scenario.clears and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
-            faults.append(f"a bystander got {other.exception!r}, ready: {other.ready()}")
+            faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes:
         faults += _pools(stage)
     faults += _sessions(stage)
     open_commands = {number for number, count in stage.witness.open_commands.items() if count}
     if not comes_true(lambda: not any(stage.witness.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
-    if not disturbed:
+    if not may_clear:
         if stage.witness.unknown and not scenario.clears:
             faults.append(f"the server was marked Unknown: {stage.witness.unknown}")
         if not scenario.clears and not scenario.closes and stage.pool.generation != generation:
@@ -99,11 +99,11 @@ def _pools(stage: Stage) -> list[str]:
         everything = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
         counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
         if counts != (stats["pending"], stats["available"], stats["in_use"], stats["waiting"]):
-            faults.append(f"{counts} are not {stats}")
+            faults.append(f"{counts} differ from {stats}")
         if len(set(everything)) != len(everything) or stats["total"] != len(everything):
             faults.append(f"a connection is in two sets: {everything}")
         if any(each.mid_message or each._transport is None or each._transport.closed for each in machine.available):
-            faults.append("a connection that cannot be used is available")
+            faults.append("an unusable connection is available")
         if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
             faults.append(f"{services(pool)} do not count {len(everything)} connections")
     if stage.client._topology.selector.waiting:
@@ -114,7 +114,7 @@ def _pools(stage: Stage) -> list[str]:
 def _sessions(stage: Stage) -> list[str]:
     sessions = stage.client._executor.sessions
     if not comes_true_at_last(lambda: not sessions.in_use):
-        return [f"{sessions.in_use} sessions were not given back"]
+        return [f"{sessions.in_use} sessions are still in use"]
     taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]
     for session in taken:
@@ -125,7 +125,7 @@ def _sessions(stage: Stage) -> list[str]:
 
 
 def _next_operations(stage: Stage) -> list[str]:
-    """The next ones work, each gets its own reply and no other."""
+    """Check that the next operations succeed and get their own replies."""
     facts = stage.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
@@ -136,7 +136,7 @@ def _next_operations(stage: Stage) -> list[str]:
 
 
 class Resources:
-    """What the process and the servers had before a run."""
+    """The resources of the process and the servers before a run."""
 
     def __init__(self, deployment: Any) -> None:
         self._deployment = deployment
@@ -144,8 +144,8 @@ class Resources:
         self._descriptors = _descriptors()
         self._watchers = _watchers()
 
-    def left_open(self, *kinds: str) -> list[str]:
-        """Check that the servers have no more open objects of these kinds than before."""
+    def remaining(self, *kinds: str) -> list[str]:
+        """Check that the servers have no more open objects of these kinds than before the run."""
 
         def left() -> dict[str, int]:
             now = open_on_servers(self._deployment)
@@ -154,16 +154,16 @@ class Resources:
         return [] if comes_true_at_last(lambda: not left()) else [f"left open on the servers: {left()}"]
 
     def differences(self, seen: WeakSet[Any], stage: Stage) -> list[str]:
-        """Check that nothing is left over after the client was closed."""
-        faults = self.left_open("connections")
+        """Check that the closed client has released its resources."""
+        faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
         if not comes_true(lambda: _descriptors() <= self._descriptors):
             faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
-        if not comes_true(lambda: not _left(seen)):
-            faults.append(f"greenlets left: {_left(seen)}")
+        if not comes_true(lambda: not _living_driver_greenlets(seen)):
+            faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
         if not comes_true(lambda: _watchers() <= self._watchers):
             faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
-        timers = [each for each in Running.known if each[0] in seen]  # other tests' clients may live on
+        timers = [each for each in Running.known if each[0] in seen]  # clients of other tests may be alive
         if timers:
             faults.append(f"timers left: {timers}")
         if not comes_true(lambda: not stage.witness.heartbeats):
@@ -172,21 +172,21 @@ class Resources:
 
 
 def _descriptors() -> set[str]:
-    """What the process has open, each by the name that it has but once."""
+    """Return the targets of the open descriptors."""
     folder, found = "/proc/self/fd", set()
     for number in os.listdir(folder):
-        with suppress(FileNotFoundError):  # that of the folder is closed again
+        with suppress(FileNotFoundError):  # the descriptor of the folder
             found.add(os.readlink(f"{folder}/{number}"))
     return found
 
 
 def _watchers() -> int:
-    """The active watchers that keep the hub running."""
+    """Return the number of active watchers with ``ref=True``."""
     return int(get_hub().loop.activecnt)
 
 
-def _left(seen: WeakSet[Any]) -> list[Any]:
-    """Greenlets of the driver that are alive after their client has been closed."""
+def _living_driver_greenlets(seen: WeakSet[Any]) -> list[Any]:
+    """Return the driver greenlets that are alive after the close of their client."""
     return [
         each for each in list(seen) if not each.dead and "gmongo" in _origin(each) and "testing" not in _origin(each)
     ]

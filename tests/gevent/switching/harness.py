@@ -1,8 +1,7 @@
-"""Runs a scenario again and again, and throws at each of its switches in turn.
+"""Run a scenario repeatedly, with an interruption at a different switch in each run.
 
-``greenlet.settrace`` sees every switch, also those that gevent makes in C. A run counts the switches of one greenlet
-to the hub; at the chosen one something is thrown there. Scenarios are small, so the count is the same in each run; the
-runs go on until one ends before its switch has come.
+``greenlet.settrace`` reports each switch, including the switches in C code of gevent. A run counts the switches of a
+greenlet to the hub, and throws at the chosen switch. The runs continue until a run has fewer switches.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ MOST_POINTS = 60
 
 
 class Witness(HearsCommands, HearsHeartbeats, HearsServers):
-    """Notes what begins and ends, and which cursors the client has heard of."""
+    """Record starts and ends of commands and heartbeats, and the cursors in replies."""
 
     def __init__(self) -> None:
         self.open_commands: Counter[int] = Counter()
@@ -55,7 +54,7 @@ class Witness(HearsCommands, HearsHeartbeats, HearsServers):
 
 
 class YieldingWitness(HearsPools, Witness):
-    """Lets others run in every event, so that there are switches wherever the driver tells of something."""
+    """Switch in each event, so that there are switches at all places with events."""
 
     def hear(self, event: Any) -> None:
         Witness.hear(self, event)
@@ -64,37 +63,36 @@ class YieldingWitness(HearsPools, Witness):
 
 
 class Scenario:
-    """The work of a greenlet into which the harness throws."""
+    """The work of the interrupted greenlet."""
 
     name = ""
-    covers = ""  # further public methods, separated by spaces
-    rehearses = False  # whether an undisturbed run comes first
-    simulated = False  # whether it takes place only on a simulated deployment
-    oldest_server = (0, 0)  # the first version of a real server that has the command
-    wraps = False  # whether an error of another kind may come out, because bson or a callback catches errors
-    options: dict[str, Any] = {}  # of the client
+    rehearses = False  # True: the first run has no interruption
+    simulated = False  # True: needs a simulated deployment
+    oldest_server = (0, 0)  # the minimum version of a real server
+    wraps = False  # True: bson or a callback may replace the error
+    options: dict[str, Any] = {}  # options of the client
     limits = {"socketTimeoutMS": 20000, "waitQueueTimeoutMS": 20000}
-    warm = True  # whether the pool has a connection before it begins
-    clears = False  # whether it clears the pool itself
-    survives = False  # whether the greenlet is the driver's own, which goes on after an exception
-    limited = True  # whether the driver has a time-out of its own for any of its waits
-    closes = False  # whether the client is closed at the end
-    ends_cursors = False  # whether the servers end cursors with their connections, as behind a load balancer
+    warm = True  # True: the pool has a connection at the start
+    clears = False  # True: the scenario clears the pool
+    survives = False  # True: a driver greenlet, which continues after an exception
+    limited = True  # True: the driver has a timeout for a wait
+    closes = False  # True: the scenario closes the client
+    ends_cursors = False  # True: servers end cursors with the connections
     least_switches = 1
     most_points = MOST_POINTS
 
     def deployment(self) -> Deployment:
-        """Where it takes place."""
+        """Return the deployment of the scenario."""
         return Deployment.replica_set(members=1)
 
     def prepare(self, stage: Stage) -> None:
-        """Before the greenlet begins."""
+        """Prepare a run, before the greenlet starts."""
 
     def act(self, stage: Stage) -> Any:
-        """What the greenlet does."""
+        """Do the work of the greenlet."""
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
-        """Start the greenlet; returns what tells it from others."""
+        """Start the greenlet, and return a function that identifies the greenlet."""
         stage.greenlet = gevent.Greenlet(self._act, stage)
         stage.greenlet.start()
         return lambda each: each is stage.greenlet
@@ -103,32 +101,32 @@ class Scenario:
         try:
             self.act(stage)
         except BaseException as error:
-            stage.error = error  # and no traceback on the console
+            stage.error = error  # avoids a traceback on the console
 
     def meanwhile(self, stage: Stage) -> None:
-        """What others do after it has begun."""
+        """Do the work of other greenlets after the start."""
 
     def enter(self, stage: Stage) -> None:
         """Start a second greenlet that uses the same object."""
 
     def over(self, stage: Stage, tracer: Tracer) -> bool:
-        """Whether it is over."""
+        """True if the run has ended."""
         return bool(stage.greenlet.ready())
 
     def conclude(self, stage: Stage) -> None:
         """Use and end an object that the run has left open."""
 
     def check(self, stage: Stage) -> None:
-        """Check what else must be true after the run, whatever was thrown."""
+        """Check further invariants after the run."""
 
     @property
     def is_real(self) -> bool:
-        """Whether the scenario can take place on a real server."""
+        """True if the scenario can run on a real server."""
         return not self.simulated and type(self).deployment is Scenario.deployment
 
 
 class Stage:
-    """A fresh client for one run, and what the scenario keeps about it."""
+    """A new client for a run, and the data of the scenario."""
 
     def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields: bool) -> None:
         self.deployment: Any = deployment
@@ -137,8 +135,8 @@ class Stage:
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
         self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.witness], **options)
         self.greenlet: Any = None
-        self.error: BaseException | None = None  # what came out of it
-        self.errors: list[BaseException] = []  # what was thrown into it
+        self.error: BaseException | None = None  # the error of the greenlet
+        self.errors: list[BaseException] = []  # the thrown errors
         self.others: list[gevent.Greenlet] = []
         self.kept: dict[str, Any] = {}
 
@@ -158,7 +156,7 @@ class Stage:
 
 
 class Result:
-    """What became of one run."""
+    """The result of a run."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.reached = tracer.reached
@@ -173,9 +171,9 @@ def run(
     kind: Kind | None,
     yields: bool = False,
 ) -> Result:
-    """Run the scenario once, and check that nothing is lost.
+    """Run the scenario once, and check the invariants.
 
-    :param yields: whether listeners let others run in every event.
+    :param yields: True if listeners switch in each event.
     """
     faults: list[str] = []
     with gevent.Timeout(20):
@@ -188,19 +186,20 @@ def run(
         with Tracer(point, kind, scenario.start(stage)) as tracer:
             tracer.enter = partial(scenario.enter, stage)
             scenario.meanwhile(stage)
-            replaced = kind is not None and kind.landing == SPAWN and scenario.survives  # the greenlet that is followed
+            # Another greenlet replaces the traced greenlet.
+            replaced = kind is not None and kind.landing == SPAWN and scenario.survives
             if not comes_true(lambda: (replaced and tracer.thrown) or scenario.over(stage, tracer)):
                 faults.append("the scenario does not end")
             gevent.joinall(stage.others, timeout=checks.PATIENCE)
         stage.errors = tracer.thrown
-        faults += checks.outcome(scenario, stage, tracer)
+        faults += checks.outcome_faults(scenario, stage, tracer)
         checks.forget_frames(*tracer.thrown, stage.error)
         try:
             scenario.conclude(stage)
         except AssertionError as error:
             faults.append(f"{error}")
-        faults += checks.nothing_lost(scenario, stage, tracer, generation)
-        faults += before.left_open("transactions", *(() if scenario.ends_cursors else ("cursors",)))
+        faults += checks.resource_faults(scenario, stage, tracer, generation)
+        faults += before.remaining("transactions", *(() if scenario.ends_cursors else ("cursors",)))
         stage.client.close()
         result, seen = Result(tracer), tracer.seen
         stage.greenlet = stage.error = None
@@ -213,7 +212,7 @@ def run(
 def explore(
     scenario: Scenario, kind: Kind, yields: bool = False, real: RealDeployment | None = None
 ) -> tuple[int, int]:
-    """Throw at each switch of the scenario; returns how many there are, and how many runs had something thrown."""
+    """Throw at each switch of the scenario. Return the numbers of switches and of runs with an interruption."""
     with nullcontext(real) if real is not None else scenario.deployment() as deployment:
         _fill(deployment)
         if scenario.rehearses:
@@ -221,7 +220,7 @@ def explore(
         switches = thrown = 0
         while switches < scenario.most_points:
             result = run(scenario, deployment, switches, kind, yields)
-            if not result.reached:  # it has gone through undisturbed
+            if not result.reached:  # the run had fewer switches
                 break
             switches += 1
             thrown += result.thrown

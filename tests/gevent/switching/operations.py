@@ -1,7 +1,7 @@
-"""One scenario for each public operation: its name, an object, a call and the result.
+"""A scenario for each public operation: a name, an object, a call and its result.
 
-A run in which nothing is thrown must return the result. After any run, each document is as before the call or as after
-it, and none is lost or doubled.
+A run without interruption must return the result. After each run, each document is as before or after the call. No
+document is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ DOCUMENTS: dict[str, list[dict[str, Any]]] = {
 class Row(NamedTuple):
     """A public operation.
 
-    :ivar subject: the name of the object that is made before the run.
+    :ivar subject: the name of the object, which is created before the run.
     :ivar call: the call, with the object.
     :ivar expected: its result.
-    :ivar wraps: whether an error of a callback comes out inside an error of another kind.
+    :ivar wraps: True if the error of a callback is raised inside another error.
     """
 
     subject: str
@@ -87,15 +87,15 @@ class Operation(Scenario):
     def _faults(self, stage: Stage) -> dict[str, Any]:
         now, before = contents(stage.client), _BEFORE
         faults = {
-            "doubled": {each for each in now if now[each] > 1},
-            "invented": now.keys() - before.keys() - self._after.keys(),
+            "duplicated": {each for each in now if now[each] > 1},
+            "unexpected": now.keys() - before.keys() - self._after.keys(),
             "lost": (before.keys() & self._after.keys()) - now.keys(),
         }
         return {kind: found for kind, found in faults.items() if found}
 
 
 def contents(client: Any) -> Counter[str]:
-    """Count the documents and the collections that the operations work on."""
+    """Count the documents and collections of the operations."""
     database, found = client.operations, Counter[str]()
     for name in database.list_collection_names():
         found[name] += 1
@@ -104,7 +104,7 @@ def contents(client: Any) -> Counter[str]:
 
 
 def _text(name: str, document: Mapping[str, Any]) -> str:
-    """Describe a document without the fields that differ between two runs."""
+    """Describe a document without varying fields."""
     varying = {"fs.chunks": "_id", "fs.files": "uploadDate"}.get(name)
     return f"{name}: { {key: value for key, value in document.items() if key != varying} }"
 
@@ -144,18 +144,18 @@ OBJECTS: dict[str, Callable[[Stage], Any]] = {
 }
 
 
-def made(function: Callable[[Stage], Any]) -> Callable[[Stage], Any]:
-    """Add the function to the objects, under its name."""
+def register(function: Callable[[Stage], Any]) -> Callable[[Stage], Any]:
+    """Add the function to the objects under its name."""
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 
-@made
+@register
 def indexed(stage: Stage) -> Any:
     stage.client.operations.work.create_index("n")
     return stage.client.operations.work
 
 
-@made
+@register
 def transaction(stage: Stage) -> Any:
     session = stage.client.start_session()
     session.start_transaction()
@@ -163,22 +163,19 @@ def transaction(stage: Stage) -> Any:
     return session
 
 
-@made
+@register
 def stream(stage: Stage) -> Any:
     stream = stage.client.operations.work.watch(max_await_time_ms=5)
     stage.client.operations.work.update_many({}, SET)
     return stream
 
 
-@made
+@register
 def stored_upload(stage: Stage) -> Any:
     file = OBJECTS["upload"](stage)
     file.write(CONTENT)
     file._flush()
     return file
-
-
-# Calls
 
 
 def ids(documents: Iterable[Any]) -> list[Any]:
@@ -189,12 +186,12 @@ def raw_ids(batches: Iterable[bytes]) -> list[Any]:
     return ids(bson.decode_all(b"".join(batches)))
 
 
-def changed(stream: Any) -> list[Any]:
+def changed_ids(stream: Any) -> list[Any]:
     return ids(stream.next()["documentKey"] for _ in IDS)
 
 
-def entered(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make the call inside the `with` of the object."""
+def in_with_block(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Call inside a `with` block of the object."""
 
     def run(subject: Any) -> Any:
         with subject:
@@ -203,13 +200,13 @@ def entered(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-def watched(target: Any) -> Any:
+def first_change(target: Any) -> Any:
     with target.watch(max_await_time_ms=5) as stream:
         return stream.try_next()
 
 
-def refused(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a call that the server may refuse, because it has no search."""
+def may_fail(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Call, and ignore an error of a server without search."""
 
     def run(subject: Any) -> Any:
         try:
@@ -229,7 +226,7 @@ def transact(session: Any, more: Callable[[Any], Any] = lambda session: None) ->
     return session.with_transaction(update)
 
 
-def written(bucket: Any, call: Callable[[Any], Any]) -> bytes:
+def downloaded(bucket: Any, call: Callable[[Any], Any]) -> bytes:
     target = io.BytesIO()
     call(target)
     return target.getvalue()
@@ -254,13 +251,13 @@ COLLECTION = rows(
     count_documents=(lambda c: c.count_documents({}), 4),
     create_index=(lambda c: c.create_index("n"), "n_1"),
     create_indexes=(lambda c: c.create_indexes([IndexModel("n")]), ["n_1"]),
-    create_search_index=(refused(lambda c: c.create_search_index(SEARCH)), None),
-    create_search_indexes=(refused(lambda c: c.create_search_indexes([SEARCH])), None),
+    create_search_index=(may_fail(lambda c: c.create_search_index(SEARCH)), None),
+    create_search_indexes=(may_fail(lambda c: c.create_search_indexes([SEARCH])), None),
     delete_many=(lambda c: c.delete_many(LARGER).deleted_count, 2),
     delete_one=(lambda c: c.delete_one({"_id": 1}).deleted_count, 1),
     distinct=(lambda c: c.distinct("n"), IDS),
     drop=(lambda c: c.drop(), None),
-    drop_search_index=(refused(lambda c: c.drop_search_index("default")), None),
+    drop_search_index=(may_fail(lambda c: c.drop_search_index("default")), None),
     estimated_document_count=(lambda c: c.estimated_document_count(), 4),
     find=(lambda c: ids(c.find(batch_size=2)), IDS),
     find_one=(lambda c: c.find_one({"_id": 1}), {"_id": 1, "n": 1}),
@@ -272,19 +269,15 @@ COLLECTION = rows(
     insert_many=(lambda c: c.insert_many([{"_id": 8}, {"_id": 9}]).inserted_ids, [8, 9]),
     insert_one=(lambda c: c.insert_one({"_id": 9}).inserted_id, 9),
     list_indexes=(lambda c: [each["name"] for each in c.list_indexes()], ["_id_"]),
-    list_search_indexes=(refused(lambda c: list(c.list_search_indexes())), None),
+    list_search_indexes=(may_fail(lambda c: list(c.list_search_indexes())), None),
     options=(lambda c: c.options(), {}),
     rename=(lambda c: c.rename("other")["ok"], 1.0),
     replace_one=(lambda c: c.replace_one({"_id": 1}, {"n": 9}).modified_count, 1),
     update_many=(lambda c: c.update_many(LARGER, SET).modified_count, 2),
     update_one=(lambda c: c.update_one({"_id": 1}, SET).modified_count, 1),
-    update_search_index=(refused(lambda c: c.update_search_index("default", {"mappings": {}})), None),
-    watch=(watched, None),
-) | rows(
-    "indexed",
-    drop_index=(lambda c: c.drop_index("n_1"), None),
-    drop_indexes=(lambda c: c.drop_indexes(), None),
-)
+    update_search_index=(may_fail(lambda c: c.update_search_index("default", {"mappings": {}})), None),
+    watch=(first_change, None),
+) | rows("indexed", drop_index=(lambda c: c.drop_index("n_1"), None), drop_indexes=(lambda c: c.drop_indexes(), None))
 DATABASE = rows(
     "database",
     aggregate=(lambda d: [*d.client.admin.aggregate([{"$listLocalSessions": {}}, {"$limit": 1}])] and None, None),
@@ -296,7 +289,7 @@ DATABASE = rows(
     list_collection_names=(lambda d: sorted(d.list_collection_names()), sorted(DOCUMENTS)),
     list_collections=(lambda d: sorted(each["name"] for each in d.list_collections()), sorted(DOCUMENTS)),
     validate_collection=(lambda d: d.validate_collection("work")["valid"], True),
-    watch=(watched, None),
+    watch=(first_change, None),
 )
 CLIENT = rows(
     "client",
@@ -308,22 +301,22 @@ CLIENT = rows(
     list_databases=(lambda c: "operations" in [each["name"] for each in c.list_databases()], True),
     server_info=(lambda c: c.server_info()["ok"], 1.0),
     start_session=(lambda c: read_in_session(c.start_session()), IDS),
-    watch=(watched, None),
+    watch=(first_change, None),
 )
 SESSION = rows(
     "session",
     end_session=(lambda s: s.end_session(), None),
-    start_transaction=(entered(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
-    with_transaction=(entered(transact), 2),
+    start_transaction=(in_with_block(lambda s: put(s.start_transaction(), lambda block: read_and_write(s))), None),
+    with_transaction=(in_with_block(transact), 2),
 ) | rows(
     "transaction",
     __exit__=(lambda s: s.__exit__(None, None, None), None),
-    abort_transaction=(entered(lambda s: s.abort_transaction()), None),
-    commit_transaction=(entered(lambda s: s.commit_transaction()), None),
+    abort_transaction=(in_with_block(lambda s: s.abort_transaction()), None),
+    commit_transaction=(in_with_block(lambda s: s.commit_transaction()), None),
 )
 CURSOR = rows(
     "cursor",
-    __exit__=(entered(lambda c: next(c)["_id"]), 0),
+    __exit__=(in_with_block(lambda c: next(c)["_id"]), 0),
     __getitem__=(lambda c: c[3], {"_id": 3, "n": 3}),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
     close=(lambda c: (next(c)["_id"], c.close()), (0, None)),
@@ -336,7 +329,7 @@ CURSOR = rows(
 RAW_CURSOR = rows("raw cursor", next=(lambda c: raw_ids([c.next(), c.next()]), IDS))
 COMMAND_CURSOR = rows(
     "command cursor",
-    __exit__=(entered(lambda c: next(c)["_id"]), 0),
+    __exit__=(in_with_block(lambda c: next(c)["_id"]), 0),
     __next__=(lambda c: [next(c)["_id"] for _ in IDS], IDS),
     close=(lambda c: c.close(), None),
     next=(lambda c: [c.next()["_id"] for _ in IDS], IDS),
@@ -346,11 +339,11 @@ COMMAND_CURSOR = rows(
 )
 STREAM = rows(
     "stream",
-    __exit__=(entered(changed), IDS),
-    __next__=(entered(lambda s: next(s)["documentKey"]), {"_id": 0}),
+    __exit__=(in_with_block(changed_ids), IDS),
+    __next__=(in_with_block(lambda s: next(s)["documentKey"]), {"_id": 0}),
     close=(lambda s: s.close(), None),
-    next=(changed, IDS),
-    try_next=(entered(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
+    next=(changed_ids, IDS),
+    try_next=(in_with_block(lambda s: s.try_next()["documentKey"]), {"_id": 0}),
 )
 FILES = rows(
     "files",
@@ -369,8 +362,8 @@ BUCKET = rows(
     "bucket",
     delete=(lambda b: b.delete(1), None),
     delete_by_name=(lambda b: b.delete_by_name("a"), None),
-    download_to_stream=(lambda b: written(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
-    download_to_stream_by_name=(lambda b: written(b, lambda sink: b.download_to_stream_by_name("a", sink)), CONTENT),
+    download_to_stream=(lambda b: downloaded(b, lambda sink: b.download_to_stream(1, sink)), CONTENT),
+    download_to_stream_by_name=(lambda b: downloaded(b, lambda sink: b.download_to_stream_by_name("a", sink)), CONTENT),
     find=(lambda b: ids({"_id": file._id} for file in b.find({}, batch_size=1)), [1, 2]),
     open_download_stream=(lambda b: b.open_download_stream(1).read(), CONTENT),
     open_download_stream_by_name=(lambda b: b.open_download_stream_by_name("a").read(), CONTENT),
@@ -385,11 +378,11 @@ BUCKET = rows(
 )
 UPLOAD = rows(
     "upload",
-    set=(entered(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
+    set=(in_with_block(lambda f: (f.close(), f.set("aliases", ["b"]))[1]), None),
     __exit__=(lambda f: put(f, lambda file: file.write(CONTENT)), None),
-    close=(entered(lambda f: (f.write(CONTENT), f.close())[1]), None),
-    write=(entered(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
-    writelines=(entered(lambda f: f.writelines([CONTENT, CONTENT])), None),
+    close=(in_with_block(lambda f: (f.write(CONTENT), f.close())[1]), None),
+    write=(in_with_block(lambda f: f.write(io.BytesIO(CONTENT * 3))), None),
+    writelines=(in_with_block(lambda f: f.writelines([CONTENT, CONTENT])), None),
 ) | rows("stored upload", abort=(lambda f: f.abort(), None))
 DOWNLOAD = rows(
     "download",
@@ -418,7 +411,7 @@ def read_and_write(session: Any) -> None:
     assert work.find_one({"_id": 0}, session=session)["n"] == 10
 
 
-# Callbacks of the application, each of which lets others run. So the harness throws inside of them.
+# The callbacks of the application switch, so that the harness throws inside the callbacks.
 
 
 class Decoder(TypeDecoder):  # type: ignore[misc]
@@ -437,7 +430,7 @@ class Encoder(TypeEncoder):  # type: ignore[misc]
         return len(value)
 
 
-class Slow(Mapping[str, Any]):
+class SlowMapping(Mapping[str, Any]):
     """A mapping of the application."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -467,7 +460,7 @@ class SlowFile(io.BytesIO):
         return super().write(data)
 
 
-def slowly(items: Iterable[Any]) -> Iterator[Any]:
+def yielding(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         gevent.sleep(0)
         yield item
@@ -485,15 +478,17 @@ CALLBACKS = {
     "encoder of update_one": Row(
         "coded", lambda c: c.update_one({"_id": 1}, {"$set": {"n": TWO}}).modified_count, 1, wraps=True
     ),
-    "mapping of insert_one": Row("collection", lambda c: c.insert_one(Slow({"_id": 9, "n": 1})).inserted_id, 9),
-    "mapping of find": Row("collection", lambda c: ids(c.find(Slow({"n": Slow({"$gt": 1})}))), [2, 3]),
-    "mapping of update_many": Row("collection", lambda c: c.update_many(Slow(LARGER), Slow(SET)).modified_count, 2),
-    "mapping of command": Row("database", lambda d: d.command(Slow({"count": "work"}))["n"], 4),
-    "iterator of insert_many": Row(
-        "collection", lambda c: c.insert_many(slowly([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+    "mapping of insert_one": Row("collection", lambda c: c.insert_one(SlowMapping({"_id": 9, "n": 1})).inserted_id, 9),
+    "mapping of find": Row("collection", lambda c: ids(c.find(SlowMapping({"n": SlowMapping({"$gt": 1})}))), [2, 3]),
+    "mapping of update_many": Row(
+        "collection", lambda c: c.update_many(SlowMapping(LARGER), SlowMapping(SET)).modified_count, 2
     ),
-    "transaction callback": Row("session", entered(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
-    "file of write": Row("upload", entered(lambda f: f.write(SlowFile(CONTENT))), None),
+    "mapping of command": Row("database", lambda d: d.command(SlowMapping({"count": "work"}))["n"], 4),
+    "iterator of insert_many": Row(
+        "collection", lambda c: c.insert_many(yielding([{"_id": 8}, {"_id": 9}])).inserted_ids, [8, 9]
+    ),
+    "transaction callback": Row("session", in_with_block(lambda s: transact(s, lambda _session: gevent.sleep(0))), 2),
+    "file of write": Row("upload", in_with_block(lambda f: f.write(SlowFile(CONTENT))), None),
     "target of download": Row("bucket", lambda b: b.download_to_stream(1, SlowFile()), None),
 }
 

@@ -1,4 +1,4 @@
-"""The public classes, and their members that need no scenario, with the reason."""
+"""The public classes, and their members without a scenario, with the reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXEMPT: dict[str, dict[str, str]] = {
     "MongoClient": {
         _NO_IO: f"HOST PORT __getitem__ __next__ next append_metadata arbiters eq_props get_database nodes options "
         f"primary get_default_database pool_stats retry_stats secondaries topology_description {_SETTINGS}",
-        "scenarios 'client close' and 'the with block of a client'": "__exit__ close",
+        "scenarios 'client close' and 'with block of a client'": "__exit__ close",
         "scenario 'client bulk write', because MongoDB has the command since 8.0": "bulk_write",
     },
     "Database": {_NO_IO: f"__getitem__ __next__ next client get_collection name with_options {_SETTINGS}"},

@@ -1,4 +1,4 @@
-"""The scenarios: each place where an operation of the driver can wait."""
+"""The scenarios: each place where an operation of the driver waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import comes_true
 
-LARGE = b"x" * 12_000_000  # more than the sockets take at once
+LARGE = b"x" * 12_000_000  # more than the socket buffers
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
 
 
@@ -54,7 +54,7 @@ class PerishedConnection(EmptyPool):
 
 
 class FailedHandshake(EmptyPool):
-    name = "handshake that the server refuses"
+    name = "handshake that the server rejects"
     clears = True
 
     def prepare(self, stage: Stage) -> None:
@@ -63,7 +63,7 @@ class FailedHandshake(EmptyPool):
 
 
 class FullPool(Scenario):
-    """The greenlet is the first of two that wait for the only connection."""
+    """The greenlet is the first of two waiters for the only connection."""
 
     name = "check-out from a full pool"
     options = {"maxPoolSize": 1}
@@ -89,7 +89,7 @@ class FullPool(Scenario):
 
 
 class LostConnection(FullPool):
-    """The only connection comes back broken: the waiter is told to make one."""
+    """The only connection is checked in with an error, so that the waiter creates a connection."""
 
     name = "check-out from a full pool whose connection is lost"
 
@@ -99,7 +99,7 @@ class LostConnection(FullPool):
 
 
 class PausingPool(FullPool):
-    """The pool is cleared while they wait, and ready again at once."""
+    """The pool is cleared and ready again during the wait."""
 
     name = "check-out from a pausing pool"
     clears = True
@@ -127,7 +127,7 @@ class TlsHandshake(EmptyPool):
 
 
 class OneCommand(Scenario):
-    """One call of a warm client."""
+    """A call of a client with an open connection."""
 
     def __init__(self, name: str, call: Callable[[Any], Any], least_switches: int = 1) -> None:
         self.name = name
@@ -142,15 +142,15 @@ class ClientBulkWrite(OneCommand):
     oldest_server = (8, 0)
 
 
-class HalfRead(Scenario):
-    """A cursor of which a batch has been read."""
+class OpenCursor(Scenario):
+    """A cursor after its first batch."""
 
     def prepare(self, stage: Stage) -> None:
         stage.kept["cursor"] = cursor = stage.db.facts.find(batch_size=2)
         next(cursor)
 
 
-class ReadRest(HalfRead):
+class ReadRest(OpenCursor):
     name = "getMore"
     least_switches = 3
 
@@ -159,14 +159,14 @@ class ReadRest(HalfRead):
             return len(list(cursor))
 
 
-class DropRest(HalfRead):
-    name = "getMore of a cursor that is not closed"
+class DropRest(OpenCursor):
+    name = "getMore of a cursor without close"
 
     def act(self, stage: Stage) -> Any:
         return len(list(stage.kept.pop("cursor")))
 
 
-class CloseCursor(HalfRead):
+class CloseCursor(OpenCursor):
     name = "cursor close"
 
     def act(self, stage: Stage) -> Any:
@@ -174,9 +174,9 @@ class CloseCursor(HalfRead):
 
 
 class ReadAhead(Scenario):
-    """The batches of a cursor are read ahead, while what is thrown hits the greenlet that uses them."""
+    """A cursor with read-ahead. The greenlet of the application is interrupted."""
 
-    name = "reading ahead"
+    name = "read-ahead"
     least_switches = 3
 
     def act(self, stage: Stage) -> Any:
@@ -185,7 +185,7 @@ class ReadAhead(Scenario):
 
 
 class DropReadAhead(Scenario):
-    name = "reading ahead without closing"
+    name = "read-ahead without close"
     least_switches = 3
 
     def act(self, stage: Stage) -> Any:
@@ -193,9 +193,9 @@ class DropReadAhead(Scenario):
 
 
 class LeaveReadAhead(Scenario):
-    """There is a second connection: a cursor is left to the server if none can be made to end it on."""
+    """The pool has a second connection, which the driver needs to kill the cursor."""
 
-    name = "leaving a cursor that reads ahead"
+    name = "close of a cursor with read-ahead"
 
     def prepare(self, stage: Stage) -> None:
         with checked_out(stage.pool):
@@ -207,7 +207,7 @@ class LeaveReadAhead(Scenario):
 
 
 class Exhaust(Scenario):
-    """The server streams the batches of a cursor, so slowly that each is waited for."""
+    """The server streams the batches slowly, so that the driver waits for each batch."""
 
     name = "exhaust cursor"
     least_switches = 3
@@ -223,14 +223,14 @@ class Exhaust(Scenario):
 
 
 class DropExhaust(Exhaust):
-    name = "exhaust cursor that is not closed"
+    name = "exhaust cursor without close"
 
     def act(self, stage: Stage) -> Any:
         return len(list(stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
 
 
 class LeaveExhaust(Exhaust):
-    name = "leaving an exhaust cursor"
+    name = "close of an exhaust cursor"
     least_switches = 2
 
     def act(self, stage: Stage) -> Any:
@@ -257,7 +257,7 @@ class WithTransaction(Transaction):
 
 
 class Aborted(Transaction):
-    name = "transaction that is aborted"
+    name = "aborted transaction"
 
     def act(self, stage: Stage) -> Any:
         with stage.client.start_session() as session:
@@ -267,7 +267,7 @@ class Aborted(Transaction):
 
 
 class Backoff(Scenario):
-    name = "retry with back-off"
+    name = "retry with backoff"
     least_switches = 3
 
     def prepare(self, stage: Stage) -> None:
@@ -293,7 +293,7 @@ class Retry(Backoff):
 
 
 def unacknowledged(db: Any) -> Any:
-    """A collection whose writes are not waited for."""
+    """Return a collection with unacknowledged writes."""
     return db.get_collection("written", write_concern=WriteConcern(w=0))
 
 
@@ -322,7 +322,7 @@ class ChangeStream(Scenario):
 
 
 class UploadFile(Scenario):
-    """An upload that is interrupted leaves neither chunks nor a file that cannot be read."""
+    """An interrupted upload leaves no chunks and no unreadable file."""
 
     name = "GridFS upload"
     least_switches = 3
@@ -350,7 +350,7 @@ class UploadWithId(UploadFile):
 
 
 class WriteAndAbort(UploadFile):
-    """Outside of a ``with``, a failed upload raises its error again until it is aborted."""
+    """Outside of a ``with`` block, a failed upload raises its error until the upload is aborted."""
 
     name = "GridFS upload without a with"
 
@@ -371,14 +371,14 @@ class WriteAndAbort(UploadFile):
 
 
 class DownloadFile(Scenario):
-    """Reading continues after what is thrown: no byte is lost or doubled."""
+    """Reads continue after the interruption, without lost or repeated bytes."""
 
     name = "GridFS download in pieces"
     least_switches = 3
-    content = b"".join(b"line %d\n" % number for number in range(15))  # in two batches of chunks of one byte
+    content = b"".join(b"line %d\n" % number for number in range(15))  # two batches of one-byte chunks
 
     def read(self, stage: Stage) -> Any:
-        """The next piece."""
+        """Read the next piece."""
         return stage.kept["file"].read(50)
 
     def prepare(self, stage: Stage) -> None:
@@ -396,7 +396,7 @@ class DownloadFile(Scenario):
 
 
 class DownloadChunks(DownloadFile):
-    """The server knows the end only after the first batch."""
+    """The server returns the end in the second batch."""
 
     name = "GridFS download by chunks"
     content = b"x" * 101
@@ -406,7 +406,7 @@ class DownloadChunks(DownloadFile):
 
 
 class DownloadLines(DownloadFile):
-    """The server loses the cursor, and a new one continues."""
+    """The server loses the cursor, and the driver opens a new cursor."""
 
     name = "GridFS download by lines after a lost cursor"
     simulated = True
@@ -426,9 +426,9 @@ class CloseClient(Scenario):
 
 
 class DropClient(Scenario):
-    """A client in a ``with`` whose block is left by what is thrown."""
+    """A client in a ``with`` block, which the interruption ends."""
 
-    name = "the with block of a client"
+    name = "with block of a client"
     closes = True
 
     def act(self, stage: Stage) -> Any:
@@ -451,7 +451,7 @@ class PinnedCursor(Scenario):
 
 
 class PinnedReadAhead(PinnedCursor):
-    name = "reading ahead behind a load balancer"
+    name = "read-ahead behind a load balancer"
 
     def act(self, stage: Stage) -> Any:
         with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
@@ -468,15 +468,15 @@ class PinnedTransaction(Transaction):
 
 
 class OwnGreenlet(Scenario):
-    """A greenlet of the driver's."""
+    """A greenlet of the driver."""
 
     survives = True
 
 
 class FetchAhead(OwnGreenlet):
-    """What is thrown hits the greenlets that read ahead."""
+    """The greenlets that read ahead are interrupted."""
 
-    name = "the greenlet that reads ahead"
+    name = "greenlet that reads ahead"
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
         def read() -> Any:
@@ -497,9 +497,9 @@ class FetchAhead(OwnGreenlet):
 
 
 class KeptConnection(EmptyPool):
-    """A greenlet that is interrupted leaves the only connection to the next one, when the late reply has come."""
+    """The driver reads the late reply of an interrupted greenlet. The next greenlet gets the only connection."""
 
-    name = "find with a connection that is kept"
+    name = "find on a drained connection"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
     warm = True
 
@@ -512,9 +512,9 @@ class KeptConnection(EmptyPool):
 
 
 class KeptLarge(KeptConnection):
-    """The reply comes in pieces, and has memory of its own."""
+    """The reply arrives in pieces, and does not fit the buffer."""
 
-    name = "find of much with a connection that is kept"
+    name = "large find on a drained connection"
     least_switches = 2
 
     def prepare(self, stage: Stage) -> None:
@@ -525,18 +525,18 @@ class KeptLarge(KeptConnection):
 
 
 class KeptCursor(KeptConnection):
-    """A cursor that a late reply opens is ended."""
+    """The driver kills the cursor of a late reply."""
 
-    name = "cursor with a connection that is kept"
+    name = "cursor on a drained connection"
 
     def act(self, stage: Stage) -> Any:
         return list(stage.db.facts.find({}, batch_size=3))
 
 
 class LateReply(OwnGreenlet):
-    """The greenlet that reads the reply: whatever is thrown into it, the connection is there again or closed."""
+    """The greenlet that reads the late reply is interrupted. Then the connection is available or closed."""
 
-    name = "reading a late reply"
+    name = "read of a late reply"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
 
     def start(self, stage: Stage) -> Callable[[Any], bool]:
@@ -582,7 +582,7 @@ class StreamingMonitor(MonitorCheck):
 
 
 class Populate(OwnGreenlet):
-    name = "background run that makes connections"
+    name = "population of a pool"
     options = {"minPoolSize": 2}
     warm = False
     least_switches = 2
@@ -595,11 +595,11 @@ class Populate(OwnGreenlet):
         return tracer.subject is not None and bool(tracer.subject.dead)
 
     def check(self, stage: Stage) -> None:
-        assert comes_true(lambda: stage.pool.stats()["available"] >= 2), "the pool is not filled up"
+        assert comes_true(lambda: stage.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
 
 
 class Upkeep(OwnGreenlet):
-    name = "background run"
+    name = "pool upkeep"
     options = {"minPoolSize": 1}
     limited = False
     most_points = 3

@@ -1,4 +1,4 @@
-"""The servers of a run: their cursors, transactions and connections that are open."""
+"""The open cursors, transactions and connections of the servers of a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Two greenlets on one object: the second one enters at each switch of the first one.
+"""Two greenlets on one object: the second greenlet enters at each switch of the first greenlet.
 
-Either the calls take place one after the other, or one of them raises InvalidOperation and changes nothing.
+The calls take place in sequence, or one call raises InvalidOperation and changes nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill
 from tests.support.wait import comes_true
 
 Call = Callable[[Any], Any]
-REFUSED = "refused"
+REJECTED = "rejected"
 
 
 class Shared(Scenario):
     """Two calls of one object.
 
     :param subject: the name of the object.
-    :param first: the call whose switches the second call meets.
-    :param after: checks the object and the documents; it gets the stage, the object and the results of both calls, and
-        each result may be :data:`REFUSED`.
+    :param first: the call that the second call enters.
+    :param after: checks the object and the documents. The arguments are the stage, the object and the results of both
+        calls. A result may be :data:`REJECTED`.
     """
 
     def __init__(self, name: str, subject: str, first: Call, second: Call, after: Callable[..., None]) -> None:
@@ -44,10 +44,10 @@ class Shared(Scenario):
         stage.others.append(gevent.spawn(_outcome, self._second, stage.kept["subject"]))
 
     def conclude(self, stage: Stage) -> None:
-        second = stage.others[0].get() if stage.others else REFUSED
+        second = stage.others[0].get() if stage.others else REJECTED
         assert stage.error is None, repr(stage.error)
         first = stage.kept["first"]
-        assert first != REFUSED or second != REFUSED, "both calls were refused"
+        assert first != REJECTED or second != REJECTED, "both calls were rejected"
         self._after(stage, stage.kept.pop("subject"), first, second)
 
 
@@ -55,14 +55,11 @@ def _outcome(call: Call, subject: Any) -> Any:
     try:
         return call(subject)
     except InvalidOperation:
-        return REFUSED
+        return REJECTED
 
 
-# What each call must have left
-
-
-def whole_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
-    """The file has the bytes of each call that was not refused, or nothing is left of it."""
+def check_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
+    """Check that the file has the bytes of each successful call, or that no part of the file exists."""
     if not file.closed:
         file.close()
     database = stage.client.operations
@@ -77,13 +74,13 @@ def whole_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
     assert content in (b"".join(pieces), b"".join(reversed(pieces))), content
 
 
-def each_byte_once(stage: Stage, file: Any, first: Any, second: Any) -> None:
-    pieces = [each for each in (first, second) if each != REFUSED]
+def check_bytes(stage: Stage, file: Any, first: Any, second: Any) -> None:
+    pieces = [each for each in (first, second) if each != REJECTED]
     assert sorted(b"".join(pieces) + file.read()) == sorted(CONTENT), pieces
 
 
-def session_works(stage: Stage, session: Any, first: Any, second: Any) -> None:
-    """The session ends its transaction, runs another one, and all changes of a transaction are there, or none."""
+def check_session(stage: Stage, session: Any, first: Any, second: Any) -> None:
+    """Check that the session is usable, and that each transaction is whole."""
     work = stage.client.operations.work
     numbers = [work.find_one({"_id": number})["n"] for number in (2, 3)]
     assert numbers in ([2, 3], [10, 10]), numbers
@@ -96,13 +93,13 @@ def session_works(stage: Stage, session: Any, first: Any, second: Any) -> None:
         session.end_session()
 
 
-def each_document_once(stage: Stage, cursor: Any, first: Any, second: Any) -> None:
-    taken = [each for part in (first, second) if part != REFUSED for each in part or ()]
+def check_documents(stage: Stage, cursor: Any, first: Any, second: Any) -> None:
+    taken = [each for part in (first, second) if part != REJECTED for each in part or ()]
     assert len(set(taken)) == len(taken), taken
     cursor.close()
 
 
-def take(cursor: Any) -> list[Any]:
+def take_ids(cursor: Any) -> list[Any]:
     return [document["_id"] for document in cursor]
 
 
@@ -148,34 +145,34 @@ IN_SESSIONS: dict[str, Call] = {
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
 SHARED = [
-    *(Shared(f"GridIn.write and {name}", "upload", write(CONTENT), call, whole_file) for name, call in UPLOADS.items()),
+    *(Shared(f"GridIn.write and {name}", "upload", write(CONTENT), call, check_file) for name, call in UPLOADS.items()),
     *(
         Shared(f"GridIn.{first} and {name}", "stored upload", UPLOADS[first], call, lambda *_: None)
         for name, call in UPLOADS.items()
         for first in ("close", "abort")
     ),
     *(
-        Shared(f"GridOut.{first} and {name}", "download", READS[first], call, each_byte_once)
+        Shared(f"GridOut.{first} and {name}", "download", READS[first], call, check_bytes)
         for name, call in READS.items()
         for first in ("read", "readline")
     ),
     *(
-        Shared(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, session_works)
+        Shared(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, check_session)
         for name, call in IN_SESSIONS.items()
         for first in ("with_transaction", "find")
     ),
     *(
-        Shared(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, session_works)
+        Shared(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, check_session)
         for name, call in IN_SESSIONS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
     *(
-        Shared(f"{subject} and {name}", subject, read, call, each_document_once)
+        Shared(f"{subject} and {name}", subject, read, call, check_documents)
         for subject, read in (
             ("stream", take_changes),
-            ("command cursor", take),
-            ("cursor", take),
-            ("cursor that reads ahead", take),
+            ("command cursor", take_ids),
+            ("cursor", take_ids),
+            ("cursor that reads ahead", take_ids),
             ("file cursor", lambda cursor: [file._id for file in cursor]),
         )
         for name, call in {"iteration": read, "close": lambda cursor: cursor.close()}.items()

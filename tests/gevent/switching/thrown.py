@@ -1,4 +1,4 @@
-"""The errors that the harness throws into greenlets, and the moments."""
+"""The errors that the harness throws, and the times of the interruptions."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from gmongo.events import delivery
 from gmongo.wire import timeout
 from gmongo.wire.transport import Transport
 
-EARLY = "early"  # a callback of the hub throws, as `Greenlet.kill` does
-LATE = "late"  # in the instant of waking: what was waited for has come, and is lost to the greenlet that is interrupted
-SPAWN = "spawn"  # into a new greenlet of the driver, before its first switch
+EARLY = "early"  # in a callback of the hub, as in `Greenlet.kill`
+LATE = "late"  # at the wakeup, after the awaited event
+SPAWN = "spawn"  # into a new driver greenlet before its first switch
 
-ENTER = "enter"  # nothing is thrown: a second greenlet enters the object
+ENTER = "enter"  # no error, but a second greenlet uses the object
 
 
 class Broken(TimeoutError):
-    """An exception of the application, as of ``gevent.Timeout(1, TimeoutError())``. It is no failure of the network."""
+    """An exception of the application, as in ``gevent.Timeout(1, TimeoutError())``, which is no network error."""
 
 
 class Kind(NamedTuple):
     """A kind of interruption.
 
-    :ivar name: for people.
-    :ivar landing: EARLY or LATE.
-    :ivar makes: make what is thrown at the switch in question, and at the next ones of the clean-up; or None for the
-        driver's own time-out.
-    :ivar innermost: which of the driver's time-outs goes off, if several run.
+    :ivar name: the name in test IDs.
+    :ivar landing: EARLY, LATE, SPAWN or ENTER.
+    :ivar makes: create the errors for the switch and for the next switches. None selects the timeout of the driver.
+    :ivar innermost: True for the innermost timeout of the driver, False for the outermost.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Kind(NamedTuple):
 
     @property
     def foreign(self) -> bool:
-        """Whether it is none of the driver's business."""
+        """True if the error is not a timeout of the driver."""
         return self.makes is not None
 
 
@@ -53,61 +52,61 @@ def _foreign_timeout() -> Timeout:
 
 
 KILL = Kind("kill", EARLY, (GreenletExit,))
-LATE_TIMEOUT = Kind("foreign time-out", LATE, (_foreign_timeout,))
-UNBORN = Kind("kill before the first switch", SPAWN, (GreenletExit,))
+LATE_TIMEOUT = Kind("foreign timeout", LATE, (_foreign_timeout,))
+SPAWNED = Kind("kill before the first switch", SPAWN, (GreenletExit,))
 SECOND = Kind("second greenlet", ENTER, None)
-KILL_AND_TIMEOUT = Kind("kill and time-out", EARLY, (GreenletExit, _foreign_timeout))
+KILL_AND_TIMEOUT = Kind("kill and timeout", EARLY, (GreenletExit, _foreign_timeout))
 KINDS = (
     KILL,
     Kind("kill", LATE, (GreenletExit,)),
-    Kind("foreign time-out", EARLY, (_foreign_timeout,)),
+    Kind("foreign timeout", EARLY, (_foreign_timeout,)),
     LATE_TIMEOUT,
     Kind("exception", EARLY, (Broken,)),
     Kind("exception", LATE, (Broken,)),
-    Kind("own time-out", EARLY, None),
-    Kind("own time-out", LATE, None),
-    Kind("own outer time-out", EARLY, None, innermost=False),
+    Kind("own timeout", EARLY, None),
+    Kind("own timeout", LATE, None),
+    Kind("own outer timeout", EARLY, None, innermost=False),
     KILL_AND_TIMEOUT,
-    Kind("kill and time-out", LATE, (GreenletExit, _foreign_timeout)),
+    Kind("kill and timeout", LATE, (GreenletExit, _foreign_timeout)),
     Kind("exception and kill", EARLY, (Broken, GreenletExit)),
 )
 
 
 class Running:
-    """The driver's own time-outs that run now: in which greenlet, which, and what it would throw."""
+    """The running timeouts of the driver: greenlet, timer and error."""
 
     known: list[tuple[Any, Any, BaseException]] = []
 
     @classmethod
     def begin(cls, timer: Any, error: BaseException) -> None:
-        """A time-out begins in this greenlet."""
+        """Add a timeout of the current greenlet."""
         cls.known.append((getcurrent(), timer, error))
 
     @classmethod
     def end(cls, timer: Any) -> None:
-        """It ends."""
+        """Remove a timeout."""
         cls.known[:] = [each for each in cls.known if each[1] is not timer]
 
     @classmethod
     def of(cls, greenlet: Any, innermost: bool) -> BaseException | None:
-        """What the driver's own timer would throw into the greenlet now."""
+        """Return the error that a timeout of the driver would throw into the greenlet."""
         errors = [error for owner, _timer, error in cls.known if owner is greenlet]
         return errors[-1 if innermost else 0] if errors else None
 
 
 class Spawned(gevent.Greenlet):  # type: ignore[misc]
-    """A greenlet of the driver whose start is known."""
+    """A driver greenlet that reports its start."""
 
-    heard: Callable[[gevent.Greenlet[..., Any]], None] | None = None
+    on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 
     def start(self) -> None:
         super().start()
-        if Spawned.heard is not None:
-            Spawned.heard(self)
+        if Spawned.on_start is not None:
+            Spawned.on_start(self)
 
 
-class KnownLimit(timeout.TimeLimit):
-    """A limit of the driver's that is known while time runs."""
+class TrackedLimit(timeout.TimeLimit):
+    """A limit of the driver that is recorded while it runs."""
 
     __slots__ = ()
 
@@ -120,8 +119,8 @@ class KnownLimit(timeout.TimeLimit):
         super().end()
 
 
-class KnownTimeout(gevent.timeout.Timeout):
-    """A time-out of a queue that is known while it runs."""
+class TrackedTimeout(gevent.timeout.Timeout):
+    """A timeout of a queue that is recorded while it runs."""
 
     def start(self) -> None:
         super().start()
@@ -132,12 +131,12 @@ class KnownTimeout(gevent.timeout.Timeout):
         super().close()
 
 
-def know_timeouts(monkeypatch: Any) -> None:
-    """Have the driver use timeouts and greenlets that are known."""
+def track_timeouts(monkeypatch: Any) -> None:
+    """Make the driver use recorded timeouts and greenlets."""
     Running.known.clear()
     for module in (timeout, server_connection, connecting, establishing):
-        monkeypatch.setattr(module, "TimeLimit", KnownLimit)
-    monkeypatch.setattr(wait_queue, "Timeout", KnownTimeout)
+        monkeypatch.setattr(module, "TimeLimit", TrackedLimit)
+    monkeypatch.setattr(wait_queue, "Timeout", TrackedTimeout)
     for module in (_background, delivery, pending_replies):
         monkeypatch.setattr(module, "Greenlet", Spawned)
     monkeypatch.setattr(scram_keys, "gevent", Spawned)

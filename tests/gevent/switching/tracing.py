@@ -1,4 +1,4 @@
-"""Follows the switches of one greenlet, and throws at one of them."""
+"""Trace the switches of a greenlet, and throw at one switch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.gevent.switching.thrown import EARLY, ENTER, KILL, LATE, SPAWN, Kind,
 
 
 class Tracer:
-    """Follows one greenlet, and throws into it at one of its switches.
+    """Trace one greenlet, and throw at one of its switches.
 
-    :param point: the number of that switch, from 0; None is none of them.
-    :param kind: what to throw.
-    :ivar enter: starts a second greenlet, with the kind that throws nothing.
+    :param point: the number of the switch from 0, or None for no switch.
+    :param kind: the kind of interruption.
+    :ivar enter: starts a second greenlet, for the kind without an error.
     """
 
     def __init__(self, point: int | None, kind: Kind | None, is_subject: Callable[[Any], bool]) -> None:
@@ -39,12 +39,12 @@ class Tracer:
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
         if self._counts_spawns:
-            Spawned.heard = self._spawned
+            Spawned.on_start = self._spawned
         return self
 
     def __exit__(self, *_: object) -> None:
         greenlet.settrace(None)
-        Spawned.heard = None
+        Spawned.on_start = None
         self._over = True
 
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
@@ -88,15 +88,15 @@ class Tracer:
             return
         error = self._next_error()
         if error is not None:
-            # What a trace function raises is raised in the greenlet that is switched to, and ends the tracing.
+            # The target greenlet raises the error of a trace function. The error ends the tracing.
             self._hub.loop.run_callback(self._trace_again)
             raise error
 
     def missed(self) -> bool:
-        """Whether nothing was thrown although the greenlet switched again after the point.
+        """True if nothing was thrown, although the greenlet switched again after the point.
 
-        At its last switch it may be over before what is thrown comes: then another callback wakes it first. Which one
-        is the last differs between runs, as a reply that is there already is read without a switch.
+        At the last switch, another callback may wake the greenlet first. Then the greenlet ends before the error. The
+        last switch differs between runs, because a received reply is read without a switch.
         """
         foreign = self.kind is not None and self.kind.foreign
         return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
@@ -129,7 +129,7 @@ class Tracer:
 
 
 class Entry(Tracer):
-    """Lets other greenlets enter at one switch of the first greenlet, and may then kill the first one."""
+    """Start other greenlets at a switch of the first greenlet, and optionally kill the first greenlet."""
 
     def __init__(
         self, point: int, first: gevent.Greenlet[..., Any], enter: Callable[[], None], kills: bool = False
