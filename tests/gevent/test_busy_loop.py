@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 LIMIT = 0.2  # seconds
 MILLISECONDS = 1000 * LIMIT
-SLICES = (0.005, 0.02)  # seconds that two greenlets compute before they yield; gevent runs 50 slices in a pass
+SLICES = (0.005, 0.02)  # seconds of computation before a yield. gevent runs 50 slices per pass
 
 
 MEMBER = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
