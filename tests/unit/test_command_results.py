@@ -214,7 +214,7 @@ def test_unacknowledged_command_sets_flag_and_is_only_sent(acknowledged: bool, f
 
 def test_attempts_share_operation_id_of_first_request() -> None:
     scenario = ready_to_run()
-    scenario.runner._wanted = lambda: True
+    scenario.runner._is_enabled = lambda: True
     for _ in range(2):
         scenario.runner.run(scenario.attempt, scenario.connection)
     first, second = (call.args[0] for call in scenario.events.started.call_args_list)
