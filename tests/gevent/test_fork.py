@@ -429,8 +429,10 @@ print(list(cursor))
 
 
 def test_child_does_not_remove_sockets_from_parents_epoll_set(fork):
-    """Parent and child of plain os.fork() share an epoll set. Without the fork hook, the child's loop polls once, and
-    removes an unwatched socket from the set. Then the parent waits for ever.
+    """Parent and child of plain os.fork() share an epoll set.
+
+    Without the fork hook, the child's loop polls once, and removes an unwatched socket from the set. Then the parent
+    waits for ever.
     """
     program = """
 import socket, gevent.socket

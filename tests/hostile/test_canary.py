@@ -1,6 +1,4 @@
-"""No output of the driver has a secret. Passwords, tokens, keys and plaintext of encrypted fields pass through the API,
-and :mod:`tests.hostile.canary` searches all output.
-"""
+"""Secrets of the API are not in any output of the driver. :mod:`tests.hostile.canary` searches the output."""
 
 from __future__ import annotations
 
