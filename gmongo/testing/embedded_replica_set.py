@@ -38,7 +38,7 @@ class EmbeddedReplicaSet:
     :param settings: the settings of all members: `fail_points` (True by default), `tls`, `users`,
         `require_api_version`, `parameters` and `compressors`, as for :class:`~gmongo.testing.EmbeddedDatabase`.
     :raises ValueError: the number of members is not from 1 to 7, or a setting is wrong. `require_api_version` needs
-        `users`, or a replica set of one member.
+        `users`.
     :raises TypeError: there is no setting of that name.
 
     :ivar members: the members; empty before the start.
@@ -59,9 +59,9 @@ class EmbeddedReplicaSet:
         self._number, self.name, self._program = members, name, program
         self._election_timeout, self._start_timeout = election_timeout, start_timeout
         self._settings = Settings(**settings)
-        if self._settings.require_api_version and members > 1 and not self._settings.users:
-            # Members without a key file do not exempt each other from the rule, and replication ends.
-            raise ValueError("require_api_version needs users, or a replica set of one member")
+        if self._settings.require_api_version and not self._settings.users:
+            # Members without a key file do not exempt each other from the rule: replication and index builds end.
+            raise ValueError("require_api_version needs users in a replica set")
         self.members: list[Server] = []
 
     @property

@@ -75,11 +75,13 @@ LONG = (
     Run("TLS", 3, ("--tls", *_WITH_LOAD)),
     *(Run(f"users, {mechanism}", 3, ("--mechanism", mechanism, *_WITH_LOAD)) for mechanism in MECHANISMS),
     *(Run(f"compressor {name}", 3, ("--compressor", name, *_WITH_LOAD)) for name in ("zlib", "snappy", "zstd")),
-    Run("Stable API required", 1, ("--api-version", "1", *_OFFICIAL)),
-    Run(
-        "Stable API required, standalone with users",
-        0,
-        ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
+    *(
+        Run(
+            f"Stable API required, {kind} with users",
+            members,
+            ("--api-version", "1", "--mechanism", MECHANISMS[1], *_OFFICIAL),
+        )
+        for kind, members in (("standalone", 0), ("replica set", 3))
     ),
 )
 
