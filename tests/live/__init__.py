@@ -1,1 +1,1 @@
-"""What there is to try on a deployment that a connection string names, and a report of it: ``python -m tests.live``."""
+"""Checks of a deployment with a given connection string, and a report: ``python -m tests.live``."""

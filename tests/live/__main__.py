@@ -1,7 +1,7 @@
-"""``python -m tests.live URI``: what there is to try on a deployment that a connection string names.
+"""``python -m tests.live URI``: checks of the deployment of a connection string.
 
-It writes ``report.html`` and ``report.json``. By default it uses databases of the run alone, and sends nothing that
-concerns the deployment as a whole. Official tests, fail points, step-downs and `killAllSessions` need --disposable.
+The program writes ``report.html`` and ``report.json``. By default, the program uses only its own databases, and sends
+no commands for the whole deployment. Official tests, fail points, step-downs and `killAllSessions` need --disposable.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.live", description=__doc__)
     uri = os.environ.get(URI_VARIABLE)
-    parser.add_argument("uri", nargs="?", default=uri, help=f"the connection string; by default that in {URI_VARIABLE}")
+    parser.add_argument("uri", nargs="?", default=uri, help=f"connection string, default: {URI_VARIABLE}")
     parser.add_argument("--mongod", type=int, metavar="N", help="start N members for the run; 0: a standalone")
-    parser.add_argument("--program", help="with --mongod: the path of mongod")
+    parser.add_argument("--program", help="with --mongod: path of mongod")
     parser.add_argument("--tls", action="store_true", help="with --mongod: clients must use TLS")
     parser.add_argument("--mechanism", choices=MECHANISMS, help="with --mongod: access control, with this mechanism")
     parser.add_argument("--compressor", help="with --mongod: the compressor of all clients")
-    parser.add_argument("--disposable", metavar="NAME", help="the replica set's name, or else HOST:PORT")
-    parser.add_argument("--one-mongos", metavar="URI", help="of a load balancer in front of one mongos, beside several")
-    parser.add_argument("--api-version", metavar="N", help="the version of the Stable API that clients declare")
-    parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be given again")
-    parser.add_argument("--case", default="", help="cases with these words in their names, but for random ones")
+    parser.add_argument("--disposable", metavar="NAME", help="name of the replica set, or HOST:PORT")
+    parser.add_argument("--one-mongos", metavar="URI", help="load balancer with one mongos, if URI has several")
+    parser.add_argument("--api-version", metavar="N", help="Stable API version of all clients")
+    parser.add_argument("--only", action="append", choices=PARTS, help="part to run, repeatable")
+    parser.add_argument("--case", default="", help="words in names of cases, except random calls")
     parser.add_argument("--calls", type=int, default=1000, metavar="N", help="random calls (1000)")
-    parser.add_argument("--steps", type=int, default=3, metavar="N", help="of the campaign (3)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of random calls and the campaign (0)")
+    parser.add_argument("--steps", type=int, default=3, metavar="N", help="steps of the campaign (3)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of random calls and the campaign (0)")
     parser.add_argument("--report", type=Path, default=Path("live-report"), metavar="FOLDER", help="(live-report)")
     return parser
 
 
 def main(arguments: list[str]) -> int:
-    """Run the chosen parts; return 1 if a case has failed, and 2 if the deployment must not be used in this way."""
+    """Run the selected parts. Return 1 after a failed case, and 2 if the deployment does not permit the run."""
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.mongod is not None:
@@ -101,12 +101,12 @@ def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -
     print(f"{name} …", flush=True)
     try:
         with gevent.Timeout(LIMIT, SilentError("the deployment no longer answers")):
-            target.clear()  # a part shows what there is, and no leavings of others
+            target.clear()  # parts must not depend on earlier parts
         PARTS[name](target, report, given)
     except Skip as reason:
         report.add(name, "all", Outcome.SKIPPED, str(reason))
-    except Exception as error:  # the others can run all the same
-        report.add(name, "the part as a whole", Outcome.FAILED, f"{type(error).__name__}: {error}")
+    except Exception as error:  # the other parts continue
+        report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 
 def _facts(target: Target) -> dict[str, Any]:

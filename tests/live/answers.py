@@ -1,4 +1,4 @@
-"""Compare the answers of a server with the recorded ones and with the simulation."""
+"""Compare the replies of a server with recorded replies and with the simulation."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tests.simulation.answers.test_answers import simulation
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
-# CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, an unknown stage: not an answer, but
-# none. A server of another age or make has less than the manual.
+# CommandNotFound, CommandNotSupported, InvalidPipelineOperator, NotImplemented, and the code of unknown stages. Other
+# servers and versions do not support all commands of the manual.
 _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
-# Of a standalone server: it has no transactions, snapshots and change streams.
-_NOT_ALONE = frozenset({20, 123, 40573})
+# Error codes of a standalone, which has no transactions, snapshots and change streams.
+_UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
 
 
 def documented(target: Target, report: Report, only: str) -> None:
-    """Compare the recorded answers with the server's.
+    """Compare the replies of the server with the recorded replies.
 
-    :param only: a part of the names of cases.
+    :param only: Part of the names of cases.
     """
     database = target.opened("answers")
-    unknown = _UNKNOWN | _NOT_ALONE if target.topology == "single" else _UNKNOWN
+    unknown = _UNKNOWN | _UNKNOWN_TO_STANDALONE if target.topology == "single" else _UNKNOWN
     for case in (each for each in cases() if only in each.name):
         with report.case(DOCUMENTED, case.name):
             if _numbers(target.version) < _numbers(case.version):
-                raise Skip(f"the answer is one of version {case.version}")
-            found = run(case, database)
-            described = difference(case.expected, found)
+                raise Skip(f"the recorded reply is of version {case.version}")
+            replies = run(case, database)
+            described = difference(case.expected, replies)
             if described:
-                _raise_if_unknown(found, unknown)
+                _raise_if_unknown(replies, unknown)
                 raise Differs(described)
 
 
@@ -41,14 +41,14 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".")[:2]]
 
 
-def _raise_if_unknown(found: object, codes: frozenset[int], whose: str = "server") -> None:
-    for code in sorted(codes & _codes(found)):
-        raise Skip(f"the {whose} does not have what the case asks for (error {code})")
+def _raise_if_unknown(reply: object, codes: frozenset[int], owner: str = "server") -> None:
+    for code in sorted(codes & _codes(reply)):
+        raise Skip(f"the {owner} does not support the case (error {code})")
 
 
-def _codes(found: object) -> set[object]:
-    """Return the codes of the errors in an answer."""
-    match found:
+def _codes(reply: object) -> set[object]:
+    """Return the error codes in a reply."""
+    match reply:
         case {"code": code}:
             return {code}
         case [*parts]:
@@ -57,9 +57,9 @@ def _codes(found: object) -> set[object]:
 
 
 def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
-    """Random calls, asked of the server and of the simulation.
+    """Compare the replies of the server and of the simulation to random calls.
 
-    :param calls: how many.
+    :param calls: Number of calls.
     """
     chance = random.Random(seed)
     with simulation() as simulated:
@@ -67,8 +67,9 @@ def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
         for number in range(calls):
             stored, call = documents(chance), random_call(chance)
             with report.case(DRAWN, f"{number}, seed {seed}: {call}"):
-                there, here = answer(database, stored, call), answer(simulated, stored, call)
-                _raise_if_unknown(there, _UNKNOWN)
-                _raise_if_unknown(here, _UNKNOWN, "simulation")
-                if difference(there, here):
-                    raise Differs(f"the server answered {there!r}, the simulation {here!r}; stored: {stored!r}")
+                server_reply, simulated_reply = answer(database, stored, call), answer(simulated, stored, call)
+                _raise_if_unknown(server_reply, _UNKNOWN)
+                _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")
+                if difference(server_reply, simulated_reply):
+                    text = f"the server replied {server_reply!r}, the simulation {simulated_reply!r}"
+                    raise Differs(f"{text}; stored: {stored!r}")

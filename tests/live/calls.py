@@ -1,4 +1,4 @@
-"""The calls that are compared with PyMongo's, on a deployment; and what gmongo makes of them on a simulated one."""
+"""Comparison of calls with PyMongo on a deployment, and with gmongo on a simulated deployment."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _TABLES = Path(__file__).parents[1] / "differential" / "calls"
 
 
 def run(target: Target, report: Report, only: str) -> None:
-    """Play the calls. What PyMongo says on the standard error besides is no finding.
+    """Compare the calls. Messages of PyMongo on standard error are ignored.
 
-    :param only: a part of the calls.
+    :param only: Part of the calls.
     """
     if target.has_tls:
-        raise Skip("what notes the commands on their way reads no TLS")
+        raise Skip("the recording proxy does not support TLS")
     with _scene(target) as scene, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
         others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
@@ -54,13 +54,13 @@ def _compare(source: str, scene: Scene, simulated: Scene, others: Collection[str
         raise Skip(f"not without --disposable: {refusal}") from None
     check(source, theirs, ours)
     if any(f"('str', {name!r})" in repr(ours.returned) for name in others):
-        raise Skip("the call shows databases that are not of the run")
+        raise Skip("the call returns names of foreign databases")
     simulation = simulated.play_gmongo(source)
     if not (same(ours.error, simulation.error) and same(ours.returned, simulation.returned)):
-        raise Differs(f"gmongo returns {_told(ours)}; on a simulated deployment {_told(simulation)}")
+        raise Differs(f"gmongo returns {_text(ours)}; on a simulated deployment {_text(simulation)}")
 
 
-def _told(outcome: Outcome) -> str:
+def _text(outcome: Outcome) -> str:
     return f"{outcome.error}, {outcome.text}" if outcome.error is not None else f"{outcome.returned}"
 
 
@@ -74,8 +74,8 @@ def _scene(target: Target) -> Iterator[Scene]:
         host, _, port = ("{}:{}".format(*primary) if primary else target.hosts[0]).rpartition(":")
         uri = target.uri_of(f"{host}:{port}")
     login, at, _ = uri.removeprefix("mongodb://").rpartition("@")
-    given = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
-    options = "&".join([*given, _options(target)])
+    own_options = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
+    options = "&".join([*own_options, _options(target)])
     scene = Scene(
         (host, int(port)), "a server in use", None, target.database("calls"), not target.disposable, login + at, options
     )
@@ -87,7 +87,7 @@ def _scene(target: Target) -> Iterator[Scene]:
 
 @contextmanager
 def _simulated(target: Target) -> Iterator[Any]:
-    """A simulated deployment of its kind and, as far as there is one, of its age."""
+    """Yield a scene on a simulated deployment with the topology and the nearest version of the target."""
     release = tuple(map(int, target.version.split(".")[:2]))
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:

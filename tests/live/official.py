@@ -1,4 +1,4 @@
-"""The official unified tests on a deployment, by the rules that the specification has for such."""
+"""Official unified tests on a deployment, by the rules of the specification for existing deployments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
 ATTEMPTS = 5
-_OF_SEVERAL = ("replSetStepDown", "Topology lifecycle")
+_NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
 class Live(Running):
-    """A deployment that the runner has not started.
-
-    :param target: the deployment.
-    """
+    """Deployment that the runner has not started."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -36,14 +33,14 @@ class Live(Running):
         self._one = target.uri_of_one()
         several = (target.topology == "sharded" and len(target.hosts) > 1) or target.has_services
         self._several = target.uri if several else None
-        # As the runner's client of a simulated deployment, it knows one mongos only.
+        # The internal client connects to one mongos only, as on a simulated deployment.
         self.internal: MongoClient[Any] = MongoClient(self._one, **target.options)
 
     def uri(self, multiple: bool | None = None) -> str:
-        """The connection string.
+        """Return the connection string.
 
-        :param multiple: ``useMultipleMongoses``.
-        :raises Skip: there are not several.
+        :param multiple: Value of ``useMultipleMongoses``.
+        :raises Skip: The deployment has only one mongos.
         """
         if multiple is not True or self.setting.topology not in ("sharded", "load-balanced"):
             return self._one
@@ -52,7 +49,7 @@ class Live(Running):
         return self._several
 
     def uri_of_one(self) -> str:
-        """The connection string for a direct connection to a server that takes writes."""
+        """Return the connection string of one writable server."""
         primary = self.internal.primary
         return self._target.uri_of("{}:{}".format(*primary) if primary else self._target.hosts[0])
 
@@ -61,12 +58,12 @@ class Live(Running):
         self._target.direct(address).admin.command(command)
 
     def disable_fail_points(self, names: set[str]) -> None:
-        """Switch fail points off on all servers."""
+        """Disable fail points on all servers."""
         if names:
             self._target.fail_points_off(*names)
 
     def kill_sessions(self) -> None:
-        """End all transactions that are open, on each mongos."""
+        """Abort all open transactions on each mongos."""
         for client in self._mongos():
             try:
                 client.admin.command({"killAllSessions": []})
@@ -75,7 +72,7 @@ class Live(Running):
                     raise
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Let each mongos know the collections that are there now: in a transaction, `distinct` could not ask."""
+        """Refresh the collections on each mongos, because `distinct` in a transaction cannot refresh."""
         if self.setting.topology == "sharded" and "distinct" in str(document["tests"]):
             for client in self._mongos():
                 for data in document.get("initialData", ()):
@@ -87,14 +84,13 @@ class Live(Running):
         return [self.internal]
 
     def close(self) -> None:
-        """Close the runner's client."""
         self.internal.close()
 
 
 def run(target: Target, report: Report, only: str) -> None:
     """Run the cases.
 
-    :param only: a part of the names of cases.
+    :param only: Part of the names of cases.
     """
     live, offer, probes = Live(target), target.offer(), Probes(target)
     live.kill_sessions()
@@ -104,8 +100,8 @@ def run(target: Target, report: Report, only: str) -> None:
                 name = f"{file.id}: {case['description']}"
                 if only in name:
                     with report.case(PART, name) as remarks:
-                        _raise_if_unfit(file.path.stem, file.document, case, offer)
-                        _raise_if_alone(target, case)
+                        _skip_by_requirements(file.path.stem, file.document, case, offer)
+                        _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
                         with probes.judged(f"{case} {file.document.get('initialData')}"):
@@ -117,9 +113,7 @@ def run(target: Target, report: Report, only: str) -> None:
 def _run_case(
     live: Live, read: Callable[[], dict[str, Any]], index: int, options: dict[str, Any], remarks: list[str]
 ) -> None:
-    """Run a case. One with limits of time, of some milliseconds or a second, fails on a machine that is busy for so
-    long: it is tried again.
-    """
+    """Run a case, and repeat a failed case with short timeouts, because a busy machine may exceed the timeouts."""
     for _ in range(ATTEMPTS):
         document = read()
         try:
@@ -130,17 +124,17 @@ def _run_case(
             text = f"{document['tests'][index]} {document.get('createEntities')}"
             if not re.search("blockTimeMS|imeoutMS", text) or len(remarks) == ATTEMPTS - 1:
                 raise
-            remarks.append(f"it was tried again after {type(error).__name__}: {error}")
+            remarks.append(f"repeated after {type(error).__name__}: {error}")
 
 
-def _raise_if_alone(target: Target, case: Mapping[str, Any]) -> None:
+def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
     if target.topology == "replicaset" and len(target.hosts) == 1:
-        for words in _OF_SEVERAL:
+        for words in _NEEDS_SEVERAL_MEMBERS:
             if words in str(case):
                 raise Skip(f"the case ({words}) needs a replica set of several members")
 
 
-def _raise_if_unfit(stem: str, document: Mapping[str, Any], case: Mapping[str, Any], offer: Offer) -> None:
+def _skip_by_requirements(stem: str, document: Mapping[str, Any], case: Mapping[str, Any], offer: Offer) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
         lacking = _lacking(level, offer)
         if lacking:
@@ -154,5 +148,5 @@ def _raise_if_unfit(stem: str, document: Mapping[str, Any], case: Mapping[str, A
 
 
 def _lacking(level: Sequence[Mapping[str, Any]] | None, offer: Offer) -> str:
-    """What the deployment lacks of the requirements that it is nearest to."""
+    """Return the unmet requirements of the alternative with the fewest unmet requirements."""
     return "; ".join(min((unmet(each, offer) for each in level), key=len)) if level else ""

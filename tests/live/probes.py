@@ -1,5 +1,7 @@
-"""What official tests take for granted, and a server of another make may lack. When a case has failed that needs it,
-the server is asked for it through PyMongo: no fault of gmongo's can pass for one of the server's.
+"""Probes of features that official tests need and that other servers may lack.
+
+After a failed case, PyMongo probes the server for the features of the case. A fault of gmongo can therefore not appear
+as a fault of the server.
 """
 
 from __future__ import annotations
@@ -25,27 +27,28 @@ _STALE = 251  # NoSuchTransaction
 
 
 class Probe(NamedTuple):
-    """Something that cases need.
+    """Probe of a feature.
 
-    :param words: what the text of such a case has.
-    :param ask: asks the server for it, in a database; raises an error if it does not have it.
+    :param words: Words in the text of a case that needs the feature.
+    :param feature: Name of the feature.
+    :param check: Function that uses the feature in a database, and raises an error without the feature.
     """
 
     words: tuple[str, ...]
-    what: str
-    ask: Callable[[Any], None]
+    feature: str
+    check: Callable[[Any], None]
 
 
 def _fail(database: Any, name: str, times: int, **data: Any) -> None:
     database.client.admin.command("configureFailPoint", name, mode={"times": times}, data=data)
 
 
-def _refuses(call: Callable[[], Any]) -> None:
+def _require_failure(call: Callable[[], Any]) -> None:
     try:
         call()
     except PyMongoError:
         return
-    raise LookupError("it does not fail")
+    raise LookupError("the command does not fail")
 
 
 def _javascript(database: Any) -> None:
@@ -63,13 +66,13 @@ def _encrypted_fields(database: Any) -> None:
 
 def _transactional_writes(database: Any) -> None:
     _fail(database, "onPrimaryTransactionalWrite", 1, failBeforeCommitExceptionCode=1, closeConnection=False)
-    _refuses(lambda: database.things.insert_one({}))
+    _require_failure(lambda: database.things.insert_one({}))
 
 
 def _concern_errors(database: Any) -> None:
     error = {"code": 91, "errmsg": "x", "errorLabels": ["RetryableWriteError"]}
     _fail(database, "failCommand", 2, failCommands=["insert"], writeConcernError=error)
-    _refuses(lambda: database.things.insert_one({}))
+    _require_failure(lambda: database.things.insert_one({}))
 
 
 def _snapshots(database: Any) -> None:
@@ -78,12 +81,12 @@ def _snapshots(database: Any) -> None:
         database.things.find_one({}, session=session)
         database.things.insert_one({"_id": 2})
         if len(list(database.things.find({}, session=session))) != 1:
-            raise LookupError("it shows what came later")
+            raise LookupError("the snapshot contains later writes")
 
 
 def _operation_times(database: Any) -> None:
     if "operationTime" not in database.command("insert", "things", documents=[{}]):
-        raise LookupError("its replies have none")
+        raise LookupError("the replies have no operationTime")
 
 
 def _next_transactions(database: Any) -> None:
@@ -92,7 +95,7 @@ def _next_transactions(database: Any) -> None:
         session.start_transaction()
         database.things.insert_one({"_id": 1}, session=session)
         _fail(database, "failCommand", 1, failCommands=["commitTransaction"], errorCode=_STALE)
-        _refuses(session.commit_transaction)
+        _require_failure(session.commit_transaction)
         session.start_transaction()
         database.things.insert_one({"_id": 1}, session=session)
         session.commit_transaction()
@@ -110,30 +113,27 @@ PROBES = (
     Probe(("'encrypt':",), "`encrypt` in schemas", _encrypted_values),
     Probe(("encryptedFields",), "collections with encryptedFields", _encrypted_fields),
     Probe(("onPrimaryTransactionalWrite",), "this fail point", _transactional_writes),
-    Probe(("writeConcernError",), "fail points with a writeConcernError for each try", _concern_errors),
+    Probe(("writeConcernError",), "fail points with a writeConcernError for each attempt", _concern_errors),
     Probe(("snapshot",), "snapshots", _snapshots),
     Probe(("causal_consistency",), "the operationTime of a write", _operation_times),
-    Probe(("ransaction",), "the end of a transaction by the next of its session", _next_transactions),
-    Probe(("end_session",), "the end of a transaction by the next of its session", _next_transactions),
+    Probe(("ransaction",), "the abort of a transaction by the next transaction of its session", _next_transactions),
+    Probe(("end_session",), "the abort of a transaction by the next transaction of its session", _next_transactions),
     Probe(("clientBulkWrite", "afterClusterTime"), "bulkWrite with a read concern", _bulks_after),
 )
 
 
 class Probes:
-    """What a server has said; it is asked once for each thing.
-
-    :param target: the deployment.
-    """
+    """Cached results of the probes of a deployment."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._found: dict[Probe, str] = {}
+        self._results: dict[Probe, str] = {}
 
     @contextmanager
     def judged(self, text: str) -> Iterator[None]:
-        """Skip a case that fails in the block, if the server lacks what it needs.
+        """Skip a failed case in the block if the server lacks a needed feature.
 
-        :param text: of the case.
+        :param text: Text of the case.
         """
         try:
             yield
@@ -146,27 +146,27 @@ class Probes:
             raise
 
     def lacking(self, text: str) -> str:
-        """What the server lacks of that which a case needs, in its own words; empty if it lacks nothing.
+        """Return the lacking features of a case with messages of the server, or an empty text.
 
-        :param text: of the case.
+        :param text: Text of the case.
         """
-        wanted = [probe for probe in PROBES if all(word in text for word in probe.words)]
-        return "; ".join(filter(None, map(self._asked, wanted)))
+        needed = [probe for probe in PROBES if all(word in text for word in probe.words)]
+        return "; ".join(filter(None, map(self._cached_result, needed)))
 
-    def _asked(self, probe: Probe) -> str:
-        if probe not in self._found:
-            self._found[probe] = self._ask(probe)
-        return self._found[probe]
+    def _cached_result(self, probe: Probe) -> str:
+        if probe not in self._results:
+            self._results[probe] = self._check(probe)
+        return self._results[probe]
 
-    def _ask(self, probe: Probe) -> str:
+    def _check(self, probe: Probe) -> str:
         options = {"socketTimeoutMS": 5000, "heartbeatFrequencyMS": 500, **self._target.options}
         with pymongo.MongoClient(self._target.uri_of_one(), **options) as client:
             name = self._target.database("probe")
             client.drop_database(name)
             try:
-                probe.ask(client[name])
+                probe.check(client[name])
             except (PyMongoError, LookupError) as error:
-                return f"the server lacks {probe.what}: {str(error).partition(', full error')[0][:120]}"
+                return f"the server lacks {probe.feature}: {str(error).partition(', full error')[0][:120]}"
             finally:
                 self._target.fail_points_off("failCommand", "onPrimaryTransactionalWrite")
                 with suppress(PyMongoError):

@@ -1,7 +1,6 @@
-"""The prose tests that the driver passes on simulated deployments, on the deployment that a connection string names.
+"""Prose tests on the deployment of a connection string, which replaces each simulated deployment of its kind.
 
-It takes the place of each simulated one of its kind. A test that needs another kind, users of its own, or a scripted
-server is skipped.
+A test that needs another kind of deployment, other settings, or a scripted server is skipped.
 """
 
 from __future__ import annotations
@@ -27,13 +26,11 @@ PART = "prose tests"
 _TIME_LIMITS = "test_prose_time_limits.py"
 _TESTS = Path(__file__).parents[1]
 _KINDS = {"standalone": "single", "replica_set": "replicaset", "sharded": "sharded", "load_balanced": "load-balanced"}
-
-
-_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # of a simulated deployment that is not told otherwise
+_MEMBERS = {"replica_set": 3, "sharded": 2, "load_balanced": 2}  # defaults of simulated deployments
 
 
 class Commands(CommandListener):
-    """What the clients of a test have sent, in the place of what a simulated deployment has received."""
+    """Sent commands of the clients, which replace the received commands of a simulated deployment."""
 
     def __init__(self) -> None:
         self._events: list[Any] = []
@@ -42,23 +39,23 @@ class Commands(CommandListener):
         self._events.append(event)
 
     def succeeded(self, event: Any) -> None:
-        """Nothing is asked of it."""
+        """Ignore the event."""
 
     failed = succeeded
 
     def named(self, *names: str) -> list[Any]:
-        """The commands with these names."""
+        """Return the commands with these names."""
         return [SimpleNamespace(body=each.command) for each in self._events if each.command_name in names]
 
     def clear(self) -> None:
-        """Forget them."""
+        """Delete the recorded commands."""
         self._events.clear()
 
 
-class Borrowed:
-    """The deployment, as tests use a simulated one.
+class LiveDeployment:
+    """Deployment with the interface of a simulated deployment.
 
-    :param one: whether clients know one mongos alone.
+    :param one: True if clients connect to one mongos only.
     """
 
     def __init__(self, target: Target, commands: Commands, one: bool) -> None:
@@ -69,11 +66,11 @@ class Borrowed:
         self._names: set[str] = set()
 
     def set_fail_point(self, name: str, mode: Any, data: Mapping[str, Any] | None = None, member: Any = None) -> None:
-        """Configure a fail point on one server, or on all."""
+        """Configure a fail point on one server or on all servers."""
         self._names.add(name)
         self._target.set_fail_point(name, mode, data, member and member.address)
 
-    def __enter__(self) -> Borrowed:
+    def __enter__(self) -> LiveDeployment:
         self._target.clear()
         self.commands.clear()
         return self
@@ -83,11 +80,11 @@ class Borrowed:
 
 
 class _Results:
-    """Lets the tests run in real time, and notes what comes of them; a plugin of pytest."""
+    """Pytest plugin that runs the tests in real time and records their outcomes."""
 
     def __init__(self, report: Report, probes: Probes) -> None:
         self._report, self._probes = report, probes
-        self.limited: list[str] = []  # tests to repeat, whose limits of milliseconds a busy machine does not meet
+        self.limited: list[str] = []  # failed tests with short timeouts, which run again
         self.attempts = 1
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -110,44 +107,44 @@ class _Results:
 def run(target: Target, report: Report, only: str) -> None:
     """Run the tests.
 
-    :param only: a part of the names of tests.
+    :param only: Part of the names of tests.
     """
     target.uri_of_one()
     files = sorted(map(str, _TESTS.glob("*/test_prose*.py")))
     options = ["-q", "--no-header", "--tier", "all", "-p", "no:cacheprovider", "--tb=short", "--capture=fd", "-k", only]
     with pytest.MonkeyPatch.context() as patch:
-        _borrow(target, patch)
+        _replace_deployments(target, patch)
         results = _Results(report, Probes(target))
         pytest.main([*files, *options], plugins=[results])
         while results.limited:
-            again, results.limited = results.limited, []
+            repeated, results.limited = results.limited, []
             results.attempts += 1
-            pytest.main([*again, *options], plugins=[results])
+            pytest.main([*repeated, *options], plugins=[results])
 
 
-def _borrow(target: Target, patch: pytest.MonkeyPatch) -> None:
-    """Let it take the place of simulated deployments, and the tests' clients tell what they send."""
+def _replace_deployments(target: Target, patch: pytest.MonkeyPatch) -> None:
+    """Replace simulated deployments by the target, and record the commands of all clients."""
     commands, make = Commands(), clients.make_client
 
-    def start(kind: str, members: int | None = None, **settings: Any) -> Borrowed:
+    def start(kind: str, members: int | None = None, **settings: Any) -> LiveDeployment:
         members = members or _MEMBERS.get(kind, 1)
         if target.topology != _KINDS[kind]:
-            pytest.skip(f"the test is of a deployment of another kind: {_KINDS[kind]}")
+            pytest.skip(f"the test needs a deployment of another kind: {_KINDS[kind]}")
         if settings:
-            pytest.skip(f"the test sets up its deployment: {', '.join(settings)}")
+            pytest.skip(f"the test configures its deployment: {', '.join(settings)}")
         if members > len(target.hosts):
-            pytest.skip("the test is of more servers than there are")
-        return Borrowed(target, commands, members == 1)
+            pytest.skip("the test needs more servers")
+        return LiveDeployment(target, commands, members == 1)
 
-    def make_heard(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Any:
-        heard = {"event_listeners": [recorder, commands], **target.options, **options}
-        return make(host, recorder, heartbeat, **heard)
+    def make_recorded(host: Any, recorder: Any, heartbeat: float | None = None, **options: Any) -> Any:
+        recorded = {"event_listeners": [recorder, commands], **target.options, **options}
+        return make(host, recorder, heartbeat, **recorded)
 
     def refuse(self: Any, *arguments: Any, **options: Any) -> None:
-        pytest.skip("the test is of a scripted server")
+        pytest.skip("the test needs a scripted server")
 
     for kind in _KINDS:
         patch.setattr(Deployment, kind, partial(start, kind))
-    patch.setattr(clients, "make_client", make_heard)
+    patch.setattr(clients, "make_client", make_recorded)
     for scripted in (ScriptedServer, ScriptedReplicaSet):
         patch.setattr(scripted, "__init__", refuse)

@@ -1,4 +1,4 @@
-"""What came of a run, by part: for programs, and for people."""
+"""Report of a run in JSON and HTML."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from typing import Any, NamedTuple
 import gevent
 
 LIMIT = 300.0
-"""Seconds in which a case ends on any deployment that answers."""
+"""Timeout of a case in seconds."""
 _SILENT = 3
 
 
 class Outcome(Enum):
-    """What came of a case."""
+    """Outcome of a case."""
 
     PASSED = "passed"
     SKIPPED = "skipped"
     DIFFERS = "differs"
-    """From the simulation, or from what MongoDB documents: a candidate for a change of the simulation."""
+    """Difference from the simulation or the documentation, which may require a change of the simulation."""
     FAILED = "failed"
 
 
 class Skip(Exception):
-    """A case cannot run here; its text says why."""
+    """A case cannot run on this deployment. The text is the reason."""
 
 
 class Differs(Exception):
-    """A case shows a difference; its text says which."""
+    """A case shows a difference. The text describes the difference."""
 
 
 class SilentError(Exception):
-    """The deployment no longer answers."""
+    """The deployment no longer replies."""
 
 
 class Entry(NamedTuple):
-    """A case."""
+    """Outcome of one case."""
 
     part: str
     name: str
@@ -50,25 +50,25 @@ class Entry(NamedTuple):
 
 
 class Report:
-    """All cases of a run.
+    """Report of all cases of a run.
 
-    :param facts: about the deployment and the run.
+    :param facts: Properties of the deployment and the run.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.facts = dict(facts)
         self.entries: list[Entry] = []
-        self._late = 0  # cases in a row that have not ended
+        self._late = 0  # consecutive cases with a timeout
 
     def add(self, part: str, name: str, outcome: Outcome, reason: str = "") -> None:
-        """Note what came of a case."""
+        """Add the outcome of a case."""
         self.entries.append(Entry(part, name, outcome, reason))
 
     @contextmanager
     def case(self, part: str, name: str) -> Iterator[list[str]]:
-        """Note what comes of the block, which may add remarks.
+        """Record the outcome of the block, which may add remarks.
 
-        :raises SilentError: as some before, it does not end.
+        :raises SilentError: Three consecutive cases have timed out.
         """
         remarks: list[str] = []
         limit = gevent.Timeout(LIMIT)
@@ -95,11 +95,11 @@ class Report:
             self.add(part, name, Outcome.PASSED, "; ".join(remarks))
 
     def has_failed(self) -> bool:
-        """Whether a case has."""
+        """Return True if a case has failed."""
         return any(entry.outcome is Outcome.FAILED for entry in self.entries)
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of each part, why cases were skipped, and every case that differs or fails."""
+        """Return the number of each outcome and the reasons of skipped cases for each part."""
         parts: dict[str, Any] = {}
         for entry in self.entries:
             part = parts.setdefault(entry.part, {each.value: 0 for each in Outcome} | {"reasons": Counter()})
@@ -109,10 +109,10 @@ class Report:
         return parts
 
     def lines(self) -> Iterator[str]:
-        """The summary, for a terminal."""
+        """Yield the lines of the summary."""
         for name, part in self.summary().items():
             yield f"{name}: " + ", ".join(f"{part[each.value]} {each.value}" for each in Outcome)
-            yield from (f"    {count} skipped: {_short(why)}" for why, count in part["reasons"].most_common(8))
+            yield from (f"    {count} skipped: {_short(reason)}" for reason, count in part["reasons"].most_common(8))
         for entry in self.entries:
             if entry.outcome is Outcome.FAILED:
                 yield f"failed: {entry.part}: {entry.name}\n    {_short(entry.reason)}"
@@ -129,27 +129,27 @@ class Report:
         title = f"gmongo on {self.facts.get('deployment', 'a deployment')}"
         parts = self.summary()
         counts = [[name, *(part[each.value] for each in Outcome)] for name, part in parts.items()]
-        reasons = [[name, n, why] for name, part in parts.items() for why, n in part["reasons"].most_common()]
+        reasons = [[name, n, reason] for name, part in parts.items() for reason, n in part["reasons"].most_common()]
         return "\n".join(
             [
                 f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>{_STYLE}',
                 f"<h1>{escape(title)}</h1>",
                 _table("The run", ["", ""], [[*each] for each in self.facts.items()]),
-                _table("What ran", ["part", *(each.value for each in Outcome)], counts),
-                _table("What failed", _COLUMNS, self._of(Outcome.FAILED)),
-                _table("What differs from the simulation or the documentation", _COLUMNS, self._of(Outcome.DIFFERS)),
-                _table("What passed, with a remark", _COLUMNS, self._of(Outcome.PASSED)),
-                _table("What was skipped, and why", ["part", "cases", "reason"], reasons),
+                _table("Parts", ["part", *(each.value for each in Outcome)], counts),
+                _table("Failed cases", _COLUMNS, self._of(Outcome.FAILED)),
+                _table("Differences from the simulation or the documentation", _COLUMNS, self._of(Outcome.DIFFERS)),
+                _table("Passed cases with remarks", _COLUMNS, self._of(Outcome.PASSED)),
+                _table("Skipped cases", ["part", "cases", "reason"], reasons),
                 "</html>\n",
             ]
         )
 
     def _of(self, outcome: Outcome) -> list[list[Any]]:
-        found = [entry for entry in self.entries if entry.outcome is outcome and entry.reason]
-        return [[entry.part, entry.name, entry.reason] for entry in found]
+        entries = [entry for entry in self.entries if entry.outcome is outcome and entry.reason]
+        return [[entry.part, entry.name, entry.reason] for entry in entries]
 
 
-_COLUMNS = ["part", "case", "what"]
+_COLUMNS = ["part", "case", "reason"]
 _STYLE = """<style>body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em}
 table{border-collapse:collapse}td,th{border:1px solid #999;padding:.2em .6em;text-align:left;vertical-align:top;
 overflow-wrap:anywhere}</style>"""
@@ -157,7 +157,7 @@ overflow-wrap:anywhere}</style>"""
 
 def _table(title: str, head: list[str], rows: list[list[Any]]) -> str:
     if not rows:
-        return f"<h2>{title}</h2><p>Nothing.</p>"
+        return f"<h2>{title}</h2><p>None.</p>"
     lines = ["".join(f"<td>{escape(str(cell))}</td>" for cell in row) for row in rows]
     heads = "".join(f"<th>{each}</th>" for each in head)
     return f"<h2>{title}</h2><table><tr>{heads}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

@@ -1,7 +1,7 @@
 """``python -m tests.live.runs ci``, or ``long``: the runs on `mongod` of the continuous integration and of tox.
 
-Each run is a program of its own with servers of its own. Two run at a time. A run with another `mongod` (``--program``,
-or the variable GMONGO_MONGODS with paths separated by colons) is skipped with the reason if that program does not run.
+Each run is a separate program with separate servers. Two runs are concurrent. ``--program`` and the variable
+GMONGO_MONGODS (paths separated by colons) add runs with other programs. A program that does not start is skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OWN_SERVERS = "--mongodb-members"  # each process of pytest starts a server
 
 
 class Run(NamedTuple):
-    """One run.
+    """Run of a program.
 
     :param name: the name in the output.
     :param members: the number of members of the replica set; 0 for a standalone.
@@ -96,19 +96,19 @@ def _with_program(path: str) -> list[Run]:
 
 
 def perform(run: Run) -> bool:
-    """Perform a run, print the end of its output, and return whether nothing failed."""
+    """Perform a run, print the end of its output, and return True without a failure."""
     begin = monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            done = _output_of(run, Path(folder))
+            completed = _output_of(run, Path(folder))
         except subprocess.TimeoutExpired:
             print(f"== {run.name}: did not end within {_LIMIT:g} s", flush=True)
             return False
-    lines = [line for line in done.stdout.splitlines() if not line.startswith("libmongocrypt")]
-    shown = "\n".join(lines[-60:] if done.returncode else _summary(lines))
-    outcome = "failed" if done.returncode else "passed"
-    print(f"== {run.name}: {outcome} after {monotonic() - begin:.0f} s\n{shown}", flush=True)
-    return done.returncode == 0
+    lines = [line for line in completed.stdout.splitlines() if not line.startswith("libmongocrypt")]
+    output = "\n".join(lines[-60:] if completed.returncode else _summary(lines))
+    outcome = "failed" if completed.returncode else "passed"
+    print(f"== {run.name}: {outcome} after {monotonic() - begin:.0f} s\n{output}", flush=True)
+    return completed.returncode == 0
 
 
 def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -127,12 +127,12 @@ def _summary(lines: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """Perform the runs; return 1 if a run failed."""
+    """Perform the runs, and return 1 if a run failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.live.runs", description=__doc__)
     parser.add_argument("which", choices=("ci", "long"), help="ci: ten minutes; long: everything")
     parser.add_argument("--only", default="", help="runs with these words in their names")
-    parser.add_argument("--program", action="append", default=[], help="another mongod; may be given again")
-    parser.add_argument("--parallel", type=int, default=2, metavar="N", help="runs at a time (2)")
+    parser.add_argument("--program", action="append", default=[], help="path of another mongod, repeatable")
+    parser.add_argument("--parallel", type=int, default=2, metavar="N", help="concurrent runs (2)")
     given = parser.parse_args()
     program = find_program()
     print(f"mongod {'.'.join(map(str, program.version))}: {program.path}", flush=True)

@@ -1,6 +1,6 @@
-"""``python -m tests.live.seeded``: a simulated deployment in a process of its own that answers one thing otherwise.
+"""``python -m tests.live.seeded``: simulated deployment with a seeded fault.
 
-``distinct`` leaves out the first value. The rest is as with ``python -m gmongo.testing``.
+``distinct`` omits the first value. All else equals ``python -m gmongo.testing``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from gmongo.testing.store import dispatch
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 
-_TRUE = dispatch.COMMANDS["distinct"]
+_DISTINCT = dispatch.COMMANDS["distinct"]
 
 
-def _short(context: Context) -> Document:
-    reply = _TRUE.run(context)
+def _distinct_without_first_value(context: Context) -> Document:
+    reply = _DISTINCT.run(context)
     return {**reply, "values": reply["values"][1:]}
 
 
 if __name__ == "__main__":
-    dispatch.COMMANDS = {**dispatch.COMMANDS, "distinct": dataclasses.replace(_TRUE, run=_short)}
+    dispatch.COMMANDS = {
+        **dispatch.COMMANDS,
+        "distinct": dataclasses.replace(_DISTINCT, run=_distinct_without_first_value),
+    }
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""The deployment that a connection string names: what it is, how each of its servers is reached, what may be done."""
+"""Deployment of a connection string: its topology, its servers, and the permitted commands."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.live.report import Skip
 from tests.spec.unified.requirements import Offer
 
 OWN = frozenset({"admin", "config", "local"})
-"""The databases that every deployment has."""
+"""System databases of every deployment."""
 
-# Of these, a connection to one server has none, and that to another deployment has its own.
-_OF_THE_WHOLE = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
+# Options that do not apply to a connection to one server.
+_DEPLOYMENT_OPTIONS = frozenset({"replicaset", "loadbalanced", "directconnection", "authsource"})
 _URI = re.compile(r"mongodb(\+srv)?://(?:([^@/]*)@)?[^/?]*(?:/[^?]*)?(?:\?(.*))?$")
 _CONNECTIONS = 8
-_UNTRIED = "MONGODB-OIDC"  # which takes a token of the provider that the deployment trusts
+_UNTRIED = "MONGODB-OIDC"  # needs a token of an identity provider
 
 
 class RefusedError(Exception):
-    """What is asked for must not be done to this deployment."""
+    """The deployment does not permit the run."""
 
 
 class Fenced(MongoClient[Any]):
-    """A client of the databases of a run, and of no others.
+    """Client with access to the databases of the run only.
 
-    :ivar fence: how their names begin.
+    :ivar fence: Prefix of the permitted names.
     """
 
     fence = ""
@@ -49,28 +49,28 @@ class Fenced(MongoClient[Any]):
 
 
 class Services(CommandListener):
-    """The servers behind a load balancer that have answered."""
+    """IDs of the services behind a load balancer that received a command."""
 
     def __init__(self) -> None:
-        self.seen: set[Any] = set()
+        self.ids: set[Any] = set()
 
     def started(self, event: CommandStartedEvent) -> None:
-        self.seen.add(event.service_id)
+        self.ids.add(event.service_id)
 
     def succeeded(self, event: CommandSucceededEvent) -> None:
-        """It is known already."""
+        """Ignore the event, because `started` recorded the service."""
 
     def failed(self, event: CommandFailedEvent) -> None:
-        """It is known already."""
+        """Ignore the event, because `started` recorded the service."""
 
 
 class Target:
-    """A deployment, and a client of it.
+    """Deployment with a client.
 
-    :param uri: its connection string.
-    :param options: those of every client besides, such as `server_api`.
-    :param one_mongos: the connection string of a load balancer in front of one mongos, beside that of several.
-    :param replica_set: the replica set that was started for the run, whose members may be killed and stopped.
+    :param uri: Connection string.
+    :param options: Further options of every client, such as `server_api`.
+    :param one_mongos: Connection string of a load balancer with one mongos, if `uri` has several.
+    :param replica_set: Started replica set, whose members the run may kill and stop, or None.
     """
 
     def __init__(
@@ -99,26 +99,26 @@ class Target:
         self.has_services = self.topology == "load-balanced" and len(self._services()) > 1
 
     def _services(self) -> set[Any]:
-        """Those behind the load balancer, as a few connections find them."""
-        found = Services()
+        """Return the IDs of the services behind the load balancer."""
+        services = Services()
         for _ in range(_CONNECTIONS):
-            with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [found]}) as client:
+            with MongoClient[Any](self.uri, **{**self.options, "event_listeners": [services]}) as client:
                 client.admin.command("ping")
-        return found.seen
+        return services.ids
 
     def uri_of_one(self) -> str:
-        """A connection string that leads to one mongos, where there are several, and so to the fail points set there.
+        """Return a connection string for one mongos, so that fail points apply to all commands.
 
-        :raises Skip: there is none.
+        :raises Skip: The load balancer has several services, and --one-mongos is missing.
         """
         if self.topology == "sharded":
             return self.uri_of(self.hosts[0])
         if self.has_services and self._one_mongos is None:
-            raise Skip("the load balancer leads to several servers, and --one-mongos does not name one that does not")
+            raise Skip("the load balancer has several servers, and --one-mongos is missing")
         return self._one_mongos or self.uri
 
     def clear(self) -> None:
-        """End the sessions that a part has left, and drop the databases of the run."""
+        """End all sessions, and drop the databases of the run."""
         if self.disposable and self.topology == "replicaset":  # an open transaction delays a drop for a minute
             self.client.admin.command({"killAllSessions": []})
         for name in self.client.list_database_names():
@@ -126,16 +126,16 @@ class Target:
                 self.client.drop_database(name)
 
     def close(self) -> None:
-        """Drop what the run has made, and close all clients."""
+        """Drop the databases of the run, and close all clients."""
         self.clear()
         for client in (*self._direct.values(), *filter(None, [self._fenced]), self.client):
             client.close()
 
     def allow_all(self, name: str) -> None:
-        """Let official tests, fail points, step-downs and `killAllSessions` reach it.
+        """Permit official tests, fail points, step-downs and `killAllSessions`.
 
-        :param name: of the deployment, by which its owner says so.
-        :raises RefusedError: it is another's, or holds databases.
+        :param name: Name of the deployment as a confirmation.
+        :raises RefusedError: The name differs, or the deployment has databases.
         """
         if name != self.name:
             raise RefusedError(f"--disposable must name this deployment, {self.name}, and not {name}")
@@ -145,13 +145,13 @@ class Target:
         self.disposable = True
 
     def database(self, name: str) -> str:
-        """The name of a database of the run."""
+        """Return the name of a database of the run."""
         return f"{self.run}_{name}"
 
     def opened(self, name: str) -> Database[Any]:
-        """A database of the run on one mongos, if there are several: a cursor is known to one alone.
+        """Return a database of the run on one mongos, because a cursor exists on one mongos only.
 
-        Its client leads to other databases only if the deployment is disposable.
+        The client has access to other databases only if the deployment is disposable.
         """
         if self._fenced is None:
             one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
@@ -160,13 +160,13 @@ class Target:
         return self._fenced[self.database(name)]
 
     def uri_of(self, *hosts: str, database: str = "") -> str:
-        """A connection string with the same user and options: for these hosts alone, or for all with a database.
+        """Return a connection string with the same user and options.
 
-        :param hosts: such as ``"localhost:27017"``; all of its own by default.
+        :param hosts: Hosts such as ``"localhost:27017"``. The default is all hosts.
         """
         srv, user, query = _URI.match(self.uri).groups()  # type: ignore[union-attr]
-        given = [each for each in (query or "").split("&") if each]
-        options = [each for each in given if each.partition("=")[0].lower() not in _OF_THE_WHOLE]
+        pairs = [each for each in (query or "").split("&") if each]
+        options = [each for each in pairs if each.partition("=")[0].lower() not in _DEPLOYMENT_OPTIONS]
         options += ["tls=true"] * bool(srv)
         if user:
             source = self._parsed["options"].get("authSource", self._parsed["database"])
@@ -179,7 +179,7 @@ class Target:
         return f"mongodb://{login}{','.join(hosts or self.hosts)}/{database}?{'&'.join(options)}"
 
     def direct(self, host: str) -> MongoClient[Any]:
-        """A client of one server; behind a load balancer, of the one that it leads to."""
+        """Return a client of one server, or of the load balancer."""
         if host not in self._direct:
             is_balanced = self.topology == "load-balanced"
             options = self.options if is_balanced else {"directConnection": True, **self.options}
@@ -189,20 +189,20 @@ class Target:
     def set_fail_point(
         self, name: str, mode: Any, data: Mapping[str, Any] | None = None, host: str | None = None
     ) -> None:
-        """Configure a fail point on one server, or on all."""
+        """Configure a fail point on one server or on all servers."""
         more = {"data": dict(data)} if data else {}
         for each in self.hosts if host is None else [host]:
             self.direct(each).admin.command("configureFailPoint", name, mode=mode, **more)
 
     def fail_points_off(self, *names: str) -> None:
-        """Switch fail points off on all servers that can be reached."""
+        """Disable fail points on all reachable servers."""
         for host in self.hosts:
             for name in names:
                 with suppress(PyMongoError):
                     self.direct(host).admin.command("configureFailPoint", name, mode="off")
 
     def offer(self) -> Offer:
-        """What the requirements of official tests are held against."""
+        """Return the properties for the requirements of official tests."""
         parameters: Mapping[str, Any] = {}
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})

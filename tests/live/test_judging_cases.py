@@ -1,4 +1,4 @@
-"""When a failed case is tried again, when it is skipped for what the server lacks, and when it has failed."""
+"""Repetition, skip and failure of cases."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def target() -> Iterator[Target]:
         target.close()
 
 
-class Played:
-    """Stands in for the runner of a case.
+class FailingRun:
+    """Replacement of the runner of a case.
 
-    :param failures: how often it fails.
+    :param failures: Number of failing runs.
     """
 
     def __init__(self, failures: int, error: Exception) -> None:
         self._failures, self._error = failures, error
 
-    def __call__(self, *_: Any) -> Played:
+    def __call__(self, *_: Any) -> FailingRun:
         return self
 
     def run(self) -> None:
-        """Fail, or not."""
+        """Raise the error while failures remain."""
         self._failures -= 1
         if self._failures >= 0:
             raise self._error
@@ -52,36 +52,34 @@ class Played:
         ({"errorCode": 5}, 1, None),
     ],
 )
-def test_only_a_case_with_limits_of_time_is_tried_again(
+def test_failed_case_is_repeated_only_with_timeouts(
     case: dict[str, Any], failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(official, "Run", Played(failures, AssertionError("late")))
+    monkeypatch.setattr(official, "Run", FailingRun(failures, AssertionError("late")))
     live: Any = None
-    noted: list[str] = []
+    recorded: list[str] = []
 
     def play() -> None:
-        official._run_case(live, lambda: {"tests": [case]}, 0, {}, noted)
+        official._run_case(live, lambda: {"tests": [case]}, 0, {}, recorded)
 
     if remarks is None:
         with pytest.raises(AssertionError, match="late"):
             play()
     else:
         play()
-        assert noted == ["it was tried again after AssertionError: late"] * remarks
+        assert recorded == ["repeated after AssertionError: late"] * remarks
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "kind", "reason"),
     [
-        ("a case with $where", Skip, "the server lacks JavaScript: .*does not support the query operator \\$where"),
+        ("a case with $where", Skip, "the server lacks JavaScript: .*does not support \\$where"),
         ("a case with snapshot", ValueError, "wrong"),
         ("a case", ValueError, "wrong"),
     ],
 )
-def test_a_failed_case_is_skipped_only_for_what_the_server_lacks(
-    target: Target, text: str, kind: type[Exception], reason: str
-) -> None:
+def test_failed_case_is_skipped_without_feature(target: Target, text: str, kind: type[Exception], reason: str) -> None:
     with pytest.raises(kind, match=reason), Probes(target).judged(text):
         raise ValueError("wrong")
 
@@ -93,11 +91,11 @@ def test_a_failed_case_is_skipped_only_for_what_the_server_lacks(
         ({"count": "cases"}, "passed", ""),
         ({"count": "others"}, "differs", "0.n: recorded 1, answered 0"),
         ({"count": "cases", "skip": "x"}, "differs", '0: recorded {"n": 1}, answered {"code": 14'),
-        ({"nothing": 1}, "skipped", "the server does not have what the case asks for"),
+        ({"nothing": 1}, "skipped", "the server does not support the case"),
         ({"count": "cases", "query": {"$answer": [5]}}, "failed", "IndexError"),
     ],
 )
-def test_a_recorded_answer_is_compared(
+def test_server_reply_is_compared_with_recorded_reply(
     target: Target, command: Any, outcome: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"name": "a case", "documents": [{"_id": 1}], "run": [command], "answers": [{"n": 1}], "server": "6.0.5"}

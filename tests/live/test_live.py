@@ -1,4 +1,4 @@
-"""What a run sends, refuses and tells. Whole runs are in the long tier."""
+"""Permitted commands, rejected deployments and reports of a run. Complete runs are in the long tier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.live.report import Report, SilentError
 from tests.live.target import OWN, RefusedError, Target
 from tests.support.programs import ROOT, environment
 
-# What may be sent to the databases of the deployment's own: it asks, or ends what the run has begun.
+# Permitted commands for the system databases of the deployment.
 HARMLESS = frozenset(
     {
         *("hello", "isMaster", "ismaster", "ping", "buildInfo", "listDatabases", "saslStart", "saslContinue"),
@@ -27,7 +27,7 @@ HARMLESS = frozenset(
         "renameCollection",
     }
 )
-OF_ALL = ("killAllSessions", "configureFailPoint", "replSetStepDown", "setParameter", "getParameter", "fsync")
+SERVER_COMMANDS = ("killAllSessions", "configureFailPoint", "replSetStepDown", "setParameter", "getParameter", "fsync")
 
 
 @pytest.fixture
@@ -44,23 +44,23 @@ def target(deployment: Deployment) -> Iterator[Target]:
 
 
 def foreign_commands(deployment: Any, run: str) -> list[str]:
-    """The commands that are neither of the run's databases nor harmless."""
-    found = []
+    """Return the commands that are neither harmless nor for databases of the run."""
+    foreign = []
     for command in deployment.commands:
         database = command.body.get("$db", "admin")
         harmless = command.name in HARMLESS if database in OWN else database.startswith(run)
-        if not harmless or command.name in OF_ALL:
-            found.append(f"{database}: {command.name}")
-    return found
+        if not harmless or command.name in SERVER_COMMANDS:
+            foreign.append(f"{database}: {command.name}")
+    return foreign
 
 
 @pytest.mark.long
-def test_by_default_only_databases_of_the_run_are_used(
+def test_run_uses_only_its_own_databases_by_default(
     deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     only = ["documented answers", "random calls", "official unified tests", "prose tests"]
-    chosen = [word for part in only for word in ("--only", part)]
-    assert main([deployment.uri, *chosen, "--calls", "20", "--report", str(tmp_path)]) == 0
+    options = [word for part in only for word in ("--only", part)]
+    assert main([deployment.uri, *options, "--calls", "20", "--report", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
     run = report["facts"]["databases"].removesuffix("*")
     assert foreign_commands(deployment, run) == []
@@ -70,20 +70,20 @@ def test_by_default_only_databases_of_the_run_are_used(
     assert set(Target(deployment.uri).client.list_database_names()) <= OWN
 
 
-def test_a_deployment_of_another_name_is_refused(target: Target) -> None:
+def test_other_name_of_deployment_raises_refused_error(target: Target) -> None:
     with pytest.raises(RefusedError, match="must name this deployment, rs0, and not shop"):
         target.allow_all("shop")
     assert not target.disposable
 
 
-def test_a_deployment_with_a_foreign_database_is_refused(target: Target) -> None:
+def test_foreign_database_raises_refused_error(target: Target) -> None:
     target.client.shop.orders.insert_one({})
     with pytest.raises(RefusedError, match="holds databases that would be lost: shop"):
         target.allow_all("rs0")
     assert not target.disposable
 
 
-def test_a_standalone_server_is_named_by_host_and_port() -> None:
+def test_standalone_is_allowed_by_host_and_port() -> None:
     with Deployment.standalone() as deployment:
         target = Target(deployment.uri)
         target.allow_all(deployment.members[0].address)
@@ -93,7 +93,7 @@ def test_a_standalone_server_is_named_by_host_and_port() -> None:
 
 @pytest.fixture
 def seeded() -> Iterator[str]:
-    """The connection string of a server in a process of its own whose `distinct` leaves out a value."""
+    """Yield the connection string of a server whose `distinct` omits a value."""
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "tests.live.seeded", "--replica-set", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True) as server:
@@ -104,25 +104,25 @@ def seeded() -> Iterator[str]:
 
 @pytest.mark.long
 @pytest.mark.real_time
-def test_a_seeded_difference_shows_in_each_part(seeded: str, tmp_path: Path) -> None:
-    shown = {
+def test_each_part_reports_seeded_difference(seeded: str, tmp_path: Path) -> None:
+    expected = {
         "documented answers": "differs",
         "random calls": "differs",
         "calls beside PyMongo": "differs",
         "official unified tests": "failed",
     }
-    only = [word for part in shown for word in ("--only", part)]
-    asked = ["--disposable", "rs0", "--case", "distinct", "--calls", "200", "--report", str(tmp_path)]
-    assert main([seeded, *only, *asked]) == 1
+    only = [word for part in expected for word in ("--only", part)]
+    arguments = ["--disposable", "rs0", "--case", "distinct", "--calls", "200", "--report", str(tmp_path)]
+    assert main([seeded, *only, *arguments]) == 1
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
     page = (tmp_path / "report.html").read_text("utf-8")
-    for part, outcome in shown.items():
-        found = [case for case in report["cases"] if case["part"] == part]
-        seen = [case for case in found if case["outcome"] in ("differs", "failed")]
-        assert {case["outcome"] for case in seen} == {outcome}
-        assert 0 < len(seen) < len(found)
-        assert all("distinct" in case["name"] + case["reason"] for case in seen), seen
-        assert all(escape(case["name"]) in page for case in seen)
+    for part, outcome in expected.items():
+        cases = [case for case in report["cases"] if case["part"] == part]
+        reported = [case for case in cases if case["outcome"] in ("differs", "failed")]
+        assert {case["outcome"] for case in reported} == {outcome}
+        assert 0 < len(reported) < len(cases)
+        assert all("distinct" in case["name"] + case["reason"] for case in reported), reported
+        assert all(escape(case["name"]) in page for case in reported)
 
 
 @pytest.mark.long
@@ -130,18 +130,18 @@ def test_a_seeded_difference_shows_in_each_part(seeded: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "kind", [["--standalone"], ["--replica-set", "1"], ["--sharded", "2"], ["--load-balanced", "1"]], ids=str
 )
-def test_a_disposable_deployment_of_each_kind(kind: list[str], tmp_path: Path) -> None:
+def test_run_on_each_kind_of_disposable_deployment_passes(kind: list[str], tmp_path: Path) -> None:
     with DeploymentProcess(*kind) as deployment:
         target = Target(deployment.uri)
         name = target.name
         target.close()
         parts = ["documented answers", "campaign", "prose tests", "official unified tests"]
         only = [word for part in parts for word in ("--only", part)]
-        asked = ["--disposable", name, "--case", "find", "--steps", "1", "--report", str(tmp_path)]
-        assert main([deployment.uri, *only, *asked]) == 0
+        arguments = ["--disposable", name, "--case", "find", "--steps", "1", "--report", str(tmp_path)]
+        assert main([deployment.uri, *only, *arguments]) == 0
 
 
-def test_a_deployment_that_falls_silent_ends_a_part_and_not_one_case(virtual_time: Any) -> None:
+def test_three_consecutive_timeouts_end_part(virtual_time: Any) -> None:
     report = Report({})
 
     def play(seconds: float) -> None:

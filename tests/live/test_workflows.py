@@ -1,4 +1,4 @@
-"""The forge's workflows and the deployments of ``compose.yaml`` are well-formed, as far as there are tools to ask."""
+"""Validation of the workflows and of ``compose.yaml`` with the installed tools."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ WORKFLOWS = sorted(map(str, (ROOT / ".github" / "workflows").glob("*.yml")))
 
 
 def run(tool: str, *arguments: str, **variables: str) -> str:
-    """What a program prints that finds nothing wrong."""
-    found = shutil.which(tool)
-    if found is None:
+    """Run a program, and return its output."""
+    path = shutil.which(tool)
+    if path is None:
         pytest.skip(f"{tool} is not installed")
-    done = subprocess.run(
-        [found, *arguments], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    completed = subprocess.run(
+        [path, *arguments], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout
 
 
-def test_the_workflows_are_of_their_schema() -> None:
+def test_workflows_match_their_schema() -> None:
     run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
 
 
-def test_the_deployments_are_of_their_schema() -> None:
+def test_compose_file_matches_its_schema() -> None:
     run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml")
 
 
-def test_the_workflows_have_no_fault_that_actionlint_finds() -> None:
+def test_actionlint_reports_no_fault_of_workflows() -> None:
     run("actionlint", *WORKFLOWS)
 
 
@@ -45,9 +45,7 @@ def test_the_workflows_have_no_fault_that_actionlint_finds() -> None:
         ("sharded", ["mongod 27300", "mongod 27301", "mongos 27217", "mongos 27218"]),
     ],
 )
-def test_a_deployment_starts_the_servers_whose_ports_are_published(
-    kind: str, started: list[str], tmp_path: Path
-) -> None:
+def test_script_starts_servers_of_published_ports(kind: str, started: list[str], tmp_path: Path) -> None:
     log = tmp_path / "log"
     for name in ("mongod", "mongos", "mongosh"):
         program = tmp_path / name

@@ -1,4 +1,4 @@
-"""Work of every kind on a deployment, with interruptions; and the main job of the examples."""
+"""Campaign with interrupted operations on a deployment, and the main job of the examples."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _TOPOLOGIES = {"single": "standalone", "replicaset": "replica-set"}
 
 
 class LiveStep(Step):
-    """A step of the soak, on servers that are left in peace, but for fail points and step-downs if they are disposable.
-
-    :param target: the deployment.
-    """
+    """Step of the soak test on a deployment, with faults of servers if the deployment is disposable."""
 
     def __init__(self, target: Target, seed: int, number: int, interrupts: int) -> None:
         super().__init__(_TOPOLOGIES.get(target.topology, target.topology), seed, number, interrupts)
@@ -48,35 +45,35 @@ class LiveStep(Step):
     def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         if not self._target.disposable:
             return [lambda member: None]
-        troubles: list[Callable[[Any], Any]] = [self._fail_a_command] * 2
-        troubles += [self._step_down] * (len(self._target.hosts) > 1)
+        faults: list[Callable[[Any], Any]] = [self._fail_command] * 2
+        faults += [self._step_down] * (len(self._target.hosts) > 1)
         if self._target.replica_set is not None and len(self._target.hosts) > 1:
-            troubles += [self._kill_a_member, self._stop_a_member]
-        return troubles
+            faults += [self._kill_member, self._stop_member]
+        return faults
 
     def _fork(self, number: int) -> None:
-        while self._restarts:  # a child would see no process of its own, and report that the member has ended
+        while self._restarts:  # a child cannot observe the server process
             gevent.sleep(0.05)
         super()._fork(number)
 
-    def _kill_a_member(self, member: Any) -> None:
+    def _kill_member(self, member: Any) -> None:
         with suppress(EmbeddedDatabaseError):  # the member has exited
-            self._a_member().kill()
+            self._random_member().kill()
         gevent.sleep(_OUTAGE)
 
-    def _stop_a_member(self, member: Any) -> None:
+    def _stop_member(self, member: Any) -> None:
         with suppress(EmbeddedDatabaseError):
-            self._a_member().stop()
+            self._random_member().stop()
         gevent.sleep(_OUTAGE)
 
-    def _a_member(self) -> Server:
-        """Return the primary in two of three cases. Its loss is the one that clients notice most."""
+    def _random_member(self) -> Server:
+        """Return the primary in two of three cases, because its loss has the largest effect."""
         assert self._target.replica_set is not None
         members = self._target.replica_set.members
         return self._target.replica_set.primary if self.rng.random() < 0.67 else self.rng.choice(members)
 
-    def _fail_a_command(self, member: Any) -> None:
-        # A real error of getMore closes the cursor, but the fail point does not even run the command.
+    def _fail_command(self, member: Any) -> None:
+        # An error of getMore closes the cursor, but the fail point prevents the execution.
         name = self.rng.choice(("find", "insert", "update", "getMore"))
         is_closed = name == "getMore" or self.rng.random() < 0.3
         data: dict[str, Any] = {"failCommands": [name]}
@@ -119,13 +116,13 @@ class LiveStep(Step):
         return True
 
     def _check(self, client: MongoClient[Any]) -> None:
-        """Check the client, and the remains on the servers: a transaction or a cursor of the run has ended there."""
+        """Check the client, and check that no transaction and no cursor of the run remains on the servers."""
         deadline = monotonic() + _RECOVERY
         while True:
             try:
                 super()._check(client)
                 break
-            except AutoReconnect:  # on a busy machine, members that get no processor time hold an election
+            except AutoReconnect:  # on a busy machine, missed heartbeats cause an election
                 if monotonic() > deadline:
                     raise
         if not self._target.disposable or self._target.topology not in _TOPOLOGIES:
@@ -139,16 +136,16 @@ class LiveStep(Step):
     def _remains(self, host: str) -> dict[str, Any]:
         client = self._target.direct(host)
         transactions = client.admin.command("serverStatus").get("transactions", {}).get("currentOpen", 0)
-        of_the_run = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}
-        stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": of_the_run}]
+        run_filter = {"cursor": {"$exists": True}, "ns": {"$regex": f"^{self.database}\\."}}
+        stages = [{"$currentOp": {"idleCursors": True, "allUsers": True}}, {"$match": run_filter}]
         cursors = [each["cursor"] for each in client.admin.aggregate(stages)]
         return {"transactions": transactions, "cursors": cursors}
 
 
 def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
-    """Work that is killed and timed out at random, in this process and in forked ones.
+    """Run operations with random kills and timeouts in this process and in forked processes.
 
-    :param steps: how many clients, one after the other.
+    :param steps: Number of consecutive clients.
     """
     for number in range(steps):
         with report.case(CAMPAIGN, f"step {number}, seed {seed}"), silent_stderr():
@@ -156,10 +153,10 @@ def campaign(target: Target, report: Report, steps: int, seed: int) -> None:
 
 
 def main_job(target: Target, report: Report) -> None:
-    """An application under gunicorn, and its visitors."""
+    """Run an application under gunicorn with visitors."""
     with report.case(MAIN_JOB, "gunicorn with gevent workers"):
         if target.options:
-            raise Skip("its client takes its options from the connection string alone")
+            raise Skip("the client of the main job reads its options from the connection string only")
         uri = target.uri_of(database=target.database("notes"))
-        done = run_python("-m", "examples.main_job", "--requests", "200", uri=uri, timeout=200)
-        assert done.returncode == 0, f"{done.stdout[-1000:]}{done.stderr[-1000:]}"
+        completed = run_python("-m", "examples.main_job", "--requests", "200", uri=uri, timeout=200)
+        assert completed.returncode == 0, f"{completed.stdout[-1000:]}{completed.stderr[-1000:]}"
