@@ -1,1 +1,1 @@
-"""PyMongo's own tests, run through ``gmongo.as_pymongo`` with PyMongo itself beside it."""
+"""Tests of PyMongo with ``gmongo.as_pymongo``, and with PyMongo for comparison."""

@@ -1,7 +1,7 @@
-"""``python -m tests.pymongo_suite``: PyMongo's tests with both drivers, on simulated deployments or on real members.
+"""``python -m tests.pymongo_suite``: tests of PyMongo with both drivers, on simulated deployments or real members.
 
-All of them run with gmongo. What does not pass, runs with PyMongo, too; and what passes there must be in
-``differences.tsv``, with the reason that its failure shows. A line there that is not needed any more is a failure, too.
+All tests run with gmongo. Tests without success also run with PyMongo. A test that passes only with PyMongo needs a
+line in ``differences.tsv`` that explains its failure. Each obsolete line is a fault.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outco
 from tests.pymongo_suite.sources import renamed_copy, tests
 
 _FILES_OF_A_JOB = 6
-_AGAIN = 100  # from here on count the jobs that look again
+_AGAIN = 100  # number of the first repeated job
 _USES_PYMONGO = re.compile("pymongo|gridfs|unified")
 _USES_A_SERVER = re.compile("client_context|IntegrationTest|unified|spec_runner|SpecRunner|MockClient")
 _ANYWHERE = next(iter(DEPLOYMENTS))
-"""The deployment for tests that need no server."""
+"""Deployment for tests without a server."""
 
 Results = dict[tuple[str, str], dict[str, Outcome]]
-"""(driver, deployment) -> the outcomes by the names of tests."""
+"""(driver, deployment) -> outcomes by names of tests."""
 
 
-def files_for(folder: Path, deployment: str, wanted: Sequence[str]) -> list[str]:
-    """The files of synchronous tests that are about the driver; those without a server on one deployment only."""
+def files_for(folder: Path, deployment: str, selected: Sequence[str]) -> list[str]:
+    """Return the files of synchronous tests of the driver. Tests without a server run on one deployment only."""
     needed = _USES_PYMONGO if deployment == _ANYWHERE else _USES_A_SERVER
     paths = [*sorted((folder / "test").glob("test_*.py")), *sorted((folder / "test" / "mockupdb").glob("test_*.py"))]
-    chosen = [path for path in paths if not wanted or path.stem in wanted]
+    chosen = [path for path in paths if not selected or path.stem in selected]
     return [str(path.relative_to(folder)) for path in chosen if needed.search(path.read_text("utf-8"))]
 
 
-def jobs(folder: Path, deployments: Sequence[str], wanted: Sequence[str]) -> Iterator[Job]:
-    """All jobs with gmongo: a few files each, so that what one leaves behind disturbs few others."""
+def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> Iterator[Job]:
+    """Yield all jobs with gmongo. A job has few files, because remains of a test can disturb later tests."""
     for deployment in deployments:
-        files = files_for(folder, deployment, wanted)
+        files = files_for(folder, deployment, selected)
         count = -(-len(files) // _FILES_OF_A_JOB)
         for number in range(count):
             yield Job("gmongo", deployment, number, tuple(files[number::count]))
 
 
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
-    """The same tests with PyMongo, but for those that pass with gmongo: nothing is to be learnt from them."""
+    """Return a job with PyMongo for the tests that do not pass with gmongo, or None."""
     rest = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
     files = tuple(file for file in job.files if file in {judgement.file_of(name) for name in rest})
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
 def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[Results, list[str]]:
-    """Run jobs, some at once; their outcomes, and which did not end."""
+    """Run concurrent jobs, and return their outcomes and the messages of jobs that did not end."""
     results: Results = {(driver, job.deployment): {} for job in todo for driver in DRIVERS}
     broken: list[str] = []
 
@@ -67,9 +67,9 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
             return
         print(f"{job.name}: {dict(Counter(each.kind for each in outcomes.values()))}", flush=True)
         results[job.driver, job.deployment].update(outcomes)
-        beside = with_pymongo(job, outcomes) if job.driver == "gmongo" else None
-        if beside is not None:
-            one(beside)
+        pymongo_job = with_pymongo(job, outcomes) if job.driver == "gmongo" else None
+        if pymongo_job is not None:
+            one(pymongo_job)
 
     with ThreadPoolExecutor(parallel) as pool:
         list(pool.map(one, todo))
@@ -77,7 +77,7 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
 
 
 def again(results: Results, table: dict[str, judgement.Difference], folder: Path, work: Path) -> None:
-    """Run those tests once more, with gmongo and one file after the other, whose failures nothing explains."""
+    """Repeat the tests with unexplained failures with gmongo, in one job for each file."""
     for deployment in {deployment for _driver, deployment in results}:
         found = judgement.differing(results["pymongo", deployment], results["gmongo", deployment])
         suspects = judgement.unexplained(found, table, folder)
@@ -87,11 +87,11 @@ def again(results: Results, table: dict[str, judgement.Difference], folder: Path
 
 
 def judged(results: Results, table: dict[str, judgement.Difference], folder: Path) -> list[str]:
-    """What is wrong.
+    """Return the faults of the outcomes and of the table.
 
-    :param folder: with the package ``test``.
+    :param folder: Folder with the package ``test``.
     """
-    wrong = [problem for one in table.values() if (problem := one.problem()) is not None]
+    faults = [problem for one in table.values() if (problem := one.problem()) is not None]
     seen: set[str] = set()
     passed: set[str] = set()
     run: set[str] = set()
@@ -102,10 +102,10 @@ def judged(results: Results, table: dict[str, judgement.Difference], folder: Pat
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
         for name in judgement.unexplained(found, table, folder):
-            wrong.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
-    if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):  # some lines are for one deployment
-        wrong += [f"{name} passes: its line is to go" for name in judgement.obsolete(seen, passed, table)]
-    return wrong + [f"{name} is no test: its line is to go" for name in judgement.unknown(run, table)]
+            faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
+    if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):  # some lines apply to one deployment
+        faults += [f"{name} passes: remove its line" for name in judgement.obsolete(seen, passed, table)]
+    return faults + [f"{name} is no test: remove its line" for name in judgement.unknown(run, table)]
 
 
 def _short(text: str) -> str:
@@ -120,14 +120,14 @@ def _column(name: str, results: Results, deployment: str, table: Mapping[str, ju
     outcome = results["gmongo", deployment][name]
     if outcome.kind == "passed":
         return "passed"
-    beside = results["pymongo", deployment].get(name)
-    if beside is not None and beside.kind == "passed":
+    pymongo_job = results["pymongo", deployment].get(name)
+    if pymongo_job is not None and pymongo_job.kind == "passed":
         return table[name].kind if name in table else "unexplained"
     return "skipped" if outcome.kind == "skipped" else "not with PyMongo either"
 
 
 def report(results: Results, table: Mapping[str, judgement.Difference]) -> Iterator[str]:
-    """Tables by deployments and by files: what came of the tests with gmongo, and why, where they pass with PyMongo."""
+    """Yield tables of outcomes with gmongo, by deployments and by files."""
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:
@@ -143,13 +143,15 @@ def report(results: Results, table: Mapping[str, judgement.Difference]) -> Itera
 
 
 def main() -> int:
-    """Run everything, print the table and what is wrong."""
+    """Run the selected tests, and print tables and faults."""
     parser = argparse.ArgumentParser(prog="python -m tests.pymongo_suite", description=__doc__)
-    parser.add_argument("files", nargs="*", help="names of files, such as test_cursor; all by default")
-    parser.add_argument("--folder", type=Path, default=Path(".pymongo"), help="for sources, logs and reports")
-    parser.add_argument("--deployment", action="append", choices=DEPLOYMENTS, help="all simulated ones by default")
-    parser.add_argument("--parallel", type=int, default=4, help="jobs at once; most of the time they wait")
-    parser.add_argument("--once", action="store_true", help="do not look again at tests that fail unexpectedly")
+    parser.add_argument("files", nargs="*", help="names of files, such as test_cursor (default: all)")
+    parser.add_argument("--folder", type=Path, default=Path(".pymongo"), help="folder for sources, logs and reports")
+    parser.add_argument(
+        "--deployment", action="append", choices=DEPLOYMENTS, help="deployment, repeatable (default: all simulated)"
+    )
+    parser.add_argument("--parallel", type=int, default=4, help="number of concurrent jobs")
+    parser.add_argument("--once", action="store_true", help="do not repeat tests with unexplained failures")
     given = parser.parse_args()
     folder, work = given.folder.resolve(), given.folder.resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
@@ -161,9 +163,9 @@ def main() -> int:
     if not given.once:
         again(results, table, source, work)
     print(*report(results, table), sep="\n")
-    wrong = [*broken, *judged(results, table, source)]
-    print(*wrong, f"{len(wrong)} wrong", sep="\n")
-    return 1 if wrong else 0
+    faults = [*broken, *judged(results, table, source)]
+    print(*faults, f"{len(faults)} wrong", sep="\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

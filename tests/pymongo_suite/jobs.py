@@ -1,4 +1,4 @@
-"""Runs PyMongo's tests with one driver on one deployment, in processes of their own."""
+"""Execution of PyMongo tests with one driver on one deployment, in separate processes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ DEPLOYMENTS: Mapping[str, Callable[[], DeploymentProcess | EmbeddedReplicaSet]] 
     "load balanced": partial(DeploymentProcess, "--load-balanced", "2"),
     "mongod": partial(EmbeddedReplicaSet, 3, name="repl0"),
 }
-"""Name → starts the deployment: simulated deployments, and a replica set of real members."""
+"""Functions that start the deployments: simulated deployments, and a replica set of real members."""
 SIMULATED = tuple(name for name in DEPLOYMENTS if name != "mongod")
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parents[1]
 _LIMIT = 900
-"""Seconds for all tests of one job."""
+"""Timeout of one job in seconds."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a test.
+    """Outcome of a test.
 
     :param kind: ``"passed"``, ``"skipped"`` or ``"failed"``.
-    :param text: the error, or the reason why it is skipped.
+    :param text: Error or reason of the skip.
     """
 
     kind: str
@@ -45,13 +45,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """One driver's tests on one deployment.
+    """Tests with one driver on one deployment.
 
-    :param driver: one of :data:`DRIVERS`.
-    :param deployment: one of :data:`DEPLOYMENTS`.
-    :param number: of the job, among those of the two.
-    :param files: with the tests.
-    :param only: the names of the tests to run; empty for all.
+    :param driver: One of :data:`DRIVERS`.
+    :param deployment: One of :data:`DEPLOYMENTS`.
+    :param number: Number of the job for this driver and deployment.
+    :param files: Files with the tests.
+    :param only: Names of the selected tests. Empty selects all tests.
     """
 
     driver: str
@@ -62,15 +62,15 @@ class Job:
 
     @property
     def name(self) -> str:
-        """For files and messages."""
+        """Return the name of the job for files and messages."""
         return f"{self.driver} {self.deployment} {self.number}".replace(" ", "-")
 
     def run(self, tests: Path, work: Path) -> dict[str, Outcome]:
-        """Run the tests; their outcomes by name.
+        """Run the tests, and return their outcomes by name.
 
-        :param tests: the folder with the package ``test``.
-        :param work: for logs and reports.
-        :raises RuntimeError: they did not end in time, or not at all.
+        :param tests: Folder with the package ``test``.
+        :param work: Folder for logs and reports.
+        :raises RuntimeError: The job timed out or has no report.
         """
         report = work / f"{self.name}.xml"
         report.unlink(missing_ok=True)
@@ -111,19 +111,21 @@ class Job:
 
 
 def outcomes(report: Path) -> dict[str, Outcome]:
-    """The outcomes in a report of pytest's, by the tests' names."""
-    found: dict[str, Outcome] = {}
-    for case in ElementTree.parse(report).getroot().iterfind(".//testcase[@classname!='']"):  # not a file left out
+    """Return the outcomes in a report of pytest by names of tests."""
+    outcomes_by_name: dict[str, Outcome] = {}
+    for case in (
+        ElementTree.parse(report).getroot().iterfind(".//testcase[@classname!='']")
+    ):  # a skipped file has no class name
         name = f"{case.get('classname', '').removeprefix('test.')}.{case.get('name')}"
-        trouble = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
-        if trouble is None:
-            found.setdefault(name, Outcome("passed"))
+        problem = next((each for each in case if each.tag in ("failure", "error", "skipped")), None)
+        if problem is None:
+            outcomes_by_name.setdefault(name, Outcome("passed"))
             continue
-        kind = "skipped" if trouble.tag == "skipped" else "failed"
-        text = f"{trouble.get('message') or ''}\n{trouble.text or ''}"
-        before = found.get(name, Outcome("skipped"))
-        if before.kind == "failed":  # and so does its end
-            found[name] = Outcome("failed", before.text + text)
-        elif name not in found or kind == "failed":
-            found[name] = Outcome(kind, text)
-    return found
+        kind = "skipped" if problem.tag == "skipped" else "failed"
+        text = f"{problem.get('message') or ''}\n{problem.text or ''}"
+        before = outcomes_by_name.get(name, Outcome("skipped"))
+        if before.kind == "failed":  # the teardown also failed
+            outcomes_by_name[name] = Outcome("failed", before.text + text)
+        elif name not in outcomes_by_name or kind == "failed":
+            outcomes_by_name[name] = Outcome(kind, text)
+    return outcomes_by_name

@@ -1,4 +1,4 @@
-"""What fails with gmongo and passes with PyMongo, and whether the table of differences explains it."""
+"""Tests that pass only with PyMongo, and their explanations in the table of differences."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TABLE = _HERE / "differences.tsv"
 KINDS = ("private", "wording", "documented")
 
 Outcomes = Mapping[str, Outcome]
-"""By the names of tests."""
+"""Outcomes by names of tests."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A line of the table: a test that passes with PyMongo only.
+    """Line of the table for a test that passes with PyMongo only.
 
-    :param test: its name.
-    :param kind: one of :data:`KINDS`.
-    :param what: private: what the test wants of PyMongo's inside, which its failure names; or which the test itself
-        names, and words of its failures. Wording: PyMongo's text, and gmongo's, both in the failure; there may be more
-        of gmongo's. Documented: a page, words of a line in it, and words of the failures.
+    :param test: Name of the test.
+    :param kind: One of :data:`KINDS`.
+    :param what: Texts by kind. ``private``: a private name of PyMongo in the failure, or a private name in the test
+        with words of the failures. ``wording``: the message of PyMongo and messages of gmongo in the failure.
+        ``documented``: a page, words of a line in the page, and words of the failures.
     """
 
     test: str
@@ -34,18 +34,18 @@ class Difference:
     what: tuple[str, ...]
 
     def problem(self) -> str | None:
-        """What is wrong with the line itself."""
+        """Return the fault of the line, or None."""
         least = {"private": 1, "wording": 2, "documented": 3}.get(self.kind)
         if least is None or len(self.what) < least or not all(self.what):
-            return f"{self.test}: a line has a kind of {KINDS}, and its one, two or three texts"
+            return f"{self.test}: the line needs a kind of {KINDS} and one, two or three texts"
         if self.kind == "documented" and self.what[1] not in (_ROOT / self.what[0]).read_text("utf-8"):
-            return f"{self.test}: {self.what[0]} does not say {self.what[1]!r}"
+            return f"{self.test}: {self.what[0]} does not contain {self.what[1]!r}"
         return None
 
     def explains(self, outcome: Outcome, source: str) -> bool:
-        """Whether a failure is the one that the line is about.
+        """Return True if the line explains a failure.
 
-        :param source: the text of the test itself.
+        :param source: Text of the test.
         """
         name, *failures = self.what
         if self.kind == "wording":
@@ -60,33 +60,33 @@ def _any(texts: Iterable[str], outcome: Outcome) -> bool:
 
 
 def differences() -> dict[str, Difference]:
-    """The table, by the names of tests."""
+    """Return the table by names of tests."""
     lines = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     return {test: Difference(test, kind, tuple(what)) for test, kind, *what in lines}
 
 
 def differing(pymongo: Outcomes, gmongo: Outcomes) -> dict[str, Outcome]:
-    """The tests that pass with PyMongo, and do not with gmongo, with what comes of them with gmongo."""
+    """Return the outcomes with gmongo of the tests that pass with PyMongo only."""
     missing = Outcome("failed", "the test was not run")
-    found = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}
-    return {name: outcome for name, outcome in found.items() if outcome.kind != "passed"}
+    own = {name: gmongo.get(name, missing) for name, outcome in pymongo.items() if outcome.kind == "passed"}
+    return {name: outcome for name, outcome in own.items() if outcome.kind != "passed"}
 
 
 def module_of(test: str) -> str:
-    """The module with a test, from its name: ``test_cursor``, ``mockupdb.test_auth``."""
+    """Return the module in the name of a test, such as ``test_cursor`` or ``mockupdb.test_auth``."""
     package, prefix, name = test.partition("test_")
     return package + prefix + name.partition(".")[0]
 
 
 def file_of(test: str) -> str:
-    """The file with a test, from its name."""
+    """Return the file of a test."""
     return f"test/{module_of(test).replace('.', '/')}.py"
 
 
 def source_of(test: str, folder: Path) -> str:
-    """The text of a test, with its decorators; empty for one that a generator makes.
+    """Return the text of a test with its decorators. The text of a generated test is empty.
 
-    :param folder: with the package ``test``.
+    :param folder: Folder with the package ``test``.
     """
     file = folder / file_of(test)
     if not file.exists():
@@ -100,9 +100,9 @@ def source_of(test: str, folder: Path) -> str:
 
 
 def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) -> list[str]:
-    """The tests among the differing ones that no line of the table explains.
+    """Return the differing tests that no line of the table explains.
 
-    :param folder: with the package ``test``.
+    :param folder: Folder with the package ``test``.
     """
     return [
         name
@@ -112,18 +112,18 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
 
 
 def obsolete(seen: Iterable[str], passed: Iterable[str], table: Mapping[str, Difference]) -> list[str]:
-    """The tests in the table that pass with gmongo wherever they pass with PyMongo.
+    """Return the tests in the table that pass with gmongo on each deployment on which they pass with PyMongo.
 
-    :param seen: the tests that differ on some deployment.
-    :param passed: all that pass with gmongo on some deployment.
+    :param seen: Tests that differ on some deployment.
+    :param passed: Tests that pass with gmongo on some deployment.
     """
     return sorted((set(table) & set(passed)) - set(seen))
 
 
 def unknown(outcomes: Iterable[str], table: Iterable[str]) -> list[str]:
-    """The tests in the table whose files were run, and have no such test.
+    """Return the tests in the table that do not exist in the executed files.
 
-    :param outcomes: the names of all tests that were run.
+    :param outcomes: Names of all executed tests.
     """
     names = set(outcomes)
     files = {file_of(name) for name in names}

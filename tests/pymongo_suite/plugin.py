@@ -1,4 +1,4 @@
-"""The plug-in of pytest with which PyMongo's tests run: it puts gmongo in PyMongo's place, if that is asked for."""
+"""Pytest plugin of the PyMongo tests, which installs the stand-in if gmongo is the selected driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DRIVER, ONLY = "GMONGO_DRIVER", "GMONGO_ONLY"
-"""Variables: which driver is under test; a file with the names of the tests to run."""
+"""Environment variables: the driver, and a file with the names of the selected tests."""
 
 if os.environ[DRIVER] == "gmongo":
     from gevent import monkey
@@ -22,17 +22,17 @@ if os.environ[DRIVER] == "gmongo":
 import pymongo  # noqa: E402
 
 _exists = os.path.exists
-os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)  # tests of handshakes want no container
+os.path.exists = lambda path: path != "/.dockerenv" and _exists(path)  # tests of handshakes expect no container
 
 
 def _name(item: pytest.Item) -> str:
-    """The name of a test, as the report has it."""
+    """Return the name of a test in the report."""
     file, *others = item.nodeid.split("::")
     return ".".join([file.removeprefix("test/").removesuffix(".py").replace("/", "."), *others])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for."""
+    """Deselect all other tests."""
     if ONLY in os.environ:
         only = set(Path(os.environ[ONLY]).read_text("utf-8").splitlines())
         config.hook.pytest_deselected(items=[item for item in items if _name(item) not in only])
@@ -41,5 +41,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Tests that name no server mean the one on the default port, whatever the test before has left there."""
+    """Restore the default server, because an earlier test may have changed the default."""
     pymongo.MongoClient.HOST, pymongo.MongoClient.PORT = os.environ["DB_IP"], int(os.environ["DB_PORT"])

@@ -1,7 +1,6 @@
-"""What PyMongo's tests use of PyMongo beside its API: its own modules and names, from the renamed copy.
+"""Private modules and names of PyMongo for its tests, from the renamed copy.
 
-The stand-in wins wherever it has a name. What it lacks is PyMongo's, so that a test can be imported, and goes as far as
-gmongo takes it.
+Names of the stand-in have priority. The copy provides missing names, so that the import of a test succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.pymongo_suite.substitutes import substitute
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds modules that the stand-in does not have."""
+    """Finder of modules that the stand-in does not have."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -43,11 +42,11 @@ class _Finder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
-        module.__class__ = _Knobs
+        module.__class__ = _NumberModule
 
 
-class _Knobs(ModuleType):
-    """A module with numbers that tests set to be quick: gmongo's are set with them."""
+class _NumberModule(ModuleType):
+    """Module with numbers that tests change, which also changes the numbers of gmongo."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         for module, own in _NUMBERS.get(name, ()):
@@ -56,44 +55,44 @@ class _Knobs(ModuleType):
 
     def __delattr__(self, name: str) -> None:
         for module, own in _NUMBERS.get(name, ()):
-            setattr(module, own, _AT_FIRST[module, own])
+            setattr(module, own, _INITIAL_VALUES[module, own])
         super().__delattr__(name)
 
 
-class _Lending(_Knobs):
-    """A module of gmongo's that has PyMongo's names, too, for everyone but gmongo."""
+class _ExtendedModule(_NumberModule):
+    """Module of gmongo that also provides names of PyMongo to other callers than gmongo."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or _asked_by_gmongo():
+        if name.startswith("__") or _is_called_by_gmongo():
             raise AttributeError(name)
         for title in self.__dict__["_titles"]:
             try:
                 value = getattr(importlib.import_module(PREFIX + title), name)
             except (ImportError, AttributeError):
                 continue
-            return _under_its_name(value)
+            return _of_stand_in(value)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
-# Their names, and where gmongo has them.
+# Names in PyMongo, and the equivalent attributes of gmongo.
 _NUMBERS: dict[str, tuple[tuple[Any, str], ...]] = {
     "HEARTBEAT_FREQUENCY": ((TopologySettings, "heartbeat_frequency"),),
     "MIN_HEARTBEAT_INTERVAL": ((monitor, "MIN_HEARTBEAT_FREQUENCY"), (rules, "MIN_HEARTBEAT_SECONDS")),
     "_UPLOAD_BUFFER_SIZE": ((grid_in, "_BUFFER_SIZE"),),
     "_WITH_TRANSACTION_RETRY_TIME_LIMIT": ((transaction, "_TIME_LIMIT"),),
 }
-_AT_FIRST = {place: getattr(*place) for places in _NUMBERS.values() for place in places}
+_INITIAL_VALUES = {place: getattr(*place) for places in _NUMBERS.values() for place in places}
 
 
-def _asked_by_gmongo() -> bool:
+def _is_called_by_gmongo() -> bool:
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("importlib"):
         frame = frame.f_back
     return bool(frame.f_globals.get("__name__", "").partition(".")[0] == "gmongo")
 
 
-def _under_its_name(value: Any) -> Any:
-    """What the stand-in has under the name of a module or a class of the copy; else that itself."""
+def _of_stand_in(value: Any) -> Any:
+    """Return the module or class of the stand-in for a module or class of the copy, or the value itself."""
     if isinstance(value, ModuleType) and value.__name__.startswith(PREFIX):
         return importlib.import_module(value.__name__.removeprefix(PREFIX))
     if isinstance(value, type) and value.__module__.startswith(PREFIX):
@@ -103,7 +102,7 @@ def _under_its_name(value: Any) -> Any:
 
 
 def lend() -> None:
-    """Let the tests find PyMongo's own modules and names. The stand-in must be in place."""
+    """Provide private modules and names of PyMongo to its tests after the installation of the stand-in."""
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}
     for title in sorted((*ALIASES, *PACKAGES), key=lambda each: "synchronous" not in each):
@@ -111,5 +110,5 @@ def lend() -> None:
             titles.setdefault(id(importlib.import_module(title)), []).append(title)
     for module in [importlib.import_module(names[0]) for names in titles.values()]:
         module.__dict__["_titles"] = titles[id(module)]
-        module.__class__ = _Lending
+        module.__class__ = _ExtendedModule
     substitute()

@@ -1,4 +1,4 @@
-"""PyMongo's tests, from the source distribution of the installed version, and its modules under another name."""
+"""Tests of PyMongo from the source distribution of the installed version, and a renamed copy of PyMongo."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PREFIX = "real"
-"""With it before their names, PyMongo's packages are there beside the stand-in."""
+"""Prefix of the packages in the renamed copy of PyMongo."""
 
 _PACKAGES = ("pymongo", "gridfs")
 _PACKAGE = r"(?=(?:pymongo|gridfs)\b(?!\.errors))"
-# In an import, or where a name is used that the import of a submodule has bound; not in a string. The errors stay
-# those of the stand-in, so that PyMongo's functions raise what the tests expect.
+# Package names in imports and attribute accesses, but not in strings. The module `errors` keeps its name, so that
+# functions of the copy raise errors of the stand-in.
 _NAME = re.compile(rf"""(?<=from ){_PACKAGE}|(?<=import ){_PACKAGE}|(?<![\w."'`]){_PACKAGE}(?=\w+\.\w)""")
 
 
 def tests(folder: Path) -> Path:
-    """The folder with the package ``test``, which is downloaded with pip when it is asked for first.
+    """Return the folder with the package ``test``, and download the package if necessary.
 
-    :param folder: for what is downloaded.
+    :param folder: Folder for downloads.
     """
     installed = version("pymongo")
     target = folder / f"pymongo-{installed}-tests"
@@ -36,7 +36,7 @@ def tests(folder: Path) -> Path:
 
 
 def _unpack(archive: Path, target: Path) -> None:
-    """Take the tests alone: with its packages beside them, PyMongo would be imported from there, without its C code."""
+    """Extract only the tests, because Python would import PyMongo without its C extensions from the folder."""
     partial = target.with_suffix(".partial")
     with tarfile.open(archive) as source:
         members = [each for each in source.getmembers() if Path(each.name).parts[1:2] == ("test",)]
@@ -46,9 +46,9 @@ def _unpack(archive: Path, target: Path) -> None:
 
 
 def renamed_copy(folder: Path) -> Path:
-    """The folder with a copy of the installed PyMongo whose packages have other names.
+    """Return the folder with a renamed copy of the installed PyMongo, and create the copy if necessary.
 
-    :param folder: for the copy.
+    :param folder: Folder for the copy.
     """
     target = folder / f"renamed-{version('pymongo')}"
     for package in _PACKAGES if not target.exists() else ():

@@ -1,7 +1,6 @@
-"""What the scaffolding of PyMongo's tests asks of private attributes, answered with gmongo's own.
+"""Substitutes for private attributes of PyMongo that shared helpers of its tests read.
 
-A helper that many tests share, such as the runner of the unified format, looks at PyMongo's inside: which server a
-transaction is pinned to, how many connections a pool has. With these, such a test is about gmongo.
+The runner of the unified format, for example, reads the pinned server of a transaction and the number of connections.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from gmongo.sdam.settings import TopologySettings
 from gmongo.sdam.topology import Topology
 from tests.pymongo_suite.sources import PREFIX
 
-# Base classes of events, for isinstance(), and how the names of the events begin.
+# Base classes of events for isinstance(), and prefixes of the names of events.
 _EVENTS = {
     "_CommandEvent": ("Command",),
     "_ConnectionEvent": ("Connection",),
@@ -39,7 +38,7 @@ _EVENTS = {
     "_ServerHeartbeatEvent": ("ServerHeartbeat",),
     "TopologyEvent": ("Topology",),
 }
-# PyMongo's functions that select servers, by their names.
+# Server selectors by the names of the functions in PyMongo.
 _SELECTORS = {
     "writable_server_selector": WRITABLE,
     "readable_server_selector": Nearest(),
@@ -51,7 +50,7 @@ _pool_options: Any = vars(ClientOptions)["pool_options"]
 
 
 class _PoolOptions(PoolOptions):
-    """With the credential, which PyMongo keeps there."""
+    """Pool options with a credential, as in PyMongo."""
 
     _credentials: Any
 
@@ -70,8 +69,8 @@ def _select(
 
 def _select_all(topology: Topology, selector: Any, operation: str, **limit: Any) -> list[Server]:
     _select(topology, selector, operation, **limit)
-    found = suitable_servers(topology.description, _selector(selector), frozenset())
-    return [topology.server_at(each.address, None, wait=True) for each in found]
+    servers = suitable_servers(topology.description, _selector(selector), frozenset())
+    return [topology.server_at(each.address, None, wait=True) for each in servers]
 
 
 def _opened(client: MongoClient[Any]) -> Topology:
@@ -99,13 +98,13 @@ def _transaction(session: ClientSession) -> SimpleNamespace:
 
 
 def _options_with_credential(options: ClientOptions) -> PoolOptions:
-    found = _PoolOptions(*_pool_options.fget(options))
+    pool_options = _PoolOptions(*_pool_options.fget(options))
     credential = options.credential
     if credential is not None:
         properties = {name.lower(): value for name, value in credential.properties.items()}
         if credential.mechanism == "MONGODB-AWS":
             properties.setdefault("aws_session_token", None)
-        found._credentials = SimpleNamespace(
+        pool_options._credentials = SimpleNamespace(
             mechanism=credential.mechanism,
             source=credential.source,
             username=credential.username,
@@ -113,8 +112,8 @@ def _options_with_credential(options: ClientOptions) -> PoolOptions:
             mechanism_properties=SimpleNamespace(**properties) if properties else None,
         )
     else:
-        found._credentials = None
-    return found
+        pool_options._credentials = None
+    return pool_options
 
 
 def _pool_settings(pool: Pool) -> SimpleNamespace:
@@ -142,14 +141,14 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (MongoClient, "_get_topology", _opened),
     (MongoClient, "_topology_settings", property(lambda client: client._topology.settings)),
     (MongoClient, "_close_cursor_now", _kill_cursor),
-    (_random, "random", lambda: random.random()),  # looked up at each call, as tests put their own there
-    (client_options, "MAX_RETRIES", 2),  # as in PyMongo, so that the tests of overload are about the rest
+    (_random, "random", lambda: random.random()),  # read at each call, because tests replace the function
+    (client_options, "MAX_RETRIES", 2),  # value of PyMongo for tests of overload
     (ClientOptions, "pool_options", property(_options_with_credential)),
     (ClientSession, "_materialize", lambda session: None),
     (ClientSession, "_pinned_address", property(lambda session: session._state.transaction.pinned_address)),
     (ClientSession, "_server_session", property(lambda session: session._state.server_session)),
     (ClientSession, "_transaction", property(_transaction)),
-    (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section has no switch
+    (Pool, "lock", property(lambda pool: nullcontext())),  # a critical section does not switch greenlets
     (Pool, "checkout", _checked_out),
     (Pool, "opts", property(_pool_settings)),
     (Pool, "conns", property(lambda pool: pool.machine.available)),
@@ -175,7 +174,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
 
 
 def substitute() -> None:
-    """Give gmongo's classes what the tests' helpers ask for."""
+    """Add the substitutes to classes of gmongo."""
     for kind, name, value in _SUBSTITUTES:
         setattr(kind, name, value)
     for name, beginnings in _EVENTS.items():
@@ -184,5 +183,5 @@ def substitute() -> None:
         )
         monitoring.__dict__[name] = tuple(each for each in kinds if isinstance(each, type))
     known: dict[str, Any] = importlib.import_module(f"{PREFIX}pymongo.pool_options")._METADATA
-    known.clear()  # the tests of handshakes compare with what it says of the driver
+    known.clear()  # tests of handshakes compare with this metadata
     known.update(client_metadata(None))

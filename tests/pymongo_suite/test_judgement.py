@@ -1,4 +1,4 @@
-"""How differences are judged, and that the table is in order. PyMongo's tests themselves run by ``tox -e pymongo``."""
+"""Judgement of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ import pytest
 
 from tests.pymongo_suite.__main__ import judged
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
-from tests.pymongo_suite.judgement import (
-    Difference,
-    differences,
-    differing,
-    obsolete,
-    unexplained,
-)
+from tests.pymongo_suite.judgement import Difference, differences, differing, obsolete, unexplained
 
 PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
 FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
@@ -27,14 +21,14 @@ def table_of(kind: str, *what: str) -> dict[str, Difference]:
     return {TEST: Difference(TEST, kind, what)}
 
 
-def test_the_lines_of_the_table_are_in_order() -> None:
+def test_table_is_sorted_and_valid() -> None:
     table = differences()
     assert [problem for line in table.values() if (problem := line.problem()) is not None] == []
     assert list(table) == sorted(table)
 
 
 @pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
-def test_what_passes_with_pymongo_must_pass_with_gmongo(outcome: Outcome | None) -> None:
+def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None) -> None:
     gmongo = {} if outcome is None else {TEST: outcome}
     assert set(differing({TEST: PASSED}, gmongo)) == {TEST}
     assert differing({TEST: FAILED}, gmongo) == differing({TEST: SKIPPED}, gmongo) == {}
@@ -61,9 +55,7 @@ def test_what_passes_with_pymongo_must_pass_with_gmongo(outcome: Outcome | None)
         (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
     ],
 )
-def test_a_line_explains_the_failure_that_it_names(
-    tmp_path: Path, table: dict[str, Difference], explained: bool
-) -> None:
+def test_line_explains_failure_with_its_texts(tmp_path: Path, table: dict[str, Difference], explained: bool) -> None:
     (tmp_path / "test").mkdir()
     (tmp_path / "test" / "test_cursor.py").write_text(
         dedent("""
@@ -79,13 +71,13 @@ def test_a_line_explains_the_failure_that_it_names(
     assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
 
 
-def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
+def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
     table = table_of("private", "_data")
     assert obsolete([TEST], [TEST], table) == []
     assert obsolete([], [], table) == []
     assert obsolete([], [TEST], table) == [TEST]
     results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
-    assert judged(results, table, tmp_path) == [f"{TEST} passes: its line is to go"]
+    assert judged(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
     del results["gmongo", "sharded"], results["pymongo", "sharded"]
     assert judged(results, table, tmp_path) == []
 
@@ -97,13 +89,13 @@ def test_a_line_whose_test_passes_is_wrong(tmp_path: Path) -> None:
         Difference(TEST, "private", ()),
         Difference(TEST, "wording", ("one",)),
         Difference(TEST, "documented", ("docs/differences.md", "X.509 without TLS")),
-        Difference(TEST, "documented", ("docs/differences.md", "what no page says", "its failure")),
+        Difference(TEST, "documented", ("docs/differences.md", "missing text", "its failure")),
     ],
 )
-def test_a_line_that_is_not_in_order_is_wrong(line: Difference) -> None:
+def test_invalid_line_has_problem(line: Difference) -> None:
     assert line.problem() is not None
 
 
-def test_the_numbers_that_tests_set_are_there() -> None:
+def test_numbers_that_tests_change_exist() -> None:
     private = importlib.import_module("tests.pymongo_suite.private")
-    assert all(hasattr(owner, name) for owner, name in private._AT_FIRST)
+    assert all(hasattr(owner, name) for owner, name in private._INITIAL_VALUES)
