@@ -28,27 +28,18 @@ LONGEST = 25
 BASELINE: dict[str, int] = {
     "gmongo/testing": 484,
     "tests/api": 55,
-    "tests/auth": 18,
     "tests/cmap": 56,
-    "tests/differential": 87,
     "tests/encryption": 40,
     "tests/engines": 25,
     "tests/execution": 84,
     "tests/gevent": 168,
     "tests/histories": 40,
     "tests/hostile": 114,
-    "tests/libraries": 43,
-    "tests/live": 51,
     "tests/load_balanced": 20,
-    "tests/pymongo_suite": 34,
     "tests/sdam": 66,
     "tests/simulation": 39,
-    "tests/spec": 118,
     "tests/stable_api": 9,
     "tests/status": 47,
-    "tests/support": 100,
-    "tests/telemetry": 14,
-    "tests/tls": 35,
 }
 
 NOUNS = r"(?:application|client|driver|gevent|gmongo|library|parent|pool|PyMongo|Python|server|user)"
