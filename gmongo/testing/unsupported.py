@@ -63,6 +63,7 @@ _OTHERS = (
     "a unique index of another kind",
     "a variable of the server",
     "a view made in a transaction",
+    "an error of an expression before $match or $group",
     "an error of an expression in $group",
     "a wildcard index",
     "explain of another command",

@@ -11,12 +11,13 @@ from gmongo.testing.store.values import identical
 Document = dict[str, Any]
 # The bytes that an entry of the oplog needs for a description of changes.
 _DELTA_METADATA = 15
+_FIELD = 7  # bytes of a document around the value of its only field, whose name is empty
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
     """The ``updateDescription`` of an event.
 
-    :param whole: the paths of arrays that are told as a whole if they have changed.
+    :param whole: the paths of values that are told as a whole; with an empty one, all others are told by their parts.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")
@@ -97,7 +98,7 @@ def _parts(path: str, value: Any) -> list[Any] | None:
 class _Changes:
     """What has changed, path by path.
 
-    :param whole: the paths of arrays that are told as a whole.
+    :param whole: the paths of values that are told as a whole.
     """
 
     def __init__(self, whole: frozenset[str]) -> None:
@@ -125,24 +126,24 @@ class _Changes:
         """Whether the parts of two values are compared."""
         if not old or not new:
             return False
-        both = isinstance(old, list) and isinstance(new, list) and path not in self._whole
-        return both or (isinstance(old, dict) and isinstance(new, dict))
+        if path in self._whole or not any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
+            return False
+        return "" in self._whole or len(bson.encode(_delta(old, new))) <= len(bson.encode({"": new})) - _FIELD
 
     def _compare_arrays(self, before: list[Any], after: list[Any], path: str) -> None:
         inside = _Changes(self._whole)
-        replaced = 0  # elements of which nothing stays
         for index, value in enumerate(after):
-            old = before[index] if index < len(before) else None
-            if index < len(before) and identical(old, value):
+            old: Any
+            place, old = f"{path}.{index}", before[index] if index < len(before) else None
+            filled = value is None and "" in self._whole and place not in self._whole  # up to a new last element
+            if identical(old, value) and (index < len(before) or filled):
                 continue
-            if isinstance(value, dict) and isinstance(old, dict) and value and old:
-                inside.compare(old, value, f"{path}.{index}.")
+            if not self._has_parts(place, old, value):
+                inside.updated[place] = value
+            elif isinstance(value, dict):
+                inside.compare(old, value, f"{place}.")
             else:
-                inside.updated[f"{path}.{index}"] = value
-                replaced += 1
-        if replaced == len(after):
-            self.updated[path] = after
-            return
+                inside._compare_arrays(old, value, place)
         if len(after) < len(before):
             self.truncated.append({"field": path, "newSize": len(after)})
         self.updated.update(inside.updated)

@@ -28,8 +28,10 @@ def find_and_modify(context: Context) -> Document:
     update = None
     if not body.get("remove"):
         update = update_of(body, body["update"], query, context.variables, target.collection)
-    found = next(iter(found_to_write(target, statement, context.variables)), None)
+    if body.get("new") and any(name.endswith(".$") for name in body.get("fields") or {}):
+        raise bad_value("cannot use a positional projection and return the new document")
     project = compile_projection(body.get("fields"), query, context.variables)
+    found = next(iter(found_to_write(target, statement, context.variables)), None)
     if update is None:
         return _remove(target, found, project)
     return _update(context, target, update, found, project)
@@ -45,8 +47,6 @@ def _check(body: Document) -> None:
                 raise failed_to_parse(f"Cannot specify both {name}=true and remove=true")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
-    if body.get("new") and any(name.endswith(".$") for name in body.get("fields") or {}):
-        raise bad_value("cannot use a positional projection and return the new document")
     if not isinstance(body.get("hint", ""), (str, dict)):
         raise failed_to_parse("Hint must be a string or an object")
 

@@ -12,7 +12,7 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.projection import compile_project
-from gmongo.testing.store.surroundings import Document, with_value
+from gmongo.testing.store.surroundings import Document, with_last, with_value
 from gmongo.testing.store.text_search import Score
 from gmongo.testing.store.values import MISSING, is_number, whole
 
@@ -34,10 +34,9 @@ def compile_projection(
     scope = Scope(frozenset(variables), score=score)
     metadata = {name: compile_expression(value, scope) for name, value in spec.items() if _is_metadata(value)}
     spec = dict(_flat({name: value for name, value in spec.items() if name not in metadata}))
-    for name in spec:
-        if name.endswith(".$") and name[:-2] in spec:
-            raise location(31250, f"Path collision at {name[:-2]}")
     position = _position_of(spec)
+    if position is not None and ".".join(position) in spec:
+        raise location(31250, f"Path collision at {'.'.join(position)}")
     special = {name: value for name, value in spec.items() if _is_array_operator(value)}
     including = _is_including(spec, special)
     plain: dict[str, Any] = {}
@@ -48,7 +47,7 @@ def compile_projection(
         elif including or name != "_id" or not _is_inclusion(value):
             plain[name.removesuffix(".$")] = value
     chosen = compile_project(plain, scope) if plain else None
-    edits = [_array_operator(name, value, variables) for name, value in special.items()]
+    edits = [_array_operator(name, value, variables, including) for name, value in special.items()]
 
     def project(document: Document) -> Document:
         source = document if position is None else _positioned(document, position, query, variables)
@@ -125,23 +124,23 @@ def _is_slice_expression(operand: Any) -> bool:
     return isinstance(operand, list) and (len(operand) == _WITH_ARRAY or not all(map(is_number, operand)))
 
 
-def _array_operator(name: str, value: Any, variables: Variables) -> Edit:
+def _array_operator(name: str, value: Any, variables: Variables, including: bool) -> Edit:
     if "$elemMatch" in value:
         if not isinstance(value["$elemMatch"], dict):
             raise location(31274, "elemMatch: Invalid argument, object required")
         if "." in name:
             raise location(31275, "Cannot use $elemMatch projection on a nested field")
-        return _first_element(name, value["$elemMatch"], variables)
+        return _first_element(name, value["$elemMatch"], variables, with_last if including else with_value)
     return _slice(split(name), value["$slice"])
 
 
-def _first_element(name: str, query: Any, variables: Variables) -> Edit:
+def _first_element(name: str, query: Any, variables: Variables, put: Callable[..., Document]) -> Edit:
     match = compile_filter({"v": {"$elemMatch": query}}, variables)
 
     def edit(document: Document, projected: Document) -> Document:
         array = document.get(name)
         elements = [one for one in array if match({"v": [one]})] if isinstance(array, list) else []
-        return with_value(projected, [name], elements[:1] or MISSING)
+        return put(projected, [name], elements[:1] or MISSING)
 
     return edit
 

@@ -12,7 +12,7 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, with_document
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
-from gmongo.testing.store.values import MISSING, key_of
+from gmongo.testing.store.values import MISSING, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
 
@@ -26,10 +26,12 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
     if "_id" not in spec:
         raise location(15955, "a group specification must include an _id")
     scope = around.scope
+    fields = spec["_id"] if isinstance(spec["_id"], dict) and not is_operators(spec["_id"]) else {}
+    if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
+        raise location(17390, "$group does not support inclusion-style expressions")
     identity = compile_expression(spec["_id"], scope)
     # A document of one field has a null in place of a missing value, one of several fields has no such field.
-    alone = spec["_id"] if isinstance(spec["_id"], dict) and len(spec["_id"]) == 1 else {}
-    alone = {} if is_operators(alone) else alone
+    alone = fields if len(fields) == 1 else {}
     accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
     def run(documents: Documents, variables: Variables) -> Documents:

@@ -12,6 +12,7 @@ from gmongo.testing.store.errors import (
     bad_value,
     cannot_create,
     failed_to_parse,
+    invalid_options,
     location,
     type_mismatch,
 )
@@ -86,6 +87,8 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
         for name, value in spec.items()
         if name not in _NOT_SHOWN and (name not in _FLAGS or value)
     }
+    if "unique" in options:
+        options = {"unique": True, **options}
     if "expireAfterSeconds" in options:
         options["expireAfterSeconds"] = int(float(str(options["expireAfterSeconds"])))
     collation = Collation.of(spec["collation"]).description() if "collation" in spec else default
@@ -200,6 +203,8 @@ def _check_options(spec: Mapping[str, Any], version: Version) -> None:
     _check_not_clustered(spec)
     if "storageEngine" in spec and (not isinstance(spec["storageEngine"], dict) or not spec["storageEngine"]):
         raise cannot_create('"storageEngine" options must be a document with valid options')
+    if set(spec.get("storageEngine", ())) - {"wiredTiger"}:
+        raise invalid_options("the storage engine is not registered for this server")
     if "partialFilterExpression" in spec:
         check_allowed(spec["partialFilterExpression"], SPECIAL)
         compile_filter(spec["partialFilterExpression"])

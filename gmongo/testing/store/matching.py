@@ -129,8 +129,7 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
 def _compile_list(name: str, queries: Any, scope: Scope) -> list[Clause]:
     if not isinstance(queries, list) or not queries:
         raise bad_value(f"{name} must be a nonempty array")
-    order = sorted(queries, key=lambda query: _is_costly(name, [query])) if name == "$and" else queries
-    return [compile_query(query, scope) for query in order]
+    return [compile_query(query, scope) for query in sorted(queries, key=lambda query: _is_costly(name, [query]))]
 
 
 _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {

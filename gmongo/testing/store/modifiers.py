@@ -153,8 +153,8 @@ _BITS: Mapping[str, Callable[[int, int], int]] = {
 
 
 def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
-    def edit(document: dict[str, Any], parts: list[str]) -> None:
-        target = operand.split(".")
+    def edit(document: dict[str, Any], target: list[str]) -> None:
+        parts = path.split(".")
         value = get(document, parts)
         if value is MISSING:
             _check_can_exist(document, parts)
@@ -165,9 +165,9 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
         put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
-        """The new name is edited with the old one; it is listed so that conflicts are found."""
+        """The old name is edited with the new one; it is listed so that conflicts are found."""
 
-    return [(path, edit), (operand, leave)]
+    return [(path, leave), (operand, edit)]
 
 
 def _check_can_exist(document: Any, parts: list[str]) -> None:

@@ -161,6 +161,8 @@ def direction_of(path: str, wanted: Any) -> int:
         raise location(16410, f"FieldPath field names may not start with '$', given '{path}'.")
     if isinstance(wanted, dict):
         raise not_supported("a sort by metadata", repr(wanted))
+    if path == "$natural":
+        return 1 if not is_number(wanted) or float(str(wanted)) >= 0 else -1
     if not is_number(wanted):
         raise location(15974, "$sort key ordering must be specified using a number or {$meta: 'textScore'}")
     if is_nan(wanted) or int(max(-2, min(2, float(str(wanted))))) not in (1, -1):

@@ -7,6 +7,7 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Document
+from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, values_at
@@ -69,7 +70,9 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
     """What is said of a condition; None if it is satisfied."""
     try:
-        if compile_filter({name: condition})(document):
+        with constants_later():
+            match = compile_filter({name: condition})
+        if match(document):
             return None
     except CommandError as error:
         found = {"code": error.code, "codeName": error.name, "errmsg": error.message}

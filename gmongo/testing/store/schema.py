@@ -213,6 +213,11 @@ def _maximum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
     return compare(value, rule) < (0 if schema.get("exclusiveMaximum") else 1)
 
 
+def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
+    number = Decimal(str(value))
+    return number.is_finite() and number % Decimal(str(rule)) == 0
+
+
 def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
     """Check that the client has encrypted the value: a server cannot check more."""
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
@@ -254,7 +259,7 @@ _KEYWORDS: Mapping[str, Keyword] = {
     "items": _of_arrays(_items),
     "additionalItems": _of_arrays(_additional_items),
     "uniqueItems": _of_arrays(_unique_items),
-    "multipleOf": _of(is_number, lambda rule, value, schema: Decimal(str(value)) % Decimal(str(rule)) == 0),
+    "multipleOf": _of(is_number, _multiple_of),
     "enum": lambda rule, value, schema: any(equal(value, one) for one in rule),
     "minimum": _of(is_number, _minimum),
     "maximum": _of(is_number, _maximum),

@@ -35,6 +35,9 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name,
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Surroundings], Stage]
+# The stages that a server may run before the stages ahead of them, or together with them.
+_MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
+_INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
 # The stages that a server's slot-based engine runs at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
@@ -47,19 +50,33 @@ def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False)
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
-    stages = []
+    stages: list[tuple[Stage, bool]] = []
+    names = [next(iter(spec), "") if isinstance(spec, dict) else "" for spec in pipeline]
     with constants_last():
-        for spec, following in zip_longest(pipeline, pipeline[1:]):
+        for number, (spec, following) in enumerate(zip_longest(pipeline, pipeline[1:]), 1):
             name = stage_name(spec)
             leading = leading and name in _SLOT_BASED and not _is_fused(name, spec[name], following)
-            stages.append(STAGES[name](spec[name], replace(around, most=_most(following), leading=leading)))
+            stage = STAGES[name](spec[name], replace(around, most=_most(following), leading=leading))
+            stages.append((stage, not _MOVED.isdisjoint(names[number:])))
 
     def run(documents: Documents, variables: Variables) -> Documents:
-        for stage in stages:
+        for stage, is_moved in stages:
             documents = stage(around.pace.through(documents), variables)
+            if is_moved:
+                documents = _without_errors(documents)
         return documents
 
     return run
+
+
+def _without_errors(documents: Documents) -> Documents:
+    """Refuse errors of expressions that a server may evaluate after, or as a part of, a later stage."""
+    try:
+        yield from documents
+    except CommandError as error:
+        if error.code in _INTERRUPTIONS:
+            raise
+        raise not_supported("an error of an expression before $match or $group", error.message) from None
 
 
 def _is_fused(name: str, spec: Any, following: Any) -> bool:

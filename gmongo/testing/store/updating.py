@@ -12,14 +12,14 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, query_feature_not_allowed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
-from gmongo.testing.store.modifiers import MODIFIERS, Edit
+from gmongo.testing.store.modifiers import MODIFIERS, Edit, get
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand, check_renamed
-from gmongo.testing.store.values import MISSING, copy_value, equal
+from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
 # What writes an array as a whole, as a change stream tells it; a push does so with these.
@@ -66,7 +66,10 @@ class Update:
         if self.is_replacement:
             return "_id" not in self.spec
         pushes = [] if self.is_pipeline else self.spec.get("$push", {}).values()
-        return any(isinstance(push, dict) and "$each" in push and {"$slice", "$sort"} & set(push) for push in pushes)
+        return any(
+            isinstance(push, dict) and "$each" in push and ("$sort" in push or ("$slice" in push and push["$each"]))
+            for push in pushes
+        )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
         """The document as updated; the one given stays as it is.
@@ -85,12 +88,35 @@ class Update:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
         return _with_identity(changed, document, inserting)
 
-    def written_whole(self, document: Document) -> frozenset[str]:
-        """The paths of the arrays of a document that operators write anew, whatever they change in them."""
+    def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
+        """The paths of the values of a document that operators write anew, whatever they change in them.
+
+        An empty path says that they write the parts of all other values one by one.
+        """
         if not self.is_modifiers:
             return frozenset()
-        edits = [parts for parts, name, _ in self._edits if name in _WHOLE or (name == "$push" and self._moves(parts))]
-        return frozenset(".".join(path) for parts in edits for path in self._concrete(document, parts, document))
+        whole = {""}
+        for parts, name, _ in self._edits:
+            plain = "$" not in "".join(parts)
+            if not plain:
+                whole.update(self._changed_elements(document, changed, parts))
+            if name == "$push" and not self._moves(parts):
+                continue
+            for path in [parts] if plain else self._concrete(document, parts, document):
+                after = get(changed, path)
+                is_forced = name in _WHOLE or name == "$push"
+                if is_forced or ((after is None or isinstance(after, (dict, list))) and _differ(document, after, path)):
+                    whole.add(".".join(path))
+        return frozenset(whole)
+
+    def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
+        """What ``$[]`` and ``$[name]`` write as a whole: the array if they change several elements, or the element."""
+        for number, part in enumerate(parts):
+            for path in self._concrete(document, parts[:number], document) if _is_index(part) else ():
+                places = [[*path, str(index)] for index in self._indexes(document, path, part, document)]
+                places = places if len(places) > 1 else []
+                found = [place for place in places if _differ(document, get(changed, place), place)]
+                yield from [".".join(path)] if len(found) > 1 else map(".".join, found)
 
     def _moves(self, parts: Sequence[str]) -> bool:
         """Whether a push does more than to append."""
@@ -114,8 +140,11 @@ class Update:
                 raise paths
             for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
-        for added in document.keys() - original.keys():
-            if added.startswith("$"):
+                if path[0] == "_id" in original and not equal(document.get("_id", MISSING), original["_id"]):
+                    raise immutable_field(f"Performing an update on the path '{'.'.join(path)}' would modify the "
+                                          "immutable field '_id'")  # fmt: skip
+        for added in document:
+            if added[:1] == "$" and added not in original:
                 raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{added}' is not "
                                    "valid for storage.")  # fmt: skip
         return document
@@ -155,6 +184,11 @@ class Update:
             return list(range(len(array)))
         match = self._filters[part[2:-1]]
         return [index for index, element in enumerate(array) if match(element)]
+
+
+def _differ(document: Document, after: Any, path: list[str]) -> bool:
+    before = get(document, path)
+    return before is not after and (before is MISSING or after is MISSING or not identical(before, after))
 
 
 def _with_identity(changed: Document, document: Document, inserting: bool) -> Document:
@@ -198,8 +232,9 @@ def _edits_of(
         if not isinstance(fields, dict):
             raise failed_to_parse(f"Modifiers operate on fields but we found type {type(fields).__name__} instead.")
         for path, operand in fields.items():
-            if name != "$rename":
-                _check_path(path)
+            parts = _check_path(path)
+            for other, _, _ in found if name == "$rename" else ():
+                _check_conflict(other, parts)
             check_operand(name, path, operand)
             for target, edit in MODIFIERS[name](path, operand, collation):
                 parts = _check_path(target)
@@ -224,7 +259,7 @@ def _check_path(path: str) -> list[str]:
     parts = split(path)
     if "" in parts:
         raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
-    if _is_positional(parts[0]):
+    if parts[0][0] == "$" and _is_positional(parts[0]):
         raise bad_value(f"Cannot have positional (i.e. '$') element in the first position in path '{path}'")
     if parts.count("$") > 1:
         raise bad_value(f"Too many positional (i.e. '$') elements found in path '{path}'")
@@ -241,14 +276,18 @@ def _used_filters(parts: Sequence[str], filters: Mapping[str, Match]) -> set[str
 
 
 def _is_positional(part: str) -> bool:
-    return part == "$" or (part.startswith("$[") and part.endswith("]"))
+    return part == "$" or _is_index(part)
+
+
+def _is_index(part: str) -> bool:
+    return part.startswith("$[") and part.endswith("]")
 
 
 def _meet(first: list[str], second: list[str]) -> bool:
     """Whether one path is in the other, or one says which elements of an array and the other has a field there."""
     for left, right in zip(first, second, strict=False):
         if left != right:
-            return left.startswith("$[") != right.startswith("$[")
+            return _is_index(left) != _is_index(right)
     return True
 
 
@@ -316,7 +355,7 @@ def _top_names(query: Any) -> Iterator[str]:
                 yield from _top_names(part)
         elif path == "$expr":
             raise query_feature_not_allowed("$expr is not allowed in this context")
-        elif path not in CONSTANTS:
+        elif path not in CONSTANTS and condition != {"$all": []}:
             yield split(path)[0]
 
 

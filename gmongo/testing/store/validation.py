@@ -9,6 +9,7 @@ import bson
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value
+from gmongo.testing.store.expressions import constants_later
 from gmongo.testing.store.matching import compile_filter
 from gmongo.testing.store.refusals import details
 
@@ -26,7 +27,8 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
         return
-    match = compile_filter(validator, collation=collection.collation)
+    with constants_later():  # a server does not optimize a validator
+        match = compile_filter(validator, collation=collection.collation)
     if before is not None and collection.options.get("validationLevel") == "moderate" and not match(before):
         return
     try:

@@ -174,7 +174,7 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
             raise write_conflict()
     whole = update.is_replacement or (update.is_pipeline and is_replacement_shorter(document, changed))
     kind = "replace" if whole else "update"
-    target.access.replace(collection, key, changed, kind, update.written_whole(document))
+    target.access.replace(collection, key, changed, kind, update.written_whole(document, changed))
     return changed
 
 

@@ -186,11 +186,12 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
         raise location(34467, "defaults and inputs must have the same length")
 
     def run(variables: Variables) -> Any:
-        arrays = [part(variables) for part in inputs]
-        for array in arrays:
+        arrays = []
+        for part in inputs:
+            array = part(variables)
             if is_nothing(array):
                 return None
-            array_of("$zip", array, 34468)
+            arrays.append(array_of("$zip", array, 34468))
         if not longest:
             return [list(row) for row in zip(*arrays, strict=False)]
         fill = [none_if_missing(part(variables)) for part in defaults] or [None] * len(arrays)

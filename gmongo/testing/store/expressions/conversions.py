@@ -17,7 +17,7 @@ from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.arithmetic import CONTEXT, INT64, to_decimal
-from gmongo.testing.store.errors import bad_value, failed_to_parse
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
     Make,
@@ -246,6 +246,8 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
 
 def _short(to: str, convert: Callable[[Any], Any] | None = None) -> Make:
     def make(name: str, operand: Any, scope: Scope) -> Expression:
+        if isinstance(operand, list) and len(operand) != 1:
+            raise location(50723, f"{name} requires a single argument, got {len(operand)}")
         (only,) = arguments(name, operand, scope, 1, 1)
 
         def run(variables: Variables) -> Any:

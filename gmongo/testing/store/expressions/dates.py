@@ -8,7 +8,6 @@ from typing import Any
 
 from bson.int64 import Int64
 
-from gmongo.testing.command import CommandError
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.expressions.compiling import (
     Expression,
@@ -135,7 +134,7 @@ def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
     if unit in FIXED:
         found = milliseconds(date) + amount * FIXED[unit]
         if not -(2**63) <= found < 2**63:
-            raise CommandError(159, "DurationOverflow", "Failed to add the duration to the date")
+            raise not_supported("a date beyond the years 1 to 9999")
         return date_of(found)
     shown = local(date, zone).replace(tzinfo=None)
     try:

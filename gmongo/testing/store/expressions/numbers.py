@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from bson.decimal128 import Decimal128
@@ -50,8 +50,10 @@ def _add(values: Iterable[Any]) -> Any:
 def _later(date: Any, amount: Any) -> Any:
     if not _is_finite(amount):
         raise location(10056, "can't add a number that is not finite to a date")
-    added = math.ceil(amount - 0.5) if isinstance(amount, float) else _rounded(amount)
-    return date_of(milliseconds(date) + added)
+    if not isinstance(amount, float):
+        amount = to_decimal(amount)
+    total = CONTEXT.add(Decimal(milliseconds(date)), Decimal(amount))
+    return date_of(int(total.to_integral_value(ROUND_HALF_DOWN)))
 
 
 def _is_finite(number: Any) -> bool:

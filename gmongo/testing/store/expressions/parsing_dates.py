@@ -198,7 +198,9 @@ def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Any) -> Any:
         values = {field: part(variables) for field, part in parts.items()}
-        text = values.pop("dateString")
+        text, form = values.pop("dateString"), values.get("format")
+        if not _nothing(form):
+            _reading(form)
         if _nothing(text):
             return on_null(variables)
         if any(map(_nothing, values.values())):
@@ -209,7 +211,7 @@ def _from_text(name: str, operand: Any, scope: Scope) -> Expression:
             if not isinstance(text, str):
                 raise CommandError(241, "ConversionFailure", "$dateFromString requires that 'dateString' be a string, "
                                    f"found: {type_name(text)} with value {text!r}")  # fmt: skip
-            return parsed(text, values.get("timezone"), values.get("format"))
+            return parsed(text, values.get("timezone"), form)
         except CommandError as error:
             if error.code != 241 or on_error is None:
                 raise

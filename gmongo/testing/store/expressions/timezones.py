@@ -44,8 +44,9 @@ def _zone(name: str) -> datetime.tzinfo:
     if offset is not None:
         sign, hours, minutes = offset.groups()
         delta = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))
-        if delta < DAY:
-            return datetime.timezone(-delta if sign == "-" else delta)
+        if delta >= DAY:
+            raise not_supported("time zones without data", name)
+        return datetime.timezone(-delta if sign == "-" else delta)
     zone = _known(name)
     if zone is None and _known("Etc/UTC") is None:
         raise not_supported("time zones without data", "pip install 'gmongo[testing]'")
