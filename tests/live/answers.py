@@ -6,9 +6,11 @@ import random
 
 from tests.live.report import Differs, Report, Skip
 from tests.live.target import Target
-from tests.simulation.answers.case import cases, difference, run
-from tests.simulation.answers.generator import answer, documents, random_call
+from tests.simulation.answers.case import Case, cases, difference, run
+from tests.simulation.answers.notation import line
 from tests.simulation.answers.test_answers import simulation
+from tests.simulation.fuzz.__main__ import compared
+from tests.simulation.fuzz.grammar import Grammar
 
 DOCUMENTED, DRAWN = "documented answers", "random calls"
 
@@ -61,15 +63,17 @@ def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
 
     :param calls: Number of calls.
     """
-    chance = random.Random(seed)
+    grammar = Grammar(random.Random(seed))
     with simulation() as simulated:
-        database = target.opened("drawn")
+        sides = target.opened("drawn"), simulated
         for number in range(calls):
-            stored, call = documents(chance), random_call(chance)
-            with report.case(DRAWN, f"{number}, seed {seed}: {call}"):
-                server_reply, simulated_reply = answer(database, stored, call), answer(simulated, stored, call)
+            case = grammar.case("reads")
+            fields = {**case, "run": case["run"][:1]}
+            with report.case(DRAWN, f"{number}, seed {seed}: {line(fields['run'])}"):
+                replies = (compared(fields["run"], run(Case("drawn", fields), side)[0]) for side in sides)
+                server_reply, simulated_reply = replies
                 _raise_if_unknown(server_reply, _UNKNOWN)
                 _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")
                 if difference(server_reply, simulated_reply):
-                    text = f"the server replied {server_reply!r}, the simulation {simulated_reply!r}"
-                    raise Differs(f"{text}; stored: {stored!r}")
+                    text = f"the server replied {line(server_reply)}, the simulation {line(simulated_reply)}"
+                    raise Differs(f"{text}; {line(fields)}")

@@ -27,6 +27,7 @@ _OFFICIAL = ("--only", official.PART, "--only", prose.PART)
 _WITH_LOAD = (*_OFFICIAL, "--only", work.CAMPAIGN, "--steps", "20")
 _LIMIT = 3600.0  # seconds for one run
 _ANSWERS = "tests.simulation.answers"
+_FUZZ = "tests.simulation.fuzz"
 _OWN_SERVERS = "--mongodb-members"  # each process of pytest starts a server
 
 
@@ -44,7 +45,7 @@ class Run(NamedTuple):
 
     def command(self, report: Path) -> list[str]:
         """Return the command line."""
-        if self.arguments[0] == _ANSWERS:
+        if self.arguments[0] in (_ANSWERS, _FUZZ):
             return [sys.executable, "-m", *self.arguments]
         if self.arguments[0].startswith("tests/"):
             return [sys.executable, "-m", "pytest", "-q", "-rfE", *self.arguments]
@@ -65,6 +66,7 @@ CI = (
     Run("official and prose tests, standalone", 0, _OFFICIAL),
     Run("tests of the API, replica set of 1", 1, ("tests/api",)),
     Run("recorded answers, replica set of 1", 1, (_ANSWERS,)),
+    Run("random commands, replica set of 1", 1, (_FUZZ, "--seconds", "60")),
     Run("comparison with PyMongo, replica set of 1", 1, ("tests/differential", "-k", "MONGODB_URI")),
 )
 LONG = (
@@ -118,6 +120,7 @@ def _output_of(run: Run, folder: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload, no-any-return]
     with started(run.members, accepts_version_2=False) as deployment:
         command += ["--check", deployment.uri] if _ANSWERS in command else []
+        command += ["--uri", deployment.uri] if _FUZZ in command else []
         environment = {**os.environ, URI_VARIABLE: deployment.uri}
         return subprocess.run(command, check=False, env=environment, **settings)  # type: ignore[call-overload, no-any-return]
 

@@ -83,8 +83,6 @@ def check(state: State, request: Request, command: Command) -> None:
                 "OperationNotSupportedInTransaction",
                 f"Cannot run '{request.name}' in a multi-document transaction.",
             )
-        if level not in (None, "local") and request.name in ("create", "createIndexes"):
-            raise invalid_options(f"Command {request.name} does not support this transaction's readConcern")
         if "writeConcern" in request.body and not ends:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return
@@ -187,6 +185,10 @@ def _in_transaction(state: State, request: Request, command: Command, session: S
     transaction = (
         _begin(state, request, session) if request.body.get("startTransaction") else _current(state, request, session)
     )
+    level = (request.body.get("readConcern") or {}).get("level")
+    if level not in (None, "local") and request.name in ("create", "createIndexes"):
+        abort(state, session)
+        raise invalid_options(f"Command {request.name} does not support this transaction's readConcern")
     return _run_statement(state, request, command, session, transaction)
 
 

@@ -9,7 +9,7 @@ from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.accumulators import ACCUMULATORS, Accumulator
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.expressions import Scope, Variables, compile_expression, with_document
+from gmongo.testing.store.expressions import Expression, Scope, Variables, compile_expression, with_document
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.surroundings import Documents, Stage, Surroundings
 from gmongo.testing.store.values import MISSING, is_number, key_of
@@ -38,11 +38,7 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
         groups: dict[Any, tuple[Any, Mapping[str, list[Any]]]] = {}
         for document in documents:
             values = with_document(variables, document)
-            try:
-                found = identity(values)
-                kept = [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
-            except CommandError as error:  # each engine of the server has codes of its own
-                raise not_supported("an error of an expression in $group", error.message) from None
+            found, kept = _values(identity, accumulators, values)
             found = None if found is MISSING else found
             if found == {} and alone:
                 found = dict.fromkeys(alone)
@@ -57,6 +53,16 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
             yield {"_id": found, **{name: one.result(members[name]) for name, one in accumulators.items()}}
 
     return run
+
+
+def _values(
+    identity: Expression, accumulators: Mapping[str, Accumulator], values: Variables
+) -> tuple[Any, list[tuple[str, Any]]]:
+    """The group of a document, and what its accumulators keep of the document."""
+    try:
+        return identity(values), [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
+    except CommandError as error:  # each engine of the server has codes of its own
+        raise not_supported("an error of an expression in $group", error.message) from None
 
 
 def compile_accumulators(spec: Mapping[str, Any], scope: Scope) -> dict[str, Accumulator]:

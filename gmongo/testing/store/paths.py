@@ -47,7 +47,9 @@ def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
     elif isinstance(document, list):
         if parts[0].isdigit() and int(parts[0]) < len(document):
             element = document[int(parts[0])]
-            yield from values_at(Element(element) if len(parts) == 1 and type(element) is list else element, parts[1:])
+            if len(parts) == 1 or isinstance(element, (dict, list)):
+                is_last = len(parts) == 1 and type(element) is list
+                yield from values_at(Element(element) if is_last else element, parts[1:])
         for element in document:
             if isinstance(element, dict):
                 yield from values_at(element, parts)

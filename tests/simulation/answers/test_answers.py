@@ -12,12 +12,13 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
+from tests.simulation.fuzz.grammar import Grammar
 
 from .__main__ import common, main
 from .case import DATA, NAME, Case, cases, difference, files, run
-from .generator import FIELDS, REFUSED, answer, documents, random_call
 from .notation import from_json, line, to_json
 
+REFUSED = 115
 KNOWN = DATA.with_name("known_differences.jsonl")
 
 
@@ -105,24 +106,22 @@ def test_check_fails_if_a_server_answers_otherwise(tmp_path, monkeypatch, capsys
 
 @pytest.mark.parametrize("seed", range(8))
 def test_indexes_change_no_answer(seed):
-    chance = random.Random(seed)
-    with simulation() as plain, simulation() as indexed:
-        for path in FIELDS:
-            indexed.calls.create_index(path)
-        indexed.calls.create_index([("b", 1), ("c", -1)], sparse=True)
-        for _ in range(120):
-            stored, call = documents(chance), random_call(chance)
-            try:
-                found = answer(indexed, stored, call)
-            except Exception:  # parallel arrays cannot be inserted here
-                continue
-            assert difference(answer(plain, stored, call), found) is None, call
-
-
-def test_random_calls_are_answered_or_refused():
-    chance = random.Random(0)
+    grammar = Grammar(random.Random(seed))
+    indexes = [{"key": {path: 1}, "name": path} for path in ("q", "n", "o.x", "nums", "items.v")]
+    indexes.append({"key": {"s": 1, "t": -1}, "name": "pair", "sparse": True})
+    create = {"createIndexes": "cases", "indexes": indexes}
     with simulation() as database:
-        answers = [answer(database, documents(chance), random_call(chance)) for _ in range(600)]
-    # An error of the simulation itself has code 1.
-    assert {"code": 1} not in answers
-    assert sum(found == REFUSED for found in answers) < 0.03 * len(answers)
+        for _ in range(5):
+            fields = {name: part for name, part in grammar.case("reads").items() if name != "each"}
+            plain = run(Case("random", fields), database)
+            created, *indexed = run(Case("random", {**fields, "run": [create, *fields["run"]]}), database)
+            assert "code" in created or difference(plain, indexed) is None, line(fields)
+
+
+def test_random_commands_are_answered_or_refused():
+    grammar = Grammar(random.Random(0))
+    with simulation() as database:
+        answers = [reply for _ in range(25) for reply in run(Case("random", grammar.case("reads")), database)]
+    codes = [reply.get("code") for reply in answers]
+    assert 1 not in codes  # an error of the simulation itself
+    assert codes.count(REFUSED) < 0.1 * len(answers)

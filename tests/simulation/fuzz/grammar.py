@@ -10,7 +10,7 @@ from typing import Any
 
 RULES: dict[str, list[Any]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 _REFERENCE = re.compile(r"<([a-z ]+)>")
-_DEPTH = 12  # of rules, beyond which only the first alternative of a rule is chosen
+_DEPTH = 8  # of rules, beyond which only the first alternative of a rule is chosen
 _REPEATS = {"*": (0, 1, 2, 3), "...": (1, 2, 2, 3)}
 
 
@@ -33,6 +33,14 @@ class Grammar:
         alternatives = RULES[rule]
         chosen = alternatives[0] if depth > _DEPTH else self._chance.choice(alternatives)
         return self._expand(chosen, depth + 1)
+
+    def case(self, rule: str) -> dict[str, Any]:
+        """Return the fields of a random case, whose documents have numbers as ``_id``."""
+        fields = self.value(rule)
+        for name in ("documents", "others"):
+            if name in fields:
+                fields[name] = [{"_id": number, **document} for number, document in enumerate(fields[name])]
+        return fields
 
     def choice(self, rule: str) -> str:
         """Return a random rule of a rule whose alternatives are names, or the rule itself."""

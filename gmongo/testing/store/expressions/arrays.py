@@ -207,6 +207,10 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
 def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _SORT.of(name, operand)
     order = fields["sortBy"]
+    if order == {}:
+        raise location(2942505, "The sort pattern is empty when it should be a set of fields.")
+    if is_number(order) and float(str(order)) not in (1, -1):
+        raise location(2942506, "The $sort element value must be either 1 or -1")
     if not isinstance(order, dict) and not (is_number(order) and float(str(order)) in (1, -1)):
         raise location(2942505, f"$sortArray: sortBy must be 1, -1 or an object, not {order!r}")
     by_path = compile_sort(order, scope.collation, scope.pace) if isinstance(order, dict) else None

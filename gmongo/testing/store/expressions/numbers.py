@@ -50,10 +50,8 @@ def _add(values: Iterable[Any]) -> Any:
 def _later(date: Any, amount: Any) -> Any:
     if not _is_finite(amount):
         raise location(10056, "can't add a number that is not finite to a date")
-    if not isinstance(amount, float):
-        amount = to_decimal(amount)
-    total = CONTEXT.add(Decimal(milliseconds(date)), Decimal(amount))
-    return date_of(int(total.to_integral_value(ROUND_HALF_DOWN)))
+    exact, rounding = (Decimal(amount), ROUND_HALF_DOWN) if isinstance(amount, float) else (to_decimal(amount), None)
+    return date_of(int(CONTEXT.add(Decimal(milliseconds(date)), exact).to_integral_value(rounding or ROUND_HALF_EVEN)))
 
 
 def _is_finite(number: Any) -> bool:

@@ -114,10 +114,9 @@ def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int
         value = next(values)
         if _is_nothing(value):
             return None
-        token, *limits = values
         text = units(_string(value, not_text, f"{name}'s first argument"))
-        wanted = units(_string(token, not_token, f"{name}'s second argument"))
-        first, last = bounds(limits, len(text))
+        wanted = units(_string(next(values), not_token, f"{name}'s second argument"))
+        first, last = bounds(list(values), len(text))
         return text.find(wanted, first, last) if first <= last else -1
 
     return in_turn(run, 2, 4)

@@ -1,0 +1,56 @@
+"""The grammar, the minimiser and the comparison of random cases."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+
+from gmongo import MongoClient
+from gmongo.testing import Deployment
+
+from .__main__ import Comparison
+from .grammar import RULES, Grammar
+from .minimise import minimised
+
+
+def test_references_of_the_grammar_name_rules():
+    assert set(re.findall("<([a-z ]+)>", json.dumps(RULES))) | set(RULES["scenario"]) | {"scenario"} == set(RULES)
+
+
+def test_same_seed_gives_the_same_cases():
+    first, second = (Grammar(random.Random(5)) for _ in range(2))
+    for family in RULES["scenario"]:
+        assert first.case(family) == second.case(family)
+
+
+def test_minimised_case_keeps_what_differs():
+    fields = {
+        "documents": [{"_id": 0, "a": [1, 2], "b": 1}, {"_id": 1}],
+        "run": [{"find": "cases"}, {"count": "cases"}],
+    }
+    found = minimised(fields, lambda case: "2" in json.dumps(case.get("documents", [])))
+    assert found == {"documents": [{"_id": 0, "a": 2}], "run": [{"count": "cases"}]}
+
+
+def test_comparison_counts_and_minimises_differences(capsys):
+    with contextlib.ExitStack() as stack:
+        first, second = (
+            stack.enter_context(MongoClient(stack.enter_context(Deployment.replica_set(1, log=False)).uri)).fuzz
+            for _ in range(2)
+        )
+        comparison = Comparison(first, second)
+        grammar = Grammar(random.Random(5))
+        for family in RULES["scenario"]:
+            comparison.scenario(family, grammar.case(family))
+        assert comparison.counts["differ"] == 0 < comparison.counts["same"]
+        answers = comparison._answers
+        comparison._answers = lambda side, fields: [
+            {**reply, "n": 7} if side is second and "n" in reply else reply for reply in answers(side, fields)
+        ]
+        comparison.scenario("reads", {"each": True, "run": [{"find": "cases"}, {"count": "cases", "query": {"a": 1}}]})
+        assert comparison.counts["reads differ"] == 1
+    shown = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert shown["run"] == [{"count": "cases"}]
+    assert shown["answers"] == [{"n": 0, "ok": 1.0}] or shown["answers"] == [{"n": 0}]
