@@ -65,6 +65,7 @@ _OTHERS = (
     "a view made in a transaction",
     "an error of an expression before $match or $group",
     "an error of an expression in $group",
+    "an error of $expr beside other conditions",
     "a wildcard index",
     "explain of another command",
     "options of a text or geospatial index",

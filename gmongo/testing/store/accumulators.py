@@ -41,9 +41,7 @@ def _of_one(result: Callable[[list[Any], Scope], Any]) -> Make:
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):
-            if len(operand) != 1:
-                raise location(40237, f"The {name} accumulator is a unary operator")
-            (operand,) = operand
+            raise location(40237, f"The {name} accumulator is a unary operator")
         return Accumulator(compile_expression(operand, scope), lambda values: result(values, scope))
 
     return make

@@ -8,6 +8,9 @@ from gmongo.testing.command import CommandError
 
 TRANSIENT = "TransientTransactionError"
 
+# Errors that end a command wherever it is, and come from no part of it.
+INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
+
 
 def bad_value(message: str) -> CommandError:
     """A value that no command takes."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gmongo.testing import unsupported
+from gmongo.testing.command import CommandError
 from gmongo.testing.store import schema
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import bad_value, failed_to_parse, query_feature_not_allowed
+from gmongo.testing.store.errors import INTERRUPTIONS, bad_value, failed_to_parse, query_feature_not_allowed
 from gmongo.testing.store.expressions import Scope, Variables, compile_expression, constants_last
 from gmongo.testing.store.operators import (
     NEGATIVE,
@@ -91,7 +92,19 @@ def compile_query(query: Any, scope: Scope) -> Clause:
     tests = [_compile_clause(name, condition, scope) for name, condition in query.items()]
     if len(tests) == 1:
         return tests[0]
+    if any(_is_costly(*part) for part in query.items()):
+        return lambda document, variables: all(_values(tests, document, variables))
     return lambda document, variables: all(test(document, variables) for test in tests)
+
+
+def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bool]:
+    """The values of all clauses; an error is refused, because a server may decide without the clause that has it."""
+    try:
+        return [test(document, variables) for test in tests]
+    except CommandError as error:
+        if error.code in INTERRUPTIONS:
+            raise
+        raise not_supported("an error of $expr beside other conditions", error.message) from None
 
 
 def _is_costly(name: str, condition: Any) -> bool:
@@ -105,7 +118,12 @@ def _compile_clause(name: str, condition: Any, scope: Scope) -> Clause:
     if not name.startswith("$") or name in ("$ref", "$id", "$db"):
         return _compile_path(name, condition, scope)
     if name in _LOGICAL:
-        return _LOGICAL[name](_compile_list(name, condition, scope))
+        tests = _compile_list(name, condition, scope)
+        if len(tests) > 1 and _is_costly(name, condition):
+            combined = _LOGICAL[name]([lambda value, _variables: value])
+            holds = all if name == "$and" else any
+            return lambda document, variables: combined(holds(_values(tests, document, variables)), variables)
+        return _LOGICAL[name](tests)
     if name == "$comment":
         return lambda document, variables: True
     if name in CONSTANTS:

@@ -14,7 +14,7 @@ from gmongo.testing import unsupported
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import bucketing, joins
 from gmongo.testing.store.collation import BINARY, Collation
-from gmongo.testing.store.errors import location
+from gmongo.testing.store.errors import INTERRUPTIONS, location
 from gmongo.testing.store.expressions import (
     Scope,
     Variables,
@@ -37,7 +37,6 @@ from gmongo.testing.unsupported import not_supported
 Make = Callable[[Any, Surroundings], Stage]
 # The stages that a server may run before the stages ahead of them, or together with them.
 _MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
-_INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
 # The stages that a server's slot-based engine runs at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
@@ -74,7 +73,7 @@ def _without_errors(documents: Documents) -> Documents:
     try:
         yield from documents
     except CommandError as error:
-        if error.code in _INTERRUPTIONS:
+        if error.code in INTERRUPTIONS:
             raise
         raise not_supported("an error of an expression before $match or $group", error.message) from None
 

@@ -57,7 +57,7 @@ def _difference(collation: Collation, left: Any, right: Any) -> Any:
     return [value for key, value in kept.items() if key not in taken]
 
 
-def _equals(collation: Collation, *arrays: Any) -> bool:
+def _equals(collation: Collation, arrays: Iterable[Any]) -> bool:
     found = [_set("$setEquals", array, 17044, collation).keys() for array in arrays]
     return all(one == found[0] for one in found)
 
@@ -76,7 +76,7 @@ def _set_equals(name: str, operand: Any, scope: Scope) -> Expression:
     for part in parts if optimizes() else ():
         if isinstance(part, Constant) and not isinstance(part.value, list):
             raise location(5887502, f"All operands of $setEquals must be arrays, not {type_name(part.value)}")
-    return folded(lambda variables: _equals(scope.collation, *[part(variables) for part in parts]), parts)
+    return folded(lambda variables: _equals(scope.collation, (part(variables) for part in parts)), parts)
 
 
 def _set_is_subset(name: str, operand: Any, scope: Scope) -> Expression:
