@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+_NAMES: Mapping[str, str] = json.loads(Path(__file__).with_name("error_names.json").read_text(encoding="utf-8"))
+NO_CODE = -1
+"""The error of some old commands has no code."""
 
 
 @dataclass
@@ -16,6 +22,7 @@ class Request:
     :param database: the ``$db``.
     :param member: ``host:port`` of the member or mongos that received it.
     :param connection: the number of the connection it came on.
+    :param repeated: a field that occurs twice.
     :ivar killed: tells whether it has been killed meanwhile; None while it cannot be.
     """
 
@@ -25,6 +32,7 @@ class Request:
     member: str
     connection: int
     killed: Callable[[], bool] | None = field(default=None, init=False, repr=False, compare=False)
+    repeated: str | None = None
 
     @property
     def is_killed(self) -> bool:
@@ -69,7 +77,18 @@ class CommandError(Exception):
     def reply(self) -> dict[str, Any]:
         """The reply to the command."""
         labels = {"errorLabels": self.labels} if self.labels else {}
-        return {**labels, "ok": 0.0, "errmsg": self.message, "code": self.code, "codeName": self.name, **self.fields}
+        code = {} if self.code == NO_CODE else {"code": self.code, "codeName": self.name}
+        return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}
+
+
+def name_of(code: int) -> str:
+    """The name of a code; the server calls one that it has no name for ``Location`` and the number."""
+    return _NAMES.get(str(code), f"Location{code}")
+
+
+def error(code: int, message: str) -> CommandError:
+    """An error with the name that belongs to its code."""
+    return CommandError(code, name_of(code), message)
 
 
 def interrupted() -> CommandError:

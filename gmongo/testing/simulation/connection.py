@@ -208,6 +208,7 @@ class Connection:
     def _call(self, message: Message) -> Call:
         body = message.body
         request = Request(next(iter(body), ""), body, message.database, self.member.address, self.number)
+        request.repeated = message.repeated
         return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
 
     def _next(self, call: Call, reply: dict[str, Any]) -> Call | None:

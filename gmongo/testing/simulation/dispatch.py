@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from bson import Binary, Int64
@@ -20,6 +21,8 @@ from gmongo.testing.simulation.operations import Operation
 from gmongo.testing.simulation.sleeping import sleep_as_told
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import AFTER_WHICH_WRITES_WAIT, check_write_concern, satisfy_write_concern
+from gmongo.testing.store import fields
+from gmongo.testing.unsupported import not_supported
 
 _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
@@ -58,19 +61,27 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
 def _check(call: Call) -> None:
     learn_name(call)
     call.cluster.limits.admit_request(call)
-    generic_fields.check(call)
+    if _handler(call) is None and not call.cluster.store.handles(call.name):
+        if call.name in fields.TABLE:
+            raise not_supported("another command", call.name)
+        raise error(59, f"no such command: '{call.name}'")
+    fields.check_first(call.request, call.cluster.version)
     stable_api.check(call)
+    fields.check(call.request, call.cluster.version)
+    generic_fields.check(call)
     check_access(call)
 
 
+def _handler(call: Call) -> Callable[[Call], dict[str, Any]] | None:
+    return COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
+
+
 def _execute(call: Call, operation: Operation) -> dict[str, Any]:
-    handler = COMMANDS.get(call.name) or call.cluster.topology.commands.get(call.name)
+    handler = _handler(call)
     if handler is not None:
         if call.request.in_transaction:
             raise error(263, "This command is not supported in transactions")
         return handler(call)
-    if not call.cluster.store.handles(call.name):
-        raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)
     sleep_as_told(call, operation)
@@ -93,10 +104,11 @@ def _decorate(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
     reply.setdefault("ok", 1.0)
     modern = call.cluster.version >= STREAMS_AND_LABELS
     add_labels(call.request, reply, modern)
+    if not reply["ok"]:
+        reply = {name: reply[name] for name in ("errorLabels", "writeConcernError") if name in reply} | reply
     topology = call.cluster.topology
     if topology.gossips:
         now = call.cluster.store.now()
-        reply.setdefault("operationTime", now)
-        reply["$clusterTime"] = {"clusterTime": now, "signature": _NO_SIGNATURE}
+        reply |= {"$clusterTime": {"clusterTime": now, "signature": _NO_SIGNATURE}, "operationTime": now, **reply}
     topology.decorate(call, reply)
     return reply

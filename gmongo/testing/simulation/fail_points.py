@@ -98,9 +98,7 @@ class FailPoints:
         """
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name))
-        if not isinstance(data, Mapping):
-            raise error(14, f"the data of {name} are {data!r}, which is not an object")
-        unknown = sorted(set(data) - _FIELDS[name])
+        unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
         if unknown:
             raise error(9, f"{name} has no field {unknown[0]!r}")
         new = _parse(mode, data)
@@ -122,7 +120,7 @@ def _parse(mode: Any, data: Mapping[str, Any]) -> FailPoint:
     if mode in ("off", "alwaysOn"):
         return FailPoint(mode, data=data)
     if not isinstance(mode, Mapping) or len(mode) != 1 or not _MODES & set(mode):
-        raise error(9, f"fail point mode {mode!r} is not 'off', 'alwaysOn', times, skip or activationProbability")
+        raise error(2, f"fail point mode {mode!r} is not 'off', 'alwaysOn', times, skip or activationProbability")
     ((kind, amount),) = mode.items()
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0:
         raise error(9, f"fail point mode {kind} {amount!r} is not a number from 0 up")

@@ -30,6 +30,10 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
+# BSON types with values of the same size, and types whose length counts its own bytes or not all of the value.
+_SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
+_SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
+_REGEX = 11
 _REFERENCE = b"$ref\0"
 _PIECE = 32 * 1024  # bytes that are decoded at once
 _LONG = 256  # elements that are encoded at once
@@ -55,6 +59,7 @@ class Message:
     :param flags: those of an OP_MSG.
     :param body: the command, with the documents that travel beside it merged in.
     :param size: bytes of the message.
+    :param repeated: a field of the body that occurs twice.
     """
 
     opcode: int
@@ -62,6 +67,7 @@ class Message:
     body: dict[str, Any]
     database: str
     size: int = 0
+    repeated: str | None = None
 
     @property
     def wants_reply(self) -> bool:
@@ -115,6 +121,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         except ProtocolError as error:
             raise MalformedMessage(str(error)) from error
     body: dict[str, Any] | None = None
+    repeated = None
     sequences: dict[str, list[dict[str, Any]]] = {}
     position = 4
     while position < end:
@@ -123,7 +130,7 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         if size != len(section) or size < 5:
             raise MalformedMessage(f"section length {size} does not fit the message")
         if payload[position] == 0 and body is None:
-            body = _decode(section)
+            body, repeated = _decode(section), _repeated(section)
         elif payload[position] == 1:
             _read_sequence(section, sequences)
         else:
@@ -131,7 +138,29 @@ def _read_op_msg(payload: bytes, number: int) -> Message:
         position += 1 + size
     if body is None:
         raise MalformedMessage("the message has no body")
-    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload))
+    repeated = next(iter(set(body) & set(sequences)), repeated)
+    return Message(OP_MSG, flags, {**body, **sequences}, _database(body), len(payload), repeated)
+
+
+def _repeated(document: bytes) -> str | None:
+    """Return the name of a field that occurs twice."""
+    names: set[bytes] = set()
+    position = 4
+    while position < len(document) - 1:
+        kind, end = document[position], document.index(0, position + 1)
+        name = document[position + 1 : end]
+        if name in names:
+            return name.decode()
+        names.add(name)
+        position = end + 1
+        if kind in _SIZES:
+            position += _SIZES[kind]
+        elif kind == _REGEX:
+            position = document.index(0, document.index(0, position) + 1) + 1
+        else:
+            (size,) = _INT32.unpack_from(document, position)
+            position += size + _SIZE_OF_LENGTH.get(kind, 4)
+    return None
 
 
 def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> None:

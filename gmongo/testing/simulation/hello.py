@@ -94,7 +94,9 @@ def _negotiated(call: Call) -> dict[str, Any]:
 
 
 def _mechanisms(call: Call) -> dict[str, Any]:
-    database, _, name = str(call.body["saslSupportedMechs"]).partition(".")
+    database, dot, name = call.body["saslSupportedMechs"].partition(".")
+    if not dot:
+        raise error(2, "UserName must contain a '.' separated database.user pair")
     user = call.cluster.users.find(database, name)
     if user is None or user.database == EXTERNAL:
         return {}

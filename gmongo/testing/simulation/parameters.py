@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing.command import NO_CODE
 from gmongo.testing.simulation.error_codes import error
 
 MECHANISMS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
@@ -52,7 +53,7 @@ class Parameters(dict[str, Any]):
         :raises CommandError: the simulation has no such parameter.
         """
         if name not in self:
-            raise error(72, f"attempted to set unrecognized parameter [{name}]")
+            raise error(NO_CODE, f"attempted to set unrecognized parameter [{name}]")
         if not isinstance(value, _KINDS.get(type(DEFAULTS[name]), type(DEFAULTS[name]))):
             raise error(14, f"parameter {name} cannot be {value!r}")
         before, self[name] = self[name], value

@@ -99,7 +99,7 @@ def check(call: Call) -> None:
 
 def _check_absence(call: Call) -> None:
     for name in ("apiStrict", "apiDeprecationErrors"):
-        if name in call.body:
+        if call.body.get(name) is not None:
             raise CommandError(4886600, "Location4886600", f"Provided {name} without passing apiVersion")
     if call.member.parameters["requireApiVersion"]:
         message = "The apiVersion parameter is required, please configure your MongoClient's API version"

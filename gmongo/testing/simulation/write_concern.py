@@ -8,6 +8,8 @@ from typing import Any
 from gmongo.testing import clock
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error, name_of
+from gmongo.testing.store.values import is_number, long_of
+from gmongo.testing.unsupported import not_supported
 
 _LOOK_EVERY = 0.5  # seconds; the client may have left
 # The concern of a command inside a transaction is that of its commit.
@@ -28,8 +30,13 @@ def check_write_concern(call: Call) -> None:
     concern = call.body.get("writeConcern")
     if not concern:
         return
-    w = concern.get("w", 1)
-    if isinstance(w, bool) or not isinstance(w, (int, float, str)) or (not isinstance(w, str) and not 0 <= w <= 50):
+    w = "" if concern.get("w", 1) is None else concern.get("w", 1)
+    if w == {}:
+        raise error(9, "tagged write concern requires tags")
+    if isinstance(w, dict):
+        raise not_supported("a write concern of tags")
+    w = long_of(w) if is_number(w) else w
+    if not isinstance(w, str) and not 0 <= w <= 50:
         raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
     if w == 0 and (concern.get("j") or concern.get("fsync")):
         raise error(2, "cannot have w : 0 and j : true")
@@ -46,7 +53,8 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
-    w = concern.get("w", "majority")
+    w = "" if concern.get("w", "majority") is None else concern.get("w", "majority")
+    w = long_of(w) if is_number(w) else w
     problem = _impossible(call, w, concern) or _wait(call, w, concern)
     if problem is not None:
         reply.setdefault("writeConcernError", problem)
@@ -71,7 +79,8 @@ def _impossible(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any
 def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | None:
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
-    limit = (concern.get("wtimeout") or 0) / 1000
+    timeout = concern.get("wtimeout")
+    limit = long_of(timeout) / 1000 if is_number(timeout) else 0
     deadline = clock.monotonic() + limit if limit else None
     while topology.replicating < needed and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()

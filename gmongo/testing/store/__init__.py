@@ -9,9 +9,10 @@ from typing import Any
 from bson.timestamp import Timestamp
 
 from gmongo.testing.command import CommandError, Request
-from gmongo.testing.store.commands import ALIASES, COMMANDS
+from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
 from gmongo.testing.store.expiry import let_time_pass
+from gmongo.testing.store.fields import ALIASES, without_alias
 from gmongo.testing.store.finishing import abort, end_session, kill_session
 from gmongo.testing.store.state import State
 
@@ -29,9 +30,14 @@ class Store:
     def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
         self._state = State((version[0], version[1]), replicated, sharded)
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """The version of the server."""
+        return self._state.version
+
     def handles(self, name: str) -> bool:
         """Whether the store executes the command with this name."""
-        return name in COMMANDS or name in ALIASES
+        return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
         """The reply to a command, without ``ok`` and the cluster's times.
@@ -45,8 +51,7 @@ class Store:
         if name not in COMMANDS:
             raise CommandError(59, "CommandNotFound", f"no such command: '{request.name}'")
         if name != request.name:
-            body = {name if field == request.name else field: value for field, value in request.body.items()}
-            killed, request = request.killed, replace(request, name=name, body=body)
+            killed, request = request.killed, replace(request, name=name, body=without_alias(request))
             request.killed = killed
         self._state.settle()
         return execute(self._state, request)

@@ -44,7 +44,7 @@ def aggregate(context: Context) -> Document:
     body, pipeline = context.body, context.body["pipeline"]
     if "cursor" not in body and not body.get("explain"):
         raise failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
-    size = batch_size((body.get("cursor") or {}).get("batchSize"))
+    size = batch_size(body)
     if pipeline and isinstance(pipeline[0], dict) and "$changeStream" in pipeline[0]:
         if context.request.in_transaction:
             raise CommandError(263, "OperationNotSupportedInTransaction", "$changeStream cannot be used in a "

@@ -11,7 +11,7 @@ from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, invalid_namespace, type_mismatch
-from gmongo.testing.store.fields import check_statement
+from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.replies import batch_size, first_reply
 from gmongo.testing.store.values import MISSING, is_number, is_whole, long_of, type_name
 from gmongo.testing.store.writes import (
@@ -28,8 +28,6 @@ from gmongo.testing.unsupported import not_supported
 def bulk_write(context: Context) -> Document:
     """``bulkWrite``, of the ``admin`` database."""
     body = context.body
-    if context.database != "admin":
-        raise CommandError(13, "Unauthorized", "bulkWrite may only be run against the admin database.")
     _check(context, body)
     targets = [_target(context, one) for one in body["nsInfo"]]
     counts: Counter[str] = Counter()
@@ -40,7 +38,7 @@ def bulk_write(context: Context) -> Document:
             results.append(result)
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
-    size = batch_size((body.get("cursor") or {}).get("batchSize"))
+    size = batch_size(body)
     # The whole result fits in one batch unless it is too many bytes, or a batch size is given.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
@@ -52,7 +50,7 @@ _COUNTS = ("nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDelet
 def _check(context: Context, body: Document) -> None:
     for operation in context.pace.through(body["ops"]):
         kind = _kind(operation)
-        check_statement(f"bulkWrite.{kind}", operation, context.state.version)
+        check_body(f"bulkWrite-{kind}", operation, context.state.version)
         if not is_number(operation[kind]):
             raise type_mismatch(f"BSON field 'bulkWrite.{kind}' is the wrong type '{type_name(operation[kind])}'")
         if not is_whole(operation[kind]) or not 0 <= operation[kind] < len(body["nsInfo"]):

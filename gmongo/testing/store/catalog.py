@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import bson
 from bson import Int64
 
@@ -17,7 +15,6 @@ from gmongo.testing.store.errors import (
     invalid_options,
     location,
     namespace_not_found,
-    type_mismatch,
 )
 from gmongo.testing.store.index import identity_index
 from gmongo.testing.store.matching import compile_filter
@@ -25,7 +22,7 @@ from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.replies import listing_reply
 from gmongo.testing.store.state import VIEWS
-from gmongo.testing.store.values import is_true, type_name
+from gmongo.testing.store.values import is_true
 from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
@@ -51,7 +48,9 @@ def _create(context: Context) -> Document:
             return {}
         raise CommandError(48, "NamespaceExists", f"Collection {context.namespace} already exists.")
     context.access.create(context.database, context.collection_name, options)
-    return {}
+    if context.body.get("autoIndexId") is None:
+        return {}
+    return {"note": "The autoIndexId option is deprecated and will be removed in a future release"}
 
 
 def drop(context: Context) -> Document:
@@ -107,9 +106,7 @@ def rename_collection(context: Context) -> Document:
     return {}
 
 
-def _namespace(value: Any) -> tuple[str, str]:
-    if not isinstance(value, str):
-        raise type_mismatch(f"a namespace must be a string, and not {type_name(value)}")
+def _namespace(value: str) -> tuple[str, str]:
     if "." not in value:
         raise invalid_namespace(f"Invalid namespace specified '{value}'")
     database, _, name = value.partition(".")

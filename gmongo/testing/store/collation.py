@@ -10,9 +10,10 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import root_order
-from gmongo.testing.store.errors import bad_value, location, type_mismatch
+from gmongo.testing.store.errors import bad_value, type_mismatch
+from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.root_order import Fold
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.values import type_name
 
 _DEFAULTS: Mapping[str, Any] = {
     "caseLevel": False,
@@ -72,7 +73,7 @@ class Collation:
         _check(spec)
         if spec["locale"] == "simple":
             return BINARY
-        given = {name: value for name, value in spec.items() if name != "version"}
+        given = {name: value for name, value in spec.items() if name != "version" and value is not None}
         full = {**_DEFAULTS, **_OF_LOCALES.get(spec["locale"], {}), **given}
         full["strength"] = int(float(str(full["strength"])))
         _check_together(full)
@@ -101,32 +102,19 @@ class Collation:
 def _check(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
+    check_body("create.collation", spec, (6, 0))
     for name, value in spec.items():
-        _check_field(name, value)
-    if "locale" not in spec:
-        raise location(40414, "BSON field 'collation.locale' is missing but a required field")
-    if spec["locale"] != "simple" and spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
+        choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
+        if value is not None and value not in choices:
+            raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
+    if spec["locale"] == "simple":
+        if len(spec) > 1:
+            raise bad_value("If 'locale' is 'simple', no other fields should be present in a collation")
+    elif spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
         raise bad_value(f"Field 'locale' is invalid in: {spec}")
     if spec.get("version", _VERSION) != _VERSION:
         raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "
                            f"the only available collator version was {_VERSION}")  # fmt: skip
-
-
-def _check_field(name: str, value: Any) -> None:
-    if name not in _FIELDS:
-        raise location(40415, f"BSON field 'collation.{name}' is an unknown field.")
-    if name == "strength":
-        fits = is_number(value)
-    elif name in _SWITCHES:
-        fits = isinstance(value, bool) or is_number(value)
-    else:
-        fits = type(value) is str
-    if not fits:
-        raise type_mismatch(f"BSON field 'collation.{name}' is the wrong type '{type_name(value)}'")
-    if name == "strength" and not 0 <= (value := int(float(str(value)))) <= _MOST_STRENGTH:
-        raise location(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{value}'")
-    if value not in _CHOICES.get(name, (value,)) or (name == "strength" and not value):
-        raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
 
 
 def _check_together(full: Mapping[str, Any]) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store import catalog, diagnostics, finishing, indexes, modifying, reads, writes
 from gmongo.testing.store.aggregation import aggregate
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
 from gmongo.testing.store.explaining import explain, explained
-from gmongo.testing.store.fields import check_command
 from gmongo.testing.store.find_and_modify import find_and_modify
 from gmongo.testing.store.replies import get_more, kill_cursors
 from gmongo.testing.store.search_indexes import search_index_command
@@ -27,7 +25,6 @@ class Command:
     :param retryable: whether it may have a transaction number outside of transactions.
     :param reads: whether it takes any read concern.
     :param snapshots: whether it can read a snapshot outside of transactions.
-    :param admin: whether it is of the ``admin`` database only.
     """
 
     name: str
@@ -36,16 +33,6 @@ class Command:
     retryable: bool = False
     reads: bool = False
     snapshots: bool = False
-    admin: bool = False
-
-    def check(self, request: Request, version: tuple[int, int]) -> None:
-        """Check the command's fields and database.
-
-        :raises CommandError: if they are wrong.
-        """
-        check_command(self.name, request.body, version)
-        if self.admin and request.database != "admin":
-            raise CommandError(13, "Unauthorized", f"{self.name} may only be run against the admin database.")
 
 
 def _aggregate(context: Context) -> Document:
@@ -84,11 +71,11 @@ _COMMANDS = (
     Command("killCursors", kill_cursors, in_transactions=True, reads=True, snapshots=True),
     Command("killSessions", finishing.kill_sessions),
     Command("listCollections", catalog.list_collections),
-    Command("listDatabases", catalog.list_databases, admin=True),
+    Command("listDatabases", catalog.list_databases),
     Command("listIndexes", indexes.list_indexes),
     Command("listSearchIndexes", search_index_command),
     Command("refreshSessions", finishing.refresh_sessions),
-    Command("renameCollection", catalog.rename_collection, admin=True),
+    Command("renameCollection", catalog.rename_collection),
     Command("serverStatus", diagnostics.server_status),
     Command("startSession", finishing.start_session),
     Command("update", writes.update, in_transactions=True, retryable=True),
@@ -97,4 +84,3 @@ _COMMANDS = (
 )
 
 COMMANDS: Mapping[str, Command] = {command.name: command for command in _COMMANDS}
-ALIASES: Mapping[str, str] = {"findandmodify": "findAndModify", "collstats": "collStats", "dbstats": "dbStats"}

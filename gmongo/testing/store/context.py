@@ -14,16 +14,14 @@ from gmongo.testing.store.access import Access
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
-    bad_value,
     failed_to_parse,
     invalid_namespace,
     namespace_not_found,
-    type_mismatch,
 )
 from gmongo.testing.store.expressions import evaluate
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import VIEWS, State
-from gmongo.testing.store.values import is_number, type_name
+from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
 # How many bytes a namespace has at most.
@@ -60,10 +58,7 @@ class Context:
         """
         name = self.body[self.request.name]
         if type(name) is not str:
-            message = f"collection name has invalid type {type_name(name)}"
-            if self.request.name == "aggregate":
-                raise failed_to_parse(message) if is_number(name) else type_mismatch(message)
-            raise invalid_namespace(message) if self.request.name in _OTHER_NAMES else bad_value(message)
+            raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
         if name != VIEWS or self.request.name not in _OF_VIEWS:
             check_name(self.database, name, self.request.name in _WRITES)
         return name
@@ -135,8 +130,6 @@ class Context:
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
 _OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
-# Commands with another error for a name that is no string.
-_OTHER_NAMES = frozenset({"collStats", "count", "distinct", "validate"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
 # What a server lets users write among its own collections, but for those of its own databases.
 _WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})

@@ -11,15 +11,15 @@ from gmongo.testing.store import timeseries
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import BUILT_IN
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
+from gmongo.testing.store.errors import bad_value, invalid_options, location
 from gmongo.testing.store.expressions import constants_later
-from gmongo.testing.store.fields import FIELDS
+from gmongo.testing.store.fields import TABLE
 from gmongo.testing.store.index_specs import check_identity_spec
 from gmongo.testing.store.matching import SPECIAL, check_allowed, compile_filter
 from gmongo.testing.store.output import OUTPUTS
 from gmongo.testing.store.stages import compile_pipeline
 from gmongo.testing.store.surroundings import Surroundings
-from gmongo.testing.store.values import is_number, is_true, long_of, type_name
+from gmongo.testing.store.values import is_number, is_true, long_of
 
 _NOT_OPTIONS = frozenset({"autoIndexId", "create", "flags", "idIndex"})
 _ACTIONS = ("error", "warn", "errorAndLog")
@@ -29,7 +29,6 @@ _MAX_COUNT = 2**31
 # The order in which options are listed.
 _ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
     validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
-_OF_CLUSTERED: Mapping[str, str] = {"v": "number", "key": "object", "name": "string", "unique": "bool"}
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
@@ -40,7 +39,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
     options = {
         name: value
         for name, value in body.items()
-        if name in FIELDS["create"] and name not in _NOT_OPTIONS and value is not None
+        if name in TABLE["create"].fields and name not in _NOT_OPTIONS and value is not None
     }
     options.update({name: long_of(options[name]) for name in ("size", "max") if is_number(options.get(name))})
     _check_ranges(options)
@@ -51,10 +50,9 @@ def created_options(body: Mapping[str, Any]) -> Document:
     check_contents(options)
     _check_together(options)
     if body.get("idIndex") is not None:
-        if "viewOn" in options or series is not None:
-            raise invalid_options(
-                f"'idIndex' is not allowed with '{'viewOn' if 'viewOn' in options else 'timeseries'}'"
-            )
+        for name in ("viewOn", "timeseries", "autoIndexId"):
+            if body.get(name) is not None:
+                raise invalid_options(f"'idIndex' is not allowed with '{name}'")
         check_identity_spec(body["idIndex"], collation.description())
     if "viewOn" in options:
         options.setdefault("pipeline", [])
@@ -77,9 +75,6 @@ def _check_ranges(options: Mapping[str, Any]) -> None:
         check_capped_size("create.size", options["size"])
     if "max" in options:
         check_capped_count("create.max", options["max"])
-    seconds = options.get("expireAfterSeconds")
-    if seconds is not None and not is_number(seconds):
-        raise type_mismatch(f"BSON field 'create.expireAfterSeconds' is the wrong type '{type_name(seconds)}'")
 
 
 def check_capped_size(field: str, size: int) -> None:
@@ -115,7 +110,7 @@ def check_expiry(seconds: Any) -> None:
 def _check_together(options: Mapping[str, Any]) -> None:
     if "timeseries" in options:
         timeseries.check_beside({name: value for name, value in options.items() if name != "capped" or value})
-    if options.get("clusteredIndex"):
+    if is_true(options.get("clusteredIndex")):
         _check_clustered(options)
     else:
         if options.get("capped") and not options.get("size"):
@@ -128,6 +123,8 @@ def _check_together(options: Mapping[str, Any]) -> None:
             raise invalid_options("'expireAfterSeconds' is only supported on time-series collections or when the "
                                   "'clusteredIndex' option is specified")  # fmt: skip
         check_expiry(options["expireAfterSeconds"])
+    if "encryptedFields" in options and options.get("capped"):
+        raise location(6367301, "Encrypted fields cannot be used with capped collections")
     if "viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"):
         raise invalid_options("option not supported on a view: changeStreamPreAndPostImages")
 
@@ -161,8 +158,6 @@ def check_contents(options: Mapping[str, Any]) -> None:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")
     if options.get("viewOn") == "":
         raise bad_value("'viewOn' cannot be empty")
-    _check_images(options.get("changeStreamPreAndPostImages"))
-    _check_clustered_fields(options.get("clusteredIndex"))
     if "pipeline" in options:
         for stage in options["pipeline"]:
             if isinstance(stage, dict) and OUTPUTS & set(stage):
@@ -173,35 +168,3 @@ def check_contents(options: Mapping[str, Any]) -> None:
         check_allowed(options["validator"], SPECIAL - {"$expr", "$jsonSchema"})
         with constants_later():
             compile_filter(options["validator"])
-
-
-def _check_images(images: Any) -> None:
-    if images is None:
-        return
-    field = "changeStreamPreAndPostImages"
-    for name, value in images.items():
-        if name != "enabled":
-            raise location(40415, f"BSON field '{field}.{name}' is an unknown field.")
-        if not isinstance(value, bool) and not is_number(value):
-            raise type_mismatch(f"BSON field '{field}.enabled' is the wrong type '{type_name(value)}'")
-    if "enabled" not in images:
-        raise location(40414, f"BSON field '{field}.enabled' is missing but a required field")
-
-
-def _check_clustered_fields(clustered: Any) -> None:
-    if clustered is None or isinstance(clustered, bool) or is_number(clustered):
-        return
-    if not isinstance(clustered, dict):
-        raise type_mismatch(f"BSON field 'create.clusteredIndex' is the wrong type '{type_name(clustered)}', expected "
-                            "types '[bool, int, long, double, decimal, object]'")  # fmt: skip
-    for name, value in clustered.items():
-        if name not in _OF_CLUSTERED:
-            raise location(40415, f"BSON field 'create.clusteredIndex.{name}' is an unknown field.")
-        wanted = _OF_CLUSTERED[name]
-        number = is_number(value)
-        if not {"number": number, "object": isinstance(value, dict), "string": type(value) is str,
-                "bool": number or isinstance(value, bool)}[wanted]:  # fmt: skip
-            raise type_mismatch(f"BSON field 'create.clusteredIndex.{name}' is the wrong type '{type_name(value)}'")
-    for name in ("key", "unique"):
-        if name not in clustered:
-            raise location(40414, f"BSON field 'create.clusteredIndex.{name}' is missing but a required field")

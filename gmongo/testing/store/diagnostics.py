@@ -5,9 +5,9 @@ from __future__ import annotations
 from gmongo.testing.store.catalog import size_of
 from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import bad_value, namespace_not_found
+from gmongo.testing.store.errors import bad_value, invalid_options, namespace_not_found
 from gmongo.testing.store.pacing import Pace
-from gmongo.testing.store.values import long_of
+from gmongo.testing.store.values import is_number, is_true, long_of
 from gmongo.testing.unsupported import not_supported
 
 _MAX_SCALE = 2**50
@@ -15,6 +15,9 @@ _MAX_SCALE = 2**50
 
 def validate(context: Context) -> Document:
     """``validate``."""
+    if is_true(context.body.get("repair")) and context.state.has_oplog:
+        raise invalid_options("Running the validate command with { repair: true } can only be performed in standalone "
+                              "mode.")  # fmt: skip
     if context.body.get("repair") or context.body.get("metadata"):
         raise not_supported("validate with repair or metadata")
     collection = context.collection()
@@ -54,7 +57,7 @@ def collection_stats(context: Context) -> Document:
 
 
 def _scale(context: Context) -> int:
-    scale = 1 if context.body.get("scale") is None else long_of(context.body["scale"])
+    scale = long_of(context.body["scale"]) if is_number(context.body.get("scale")) else 1
     if not 1 <= scale <= _MAX_SCALE:
         raise bad_value(f"BSON field 'scale' value must be from 1 to {_MAX_SCALE}, actual value '{scale}'")
     return scale

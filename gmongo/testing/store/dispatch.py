@@ -63,10 +63,6 @@ def _check_out(session: Session) -> None:
 
 def check(state: State, request: Request, command: Command) -> None:
     """Check the fields that all commands share."""
-    command.check(request, state.version)
-    lsid = request.body.get("lsid")
-    if lsid is not None and not isinstance(lsid.get("id"), bytes):
-        raise CommandError(40414, "Location40414", "BSON field 'lsid.id' is missing but a required field")
     concern = request.body.get("readConcern") or {}
     level = concern.get("level")
     if level is not None and level not in _LEVELS:

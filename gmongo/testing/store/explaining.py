@@ -9,12 +9,11 @@ from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.aggregation import results
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, type_mismatch
-from gmongo.testing.store.fields import check_command
+from gmongo.testing.store.errors import bad_value
+from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.reads import found, used_index
-from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
 _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
@@ -22,13 +21,10 @@ _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
 
 def explain(context: Context) -> Document:
     """Run ``explain``."""
-    verbosity = context.body.get("verbosity", "allPlansExecution")
+    verbosity = context.body.get("verbosity") or "allPlansExecution"
     if verbosity not in _VERBOSITIES:
         raise bad_value(f"verbosity string must be one of {', '.join(_VERBOSITIES)}, not {verbosity!r}")
     command = context.body["explain"]
-    if not isinstance(command, dict):
-        raise type_mismatch(f"BSON field 'explain.explain' is the wrong type '{type_name(command)}', expected type "
-                            "'object'")  # fmt: skip
     if not command:
         raise CommandError(59, "CommandNotFound", "Explain failed due to unknown command: ")
     return explained(context, command, verbosity)
@@ -42,7 +38,7 @@ def explained(context: Context, command: Document, verbosity: str) -> Document:
     name = next(iter(command))
     if name not in ("find", "aggregate"):
         raise not_supported("explain of another command", name)
-    check_command(name, command, context.state.version)
+    check_body(name, command, context.state.version)
     options = [option for option in ("sort", "projection", "skip", "limit") if command.get(option)]
     if options:
         raise not_supported("explain of another command", f"find with {options[0]}")

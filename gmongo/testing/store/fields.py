@@ -1,21 +1,45 @@
-"""Which fields each command and statement takes; any other is an error."""
+"""Check commands against a table of their fields, which ``python -m tests.simulation.fields`` records from a server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from bson.int64 import Int64
+import bson
 
-from gmongo.testing.command import CommandError
-from gmongo.testing.store.errors import bad_value, failed_to_parse, location, type_mismatch
-from gmongo.testing.store.values import is_number, is_whole, type_name, whole
+from gmongo.testing.command import CommandError, Request, error
+from gmongo.testing.store.pacing import Pace
+from gmongo.testing.store.values import is_nan, long_of, type_name
 
-Version = tuple[int, int]
-_MAX_BATCH = 100_000
-
-GENERIC = frozenset(
-    {
+Version = tuple[int, ...]
+_NUMBERS = ("int", "long", "double", "decimal")
+_SIZES = ("one", "many", "zero", "negative", "large", "huge", "fraction", "nan")
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_NUMBERS, _SIZES),
+    "string": ("text", "empty", "dollar"),
+    "bool": ("true", "false"),
+    "object": ("full", "empty"),
+    "array": ("empty", "objects", "nulls", "strings", "ints", "longs", "others"),
+    "binData": ("other", "uuid"),
+    "timestamp": ("some", "null"),
+}
+_SINGLE = ("null", "objectId", "date", "regex", "javascript", "javascriptWithScope", "minKey", "maxKey")
+LEAVES: tuple[str, ...] = (*(f"{kind}-{part}" for kind, parts in _KINDS.items() for part in parts), *_SINGLE)
+"""The names of the kinds of values that the table tells apart."""
+ALIASES: Mapping[str, str] = {
+    **{"buildinfo": "buildInfo", "collstats": "collStats", "dbstats": "dbStats", "findandmodify": "findAndModify"},
+    "ismaster": "isMaster",
+}
+# The order in which a server checks the fields that each command accepts.
+_FIRST = ("apiVersion", "apiStrict", "apiDeprecationErrors")
+_NEXT = ("$readPreference", "$clusterTime")
+_LAST = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds", "maxTimeMS", "readConcern",
+         "writeConcern")  # fmt: skip
+_GENERIC = frozenset(
+    [
         "$audit",
         "$client",
         "$clusterTime",
@@ -49,254 +73,236 @@ GENERIC = frozenset(
         "txnNumber",
         "usesDefaultMaxTimeMS",
         "writeConcern",
-    }
+    ]
 )
-
-_CREATE = """create autoIndexId capped size max storageEngine validator validationLevel validationAction
-    indexOptionDefaults viewOn pipeline collation changeStreamPreAndPostImages timeseries clusteredIndex
-    expireAfterSeconds encryptedFields flags idIndex"""
-_SPECS: Mapping[str, str] = {
-    "abortTransaction": "abortTransaction",
-    "aggregate": """aggregate pipeline explain allowDiskUse cursor bypassDocumentValidation collation hint let
-        rawData""",
-    "bulkWrite": """bulkWrite ops nsInfo ordered bypassDocumentValidation errorsOnly let cursor rawData""",
-    "bulkWrite.insert": "insert document",
-    "bulkWrite.update": "update filter sort multi updateMods upsert arrayFilters hint collation constants return",
-    "bulkWrite.delete": "delete filter multi hint collation return",
-    "collMod": """collMod index validator validationLevel validationAction viewOn pipeline cappedSize cappedMax
-        changeStreamPreAndPostImages expireAfterSeconds timeseries dryRun""",
-    "collStats": "collStats scale",
-    "commitTransaction": "commitTransaction",
-    "count": "count query limit skip hint collation fields rawData",
-    "create": _CREATE,
-    "createIndexes": "createIndexes indexes commitQuorum ignoreUnknownIndexOptions rawData",
-    "createSearchIndexes": "createSearchIndexes indexes",
-    "dbStats": "dbStats scale freeStorage",
-    "delete": "delete deletes ordered let bypassDocumentValidation rawData",
-    "delete.deletes": "q limit collation hint",
-    "distinct": "distinct key query collation hint rawData",
-    "drop": "drop",
-    "dropDatabase": "dropDatabase",
-    "dropIndexes": "dropIndexes index rawData",
-    "dropSearchIndex": "dropSearchIndex id name",
-    "endSessions": "endSessions",
-    "explain": "explain verbosity",
-    "find": """find filter sort projection hint skip limit batchSize singleBatch min max returnKey showRecordId tailable
-        oplogReplay noCursorTimeout awaitData allowPartialResults collation allowDiskUse let rawData""",
-    "findAndModify": """findAndModify findandmodify query sort remove update new fields upsert bypassDocumentValidation
-        collation arrayFilters hint let rawData""",
-    "getMore": "getMore collection batchSize term lastKnownCommittedOpTime",
-    "insert": "insert documents ordered bypassDocumentValidation rawData",
-    "killAllSessions": "killAllSessions",
-    "killAllSessionsByPattern": "killAllSessionsByPattern",
-    "killCursors": "killCursors cursors",
-    "killSessions": "killSessions",
-    "listCollections": "listCollections filter nameOnly authorizedCollections cursor rawData",
-    "listDatabases": "listDatabases filter nameOnly authorizedDatabases",
-    "listIndexes": "listIndexes cursor rawData",
-    "listSearchIndexes": "listSearchIndexes id name cursor",
-    "refreshSessions": "refreshSessions",
-    "renameCollection": "renameCollection to dropTarget",
-    "startSession": "startSession",
-    "update": "update updates ordered let bypassDocumentValidation rawData",
-    "update.updates": "q u c multi upsert collation arrayFilters hint sort",
-    "updateSearchIndex": "updateSearchIndex id name definition",
-    "validate": "validate scandata full repair metadata checkBSONConformance background",
-}
-FIELDS: Mapping[str, frozenset[str]] = {name: frozenset(spec.split()) for name, spec in _SPECS.items()}
-
-# The fields that a command cannot do without.
-_REQUIRED: Mapping[str, tuple[str, ...]] = {
-    "aggregate": ("pipeline",),
-    "bulkWrite": ("ops", "nsInfo"),
-    "bulkWrite.delete": ("filter",),
-    "bulkWrite.insert": ("document",),
-    "bulkWrite.update": ("filter", "updateMods"),
-    "createIndexes": ("indexes",),
-    "delete": ("deletes",),
-    "delete.deletes": ("q", "limit"),
-    "distinct": ("key",),
-    "dropIndexes": ("index",),
-    "getMore": ("collection",),
-    "insert": ("documents",),
-    "killCursors": ("cursors",),
-    "renameCollection": ("to",),
-    "update": ("updates",),
-    "update.updates": ("q", "u"),
-}
-
-_SINCE: Mapping[tuple[str, str], Version] = {
-    ("aggregate", "let"): (5, 0),
-    ("bulkWrite.update", "sort"): (8, 0),
-    ("collMod", "changeStreamPreAndPostImages"): (6, 0),
-    ("create", "changeStreamPreAndPostImages"): (6, 0),
-    ("create", "clusteredIndex"): (5, 3),
-    ("create", "timeseries"): (5, 0),
-    ("delete", "comment"): (4, 4),
-    ("delete.deletes", "hint"): (4, 4),
-    ("find", "allowDiskUse"): (4, 4),
-    ("findAndModify", "comment"): (4, 4),
-    ("findAndModify", "hint"): (4, 4),
-    ("getMore", "comment"): (4, 4),
-    ("insert", "comment"): (4, 4),
-    ("update", "comment"): (4, 4),
-    ("delete", "let"): (5, 0),
-    ("find", "let"): (5, 0),
-    ("findAndModify", "let"): (5, 0),
-    ("update", "let"): (5, 0),
-    ("update.updates", "sort"): (8, 0),
-}
-_RAW_DATA_SINCE = (8, 2)
-# What the values of fields must be; null stands for no value.
-_KINDS: Mapping[str, str] = {
-    "array": """cursors deletes documents indexes ops updates endSessions killSessions refreshSessions killAllSessions
-        killAllSessionsByPattern""",
-    "objects": "arrayFilters nsInfo pipeline",
-    "object": """c changeStreamPreAndPostImages collation constants encryptedFields fields filter idIndex
-        indexOptionDefaults let lsid projection q query readConcern sort storageEngine timeseries validator""",
-    "cursor": "cursor",
-    "bool": """allowDiskUse allowPartialResults authorizedCollections authorizedDatabases awaitData errorsOnly explain
-        multi noCursorTimeout oplogReplay ordered returnKey showRecordId singleBatch tailable upsert""",
-    "switch": """autoIndexId bypassDocumentValidation capped dryRun dropTarget freeStorage ignoreUnknownIndexOptions new
-        remove""",
-    "number": "batchSize cappedMax cappedSize limit maxTimeMS scale skip size txnNumber",
-    "string": "toCollection validationAction validationLevel viewOn",
-    "hint": "hint",
-}
-_EXPECTED = {field: kind for kind, fields in _KINDS.items() for field in fields.split()}
-# Where a field is something else than its namesakes.
-_EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("bulkWrite.delete", "multi"): "bool",
-    ("create", "max"): "number",
-    ("explain", "explain"): "any",
-    ("find", "max"): "object",
-    ("find", "min"): "object",
-    ("getMore", "getMore"): "long",
-    ("findAndModify", "upsert"): "switch",
-    ("listCollections", "nameOnly"): "bool",
-    ("listDatabases", "nameOnly"): "switch",
-    ("delete.deletes", "limit"): "one or all",
-}
+_QUICK = {True: "bool-true", False: "bool-false"}
 
 
-def check_command(name: str, body: Mapping[str, Any], version: Version) -> None:
-    """Check the fields of a command.
+def leaf_of(value: Any) -> str:
+    """Return the name of the kind of a value, such as ``int-negative`` or ``array-empty``."""
+    kind = type(value)
+    if kind is str:
+        return "string-text" if value and value[0] != "$" else "string-dollar" if value else "string-empty"
+    if kind is bool:
+        return _QUICK[value]
+    if kind is dict:
+        return "object-full" if value else "object-empty"
+    name = type_name(value)
+    if name in _NUMBERS:
+        return f"{name}-{_size(value)}"
+    if name == "array":
+        return f"array-{_elements(value)}"
+    if name == "binData":
+        return "binData-uuid" if getattr(value, "subtype", 0) == 4 and len(value) == 16 else "binData-other"
+    if name == "timestamp":
+        return "timestamp-some" if value.time or value.inc else "timestamp-null"
+    return name
 
-    :raises CommandError: 40415 for a field that it does not take, 40414 if one that it needs is missing.
+
+def _size(value: Any) -> str:
+    if is_nan(value):
+        return "nan"
+    number = value.to_decimal() if isinstance(value, bson.Decimal128) else value
+    if abs(number) >= 2**63:
+        return "huge"
+    if number % 1:
+        return "fraction"
+    if number < 0:
+        return "negative"
+    return "large" if number >= 2**31 else "many" if number > 1 else "one" if number else "zero"
+
+
+def _elements(values: list[Any]) -> str:
+    others = {type_name(value) for value in Pace().through(values) if not isinstance(value, dict)}
+    if not others:
+        return "objects" if values else "empty"
+    names = {"null": "nulls", "string": "strings", "int": "ints", "long": "longs"}
+    return names.get(others.pop(), "others") if len(others) == 1 else "others"
+
+
+def leaves(word: str) -> tuple[str, ...]:
+    """Return the kinds that a word of the table stands for: a kind, a BSON type, ``number`` or ``negative`` ..."""
+    if word.endswith("positive"):
+        return tuple(leaf for size in ("one", "many") for leaf in leaves(word.replace("positive", size)))
+    if word == "number":
+        return tuple(leaf for kind in _NUMBERS for leaf in leaves(kind))
+    if word in _SIZES:
+        return tuple(f"{kind}-{word}" for kind in _NUMBERS)
+    return tuple(f"{word}-{part}" for part in _KINDS[word]) if word in _KINDS else (word,)
+
+
+@dataclass
+class Field:
+    """One field.
+
+    :param codes: the error code of each kind of value; 0 for those that the command accepts.
+    :param since: the version that introduced the field.
+    :param parts: the fields of the value, or of the elements of an array.
     """
-    if name not in FIELDS:
-        return
-    if name == "bulkWrite" and version < (8, 0):
-        raise CommandError(59, "CommandNotFound", "no such command: 'bulkWrite'")
-    _check(name, body, version, GENERIC)
+
+    codes: Mapping[str, int]
+    since: Version = (0, 0)
+    parts: Fields | None = None
 
 
-def check_statement(name: str, statement: Any, version: Version) -> None:
-    """Check the fields of one of a command's statements, such as of ``update.updates``.
+@dataclass
+class Fields:
+    """The fields of a command, or of a document in it.
 
-    :raises CommandError: as for a command.
+    :param unknown: the error code of a field without an entry; 0 if the command ignores such fields.
+    :param missing: the error codes of the fields that the command needs.
+    :param admin: whether the command is of the ``admin`` database only.
+    :param without: which of ``readConcern`` (but for the level ``local``) and ``writeConcern`` the command refuses.
+    :param since: the version that introduced the command.
     """
-    if not isinstance(statement, dict):
-        raise type_mismatch(f"BSON field '{name}' must contain objects, not {type_name(statement)}")
-    _check(name, statement, version, frozenset())
+
+    name: str
+    unknown: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
+    admin: bool = False
+    without: Sequence[str] = ()
+    since: Version = (0, 0)
+    fields: dict[str, Field] = field(default_factory=dict)
+
+    def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
+        """Check all fields.
+
+        :param generic: the fields that each command accepts.
+        :raises CommandError: for the first fault.
+        """
+        for name, value in body.items():
+            known = self.fields.get(name)
+            if known is not None and version >= known.since:
+                self.check_field(known, name, value, version)
+            elif self.unknown and (known is not None or name not in generic):
+                raise _unknown(self.name, name, self.unknown, version)
+        for name, code in self.missing.items():
+            if body.get(name) is None:
+                raise error(code, f"BSON field '{self.name}.{name}' is missing but a required field")
+
+    def check_field(self, known: Field, name: str, value: Any, version: Version) -> None:
+        code = known.codes[leaf_of(value)]
+        if code:
+            raise error(
+                code, f"BSON field '{self.name}.{name}' is {value!r:.60} of the wrong type '{type_name(value)}'"
+            )
+        if known.parts is None:
+            return
+        if isinstance(value, dict):
+            known.parts.check(value, version)
+        elif isinstance(value, list) and known.codes["object-full"]:
+            pace = Pace()
+            for part in pace.through(value):
+                if isinstance(part, dict):
+                    known.parts.check(part, version)
+            pace.breathe()
 
 
-def _check(name: str, body: Mapping[str, Any], version: Version, generic: frozenset[str]) -> None:
-    known = FIELDS[name]
-    for field, value in body.items():
-        if field not in known and field not in generic:
-            raise _unknown(name, field, version)
-        if not _is_there(name, field, version):
-            raise _unknown(name, field, version)
-        _check_type(name, field, value)
-    for field in ("documents", "updates", "deletes", "ops"):
-        if isinstance(body.get(field), list) and field in known and not 0 < len(body[field]) <= _MAX_BATCH:
-            raise CommandError(16, "InvalidLength", f"Write batch sizes must be between 1 and {_MAX_BATCH}. Got "
-                               f"{len(body[field])} operations.")  # fmt: skip
-    for field in _REQUIRED.get(name, ()):
-        if body.get(field) is None:
-            raise CommandError(40414, "Location40414", f"BSON field '{name}.{field}' is missing but a required field")
+def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:
+    if version < (5, 0) and path in ("find", "aggregate"):
+        word = "Unrecognized" if path == "find" else "unrecognized"
+        return error(9, f"{word} field '{name}'")
+    if version < (5, 0) and path == "findAndModify":
+        return error(code, f"BSON field '{name}' is an unknown field.")
+    return error(code, f"BSON field '{path}.{name}' is an unknown field.")
 
 
-def _is_there(name: str, field: str, version: Version) -> bool:
-    since = _RAW_DATA_SINCE if field == "rawData" else _SINCE.get((name, field), (0, 0))
-    return version >= since
+def check_first(request: Request, version: Version) -> None:
+    """Check the fields that a server checks before it reads a command.
+
+    :raises CommandError: if a field occurs twice, or has a value of a wrong type.
+    """
+    if request.repeated is not None:
+        raise error(40413, f"BSON field '{request.repeated}' is a duplicate field")
+    _check_some(_FIRST, request.body, version)
 
 
-def _check_type(name: str, field: str, value: Any) -> None:
-    if field == "maxTimeMS" and not (is_number(value) and is_whole(value) and 0 <= whole(value) < 2**31):
-        raise bad_value(f"{value!r} value for maxTimeMS is no whole number, or out of range")
-    kind = _EXCEPTIONS.get((name, field)) or _EXPECTED.get(field, "any")
-    if (value is None and not _refuses_null(name, field, kind)) or _IS[kind](value):
-        _check_parts(name, field, value, kind)
-    elif kind in _UNREADABLE:
-        raise failed_to_parse(f"{_UNREADABLE[kind]}, and not {value!r}")
-    elif (name, field) == ("count", "limit"):
-        raise bad_value(f"limit value for count cannot be {value!r}")
-    else:
-        raise _mismatch(f"{name}.{field}", value, _NAMES.get(kind, kind))
+def check(request: Request, version: Version) -> None:
+    """Check the database and the fields of a command.
+
+    :raises CommandError: for the first fault.
+    """
+    name = ALIASES.get(request.name, request.name)
+    known = TABLE.get(name)
+    if known is not None and version < known.since:
+        raise error(59, f"no such command: '{name}'")
+    if known is not None and known.admin and request.database != "admin":
+        raise error(13, f"{name} may only be run against the admin database.")
+    _check_some(_NEXT, request.body, version)
+    if known is not None:
+        check_body(name, without_alias(request), version)
+    _check_some(_LAST, request.body, version)
+    if known is not None and "writeConcern" in known.without and request.body.get("writeConcern"):
+        raise error(72, "Command does not support writeConcern")
+    limit = request.body.get("maxTimeMS")
+    if limit is not None and not isinstance(limit, int):
+        request.body = {**request.body, "maxTimeMS": long_of(limit)}
 
 
-# Kinds of fields that a command has without a value, but not with null.
-_NEVER_NULL: Mapping[str, tuple[str, ...]] = {
-    "aggregate": ("bool", "cursor", "objects"),
-    "count": ("number",),
-    "find": ("bool", "object"),
-}
+def without_alias(request: Request) -> dict[str, Any]:
+    """Return the body with the present name of the command."""
+    name = ALIASES.get(request.name)
+    if name is None:
+        return request.body
+    return {name if field == request.name else field: value for field, value in request.body.items()}
 
 
-def _refuses_null(name: str, field: str, kind: str) -> bool:
-    known = field in ("let", "lsid", "readConcern", "skip")
-    return not known and (kind == "hint" or kind in _NEVER_NULL.get(name, ()))
+def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
+    """Check the fields of a command, or of a document in a command, but not the fields that each command accepts.
+
+    :raises CommandError: for the first fault.
+    """
+    TABLE[name].check(body, version, () if "-" in name else _GENERIC)
 
 
-# Kinds whose values a command reads by itself.
-_UNREADABLE = {
-    "hint": "Hint must be a string or an object",
-    "one or all": "The limit field in delete objects must be 0 or 1",
-}
-_NAMES = {"objects": "array", "cursor": "object", "switch": "[bool, long, int, decimal, double]"}
+def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
+    fields = TABLE["generic"]
+    for name in names:
+        if name in body and name in fields.fields:
+            fields.check_field(fields.fields[name], name, body[name], version)
 
 
-def _mismatch(field: str, value: Any, expected: str) -> CommandError:
-    return type_mismatch(f"BSON field '{field}' is the wrong type '{type_name(value)}', expected type '{expected}'")
+def _read() -> dict[str, Fields]:
+    """Read the table. A line has the fields of a command, or of the part of a command that its name has a path to."""
+    table: dict[str, Fields] = {}
+    kinds: dict[str, Mapping[str, int]] = {}
+    for text in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        name, since = line["name"], {key: _version(value) for key, value in line.get("since", {}).items()}
+        entry = Fields(name, line.get("unknown", 0), line.get("missing", {}))
+        entry.admin, entry.without = line.get("admin", False), line.get("without", ())
+        entry.since = since.get(name, (0, 0))
+        for key, rules in line["fields"].items():
+            codes = kinds.setdefault(rules, compiled(rules))
+            entry.fields[key] = Field(codes, since.get(key, (0, 0)))
+        table[name] = entry
+        parent, _, last = name.rpartition(".")
+        if parent:
+            table[parent].fields[last].parts = entry
+    return table
 
 
-def _check_parts(name: str, field: str, value: Any, kind: str) -> None:
-    if kind == "objects":
-        for place, part in enumerate(value or ()):
-            if not isinstance(part, dict):
-                raise _mismatch(f"{name}.{field}.{place}", part, "object")
-    elif kind == "cursor":
-        for part in value or ():
-            if part != "batchSize":
-                raise location(40415, f"BSON field '{name}.cursor.{part}' is an unknown field.")
+def _version(text: str) -> Version:
+    major, minor = text.split(".")
+    return int(major), int(minor)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value - value == 0
+def compiled(rules: str) -> dict[str, int]:
+    """Return the code of each kind of value.
+
+    :param rules: words for kinds that are accepted, codes with words, and a code for all other kinds: in
+        ``number null, 51024 negative, 14``, null and numbers from 0 are accepted.
+    """
+    codes: dict[str, int] = {}
+    default = 0
+    for rule in rules.split(", "):
+        words = rule.split()
+        code = int(words.pop(0)) if words[0].lstrip("-").isdigit() else 0
+        if not words:
+            default = code
+        for word in words:
+            codes.update(dict.fromkeys(leaves(word), code))
+    return {leaf: codes.get(leaf, default) for leaf in LEAVES}
 
 
-_IS: Mapping[str, Callable[[Any], bool]] = {
-    "any": lambda value: True,
-    "array": lambda value: isinstance(value, list),
-    "bool": lambda value: isinstance(value, bool),
-    "cursor": lambda value: isinstance(value, dict),
-    "hint": lambda value: type(value) is str or isinstance(value, dict),
-    "long": lambda value: isinstance(value, Int64),
-    "number": _is_finite,
-    "object": lambda value: isinstance(value, dict),
-    "objects": lambda value: isinstance(value, list),
-    "one or all": lambda value: not is_number(value) or float(str(value)) in (0, 1),
-    "string": lambda value: type(value) is str,
-    "switch": lambda value: isinstance(value, bool) or is_number(value),
-}
-
-
-def _unknown(name: str, field: str, version: Version) -> CommandError:
-    if version < (5, 0) and name in ("find", "aggregate"):
-        word = "Unrecognized" if name == "find" else "unrecognized"
-        return CommandError(9, "FailedToParse", f"{word} field '{field}'")
-    if version < (5, 0) and name == "findAndModify":
-        return CommandError(40415, "Location40415", f"BSON field '{field}' is an unknown field.")
-    return CommandError(40415, "Location40415", f"BSON field '{name}.{field}' is an unknown field.")
+TABLE: Mapping[str, Fields] = _read()

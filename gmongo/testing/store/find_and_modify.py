@@ -11,7 +11,7 @@ from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.updating import Update
-from gmongo.testing.store.values import Key
+from gmongo.testing.store.values import Key, is_true
 from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
 
 
@@ -26,9 +26,9 @@ def find_and_modify(context: Context) -> Document:
     if list(query) == ["_id"] and not is_operators(query["_id"]) and not is_pattern(query["_id"]):
         statement.pop("sort", None)  # a server does not parse it for a lookup by _id
     update = None
-    if not body.get("remove"):
+    if not is_true(body.get("remove")):
         update = update_of(body, body["update"], query, context.variables, target.collection)
-    if body.get("new") and any(name.endswith(".$") for name in body.get("fields") or {}):
+    if is_true(body.get("new")) and any(name.endswith(".$") for name in body.get("fields") or {}):
         raise bad_value("cannot use a positional projection and return the new document")
     project = compile_projection(body.get("fields"), query, context.variables)
     found = next(iter(found_to_write(target, statement, context.variables)), None)
@@ -38,17 +38,15 @@ def find_and_modify(context: Context) -> Document:
 
 
 def _check(body: Document) -> None:
-    if body.get("remove"):
+    if is_true(body.get("remove")):
         for name in ("update", "arrayFilters"):
             if body.get(name) is not None:
                 raise failed_to_parse(f"Cannot specify both {name} and remove=true")
         for name in ("upsert", "new"):
-            if body.get(name):
+            if is_true(body.get(name)):
                 raise failed_to_parse(f"Cannot specify both {name}=true and remove=true")
     elif "update" not in body:
         raise failed_to_parse("Either an update or remove=true must be specified")
-    if not isinstance(body.get("hint", ""), (str, dict)):
-        raise failed_to_parse("Hint must be a string or an object")
 
 
 def _remove(target: Target, found: tuple[Key, Record] | None, project: Any) -> Document:
@@ -66,10 +64,10 @@ def _update(
     if found is not None:
         key, record = found
         changed = replace_one(target, update, key, record.document)
-        value = project(changed if body.get("new") else record.document)
+        value = project(changed if is_true(body.get("new")) else record.document)
         return {"lastErrorObject": {"n": 1, "updatedExisting": True}, "value": value}
-    if not body.get("upsert"):
+    if not is_true(body.get("upsert")):
         return {"lastErrorObject": {"n": 0, "updatedExisting": False}, "value": None}
     document = upsert(target, update)
     error = {"n": 1, "updatedExisting": False, "upserted": document["_id"]}
-    return {"lastErrorObject": error, "value": project(document) if body.get("new") else None}
+    return {"lastErrorObject": error, "value": project(document) if is_true(body.get("new")) else None}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bson.binary import Binary
 
 from gmongo import _random
@@ -15,12 +13,12 @@ from gmongo.testing.store.errors import (
     illegal_operation,
     no_such_transaction,
     transaction_too_old,
-    type_mismatch,
 )
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import TIMEOUT_SECONDS, Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction
+from gmongo.testing.unsupported import not_supported
 
 
 def recovery_token(state: State) -> Document:
@@ -114,7 +112,9 @@ def kill_sessions(context: Context) -> Document:
 
 
 def kill_all_sessions(context: Context) -> Document:
-    """``killAllSessions`` and ``killAllSessionsByPattern``: there is no telling users apart, so all end."""
+    """``killAllSessions`` and ``killAllSessionsByPattern``."""
+    if any(context.body[context.request.name]):
+        raise not_supported("an end of some sessions")
     for session in context.state.sessions:
         kill_session(context.state, session.id)
     context.state.wake()
@@ -145,10 +145,4 @@ def kill_session(state: State, lsid: bytes) -> None:
 
 
 def _ids(context: Context) -> list[bytes]:
-    sessions: Any = context.body[context.request.name]
-    if not isinstance(sessions, list):
-        raise type_mismatch(f"BSON field '{context.request.name}' must be an array of sessions")
-    for session in sessions:
-        if not isinstance(session, dict) or not isinstance(session.get("id"), bytes):
-            raise type_mismatch(f"BSON field '{context.request.name}' must be an array of sessions, not {session!r}")
-    return [bytes(session["id"]) for session in sessions]
+    return [bytes(session["id"]) for session in context.body[context.request.name] if session]

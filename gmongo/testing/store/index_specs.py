@@ -74,8 +74,6 @@ def compile_index(spec: Any, default: Document, version: Version, ignore_unknown
     :param ignore_unknown: whether options that no index has are left out, and no error.
     :raises CommandError: if there is no such index.
     """
-    if not isinstance(spec, dict):
-        raise type_mismatch(f"BSON field 'indexes' must contain objects, not {type_name(spec)}")
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
     _check_fields(spec)

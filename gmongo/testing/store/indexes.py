@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gmongo.testing.command import CommandError
+from gmongo.testing.command import CommandError, error
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
@@ -16,12 +16,10 @@ from gmongo.testing.store.errors import (
     invalid_options,
     location,
     namespace_not_found,
-    type_mismatch,
 )
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import listing_reply
-from gmongo.testing.store.values import type_name
 
 _MOST_INDEXES = 64
 # What distinguishes two indexes of the same keys, and what makes no difference.
@@ -48,6 +46,9 @@ def create_indexes(context: Context) -> Document:
         raise cannot_create(
             f"add index fails, too many indexes for {collection.namespace}: there may be {_MOST_INDEXES}"
         )
+    quorum = context.body.get("commitQuorum")
+    if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
+        raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
     names = set(collection.indexes)
     try:
         for index in wanted:
@@ -166,8 +167,6 @@ def _named(collection: Collection, wanted: Any) -> list[str]:
     if wanted == "*":
         return [name for name in collection.indexes if name != "_id_"]
     if isinstance(wanted, list):
-        if not all(type(one) is str for one in wanted):
-            raise type_mismatch("BSON field 'dropIndexes.index' must be a string, an array of strings or an object")
         return [name for one in wanted for name in _named(collection, one)]
     found = indexes_of(collection, wanted)
     if not found:
@@ -180,12 +179,10 @@ def _named(collection: Collection, wanted: Any) -> list[str]:
 def indexes_of(collection: Collection, wanted: Any) -> list[Index]:
     """The index that is meant by a name or a key, if there is one.
 
-    :raises CommandError: 14, if it is neither; 181, if several have the key.
+    :raises CommandError: 181, if several have the key.
     """
     if type(wanted) is str:
         return [index for index in collection.indexes.values() if index.name == wanted]
-    if not isinstance(wanted, dict):
-        raise type_mismatch(f"an index is a string or an object, and not {type_name(wanted)}")
     found = [index for index in collection.indexes.values() if same_keys(index.keys, wanted)]
     if len(found) > 1:
         raise CommandError(181, "AmbiguousIndexKeyPattern", f"{len(found)} indexes found for key: {wanted}, identify "

@@ -14,7 +14,7 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document, Record
-from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
+from gmongo.testing.store.errors import bad_value, failed_to_parse, location
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.matching import compile_filter
@@ -30,9 +30,7 @@ from gmongo.testing.store.views import check_find_of_view
 def find(context: Context) -> Document:
     """``find``."""
     body, collection = context.body, context.collection()
-    for name in ("limit", "skip"):
-        batch_size(body.get(name), name)
-    size = batch_size(body.get("batchSize"))
+    size = batch_size(body)
     if body.get("awaitData") and not body.get("tailable"):
         raise failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'")
     if body.get("tailable") and collection is not None:
@@ -69,7 +67,7 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
     records = matching(context, collection, query, collation)
     skip, limit = long_of(body.get("skip") or 0), abs(long_of(body.get("limit") or 0))
     most = skip + limit if limit else None
-    if body.get("min") or body.get("max"):
+    if collection is not None and (body.get("min") or body.get("max")):
         index = _bounded_index(collection, body)
         records = in_order(_within_bounds(index, records, body), index.keys, index.collation, context.pace)
     records = in_order(records, body.get("sort"), collation, context.pace, most, score)
@@ -128,6 +126,8 @@ def _bounded_index(collection: Collection | None, body: Document) -> Index:
         raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
     if index is None:
         raise CommandError(51173, "Location51173", "A hint is required when using min or max")
+    if body.get("min") and body.get("max") and list(body["min"]) != list(body["max"]):
+        raise location(51176, "min and max must have the same field names")
     for bound in (body.get("min"), body.get("max")):
         if bound and list(bound) != list(index.keys):
             raise CommandError(51174, "Location51174", "min and max must name the fields of the hinted index")
@@ -155,7 +155,6 @@ def _against(document: Document, bound: Document, keys: Any) -> int:
 def count(context: Context) -> Document:
     """``count``."""
     body, collection = context.body, context.collection()
-    batch_size(body.get("skip"), "skip")
     found = matching(context, collection, body.get("query") or {}, context.collation(collection))
     skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
     most = min(skip + limit, sys.maxsize) if limit else None
@@ -167,9 +166,9 @@ def distinct(context: Context) -> Document:
     """``distinct``."""
     body, collection = context.body, context.collection()
     collation = context.collation(collection)
-    if not isinstance(body.get("key"), str):
-        raise type_mismatch("distinct needs a 'key' that is a string")
     parts = split(body["key"])
+    if any(part.startswith("$") for part in parts):
+        raise location(16410, "FieldPath field names may not start with '$'.")
     values: dict[Any, Any] = {}
     for _, record in matching(context, collection, body.get("query") or {}, collation):
         for value in _distinct_values(record.document, parts):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bson.int64 import Int64
 
 from gmongo.testing import clock
@@ -11,24 +9,16 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.cursors import DEFAULT_BATCH, Cursor, check_owner
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, cursor_not_found, invalid_namespace, location, type_mismatch
-from gmongo.testing.store.values import is_number, long_of, type_name
+from gmongo.testing.store.errors import bad_value, cursor_not_found
+from gmongo.testing.store.values import long_of
 
 AWAIT_SECONDS = 1.0
 
 
-def batch_size(value: Any, name: str = "batchSize") -> int | None:
-    """A batch size as commands give it.
-
-    :raises CommandError: if it is negative.
-    """
-    if value is None:
-        return None
-    if not is_number(value):
-        raise type_mismatch(f"BSON field '{name}' is the wrong type '{type_name(value)}'")
-    if long_of(value) < 0:
-        raise location(51024, f"BSON field '{name}' value must be >= 0, actual value '{value}'")
-    return long_of(value)
+def batch_size(body: Document) -> int | None:
+    """Return the batch size of a command or of its ``cursor``, None without a batch size."""
+    value = (body.get("cursor") or body).get("batchSize")
+    return None if value is None else long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
@@ -50,17 +40,13 @@ def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool
 
 def listing_reply(context: Context, cursor: Cursor) -> Document:
     """Return the first batch of ``listCollections`` or ``listIndexes``."""
-    reply = first_reply(context, cursor, batch_size((context.body.get("cursor") or {}).get("batchSize")))
+    reply = first_reply(context, cursor, batch_size(context.body))
     return {"cursor": {name: reply["cursor"][name] for name in ("id", "ns", "firstBatch")}}
 
 
 def get_more(context: Context) -> Document:
     """``getMore``."""
     body, state, request = context.body, context.state, context.request
-    if not isinstance(body["getMore"], int) or not isinstance(body["collection"], str):
-        raise type_mismatch("BSON field 'getMore.getMore' must be a long, and 'getMore.collection' a string")
-    if not body["collection"]:
-        raise invalid_namespace("Collection names cannot be empty")
     cursor = state.cursors.get(int(body["getMore"]), request.member)
     number = request.transaction_number if request.in_transaction else None
     check_owner(cursor, f"{context.database}.{body['collection']}", request.session, number)
@@ -69,7 +55,7 @@ def get_more(context: Context) -> Document:
         raise CommandError(175, "QueryPlanKilled", f"collection dropped. {cursor.namespace}")
     if "maxTimeMS" in body and not cursor.awaits and not request.in_transaction:
         raise bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor")
-    size = batch_size(body.get("batchSize"))
+    size = batch_size(body)
     cursor.in_use = True
     try:
         documents = _batch(context, cursor, size or None)
@@ -107,8 +93,6 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
 def kill_cursors(context: Context) -> Document:
     """``killCursors``."""
     ids = context.body["cursors"]
-    if not all(isinstance(one, Int64) for one in ids):
-        raise type_mismatch("BSON field 'killCursors.cursors' must be an array of longs")
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()
     return reply

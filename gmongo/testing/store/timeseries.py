@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gmongo.testing.command import error
 from gmongo.testing.store.data import Document
-from gmongo.testing.store.errors import bad_value, invalid_options, location, type_mismatch
-from gmongo.testing.store.values import MISSING, is_number, long_of, type_name
+from gmongo.testing.store.errors import bad_value, invalid_options
+from gmongo.testing.store.values import MISSING, long_of, type_name
 from gmongo.testing.unsupported import not_supported
 
-_STRINGS = ("timeField", "metaField", "granularity")
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_SECONDS = 365 * 86400
 # The seconds that a bucket spans at most, by the granularity.
@@ -34,17 +34,15 @@ def completed(options: Mapping[str, Any]) -> Document:
 
     :raises CommandError: if no time series can have the options.
     """
+    options = {name: value for name, value in options.items() if value is not None}
     for name, value in options.items():
-        field = f"BSON field 'create.timeseries.{name}'"
-        if name not in (*_STRINGS, *_SECONDS):
-            raise location(40415, f"{field} is an unknown field.")
-        if type(value) is not str if name in _STRINGS else not is_number(value):
-            raise type_mismatch(f"{field} is the wrong type '{type_name(value)}'")
         if name in _SECONDS and not 1 <= long_of(value) <= _MAX_SECONDS:
-            raise bad_value(f"{field} value must be from 1 to {_MAX_SECONDS}, actual value '{value}'")
-    if "timeField" not in options:
-        raise location(40414, "BSON field 'create.timeseries.timeField' is missing but a required field")
-    names = {name: options[name] for name in ("timeField", "metaField") if name in options}
+            # Servers that know both fields, from 6.3 on, have another code.
+            raise error(
+                2 if _SECONDS[1] in options else 51024,
+                f"{name} must be from 1 to {_MAX_SECONDS}, actual value '{value}'",
+            )
+    names: Document = {name: options[name] for name in ("timeField", "metaField") if name in options}
     for name, value in names.items():
         if "\0" in value:
             raise bad_value(f"BSON field 'create.timeseries.{name}' cannot contain an embedded null byte")

@@ -15,15 +15,14 @@ from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
 from gmongo.testing.store.differences import is_replacement_shorter
-from gmongo.testing.store.errors import failed_to_parse, location, type_mismatch, write_conflict
-from gmongo.testing.store.fields import check_statement
+from gmongo.testing.store.errors import failed_to_parse, location, write_conflict
 from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
 from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
-from gmongo.testing.store.values import MISSING, Key, copy_value, identical, type_name
+from gmongo.testing.store.values import MISSING, Key, copy_value, identical
 
 _NOT_IN_UPSERTS = frozenset({"$expr"})
 # Errors that end the whole command, rather than being one statement's.
@@ -198,9 +197,6 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 def insert(context: Context) -> Document:
     """``insert``."""
     target = target_of(context)
-    for document in context.pace.through(context.body["documents"]):
-        if not isinstance(document, dict):
-            raise type_mismatch(f"BSON field 'insert.documents' must contain objects, not {type_name(document)}")
     tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 
@@ -208,8 +204,6 @@ def insert(context: Context) -> Document:
 def update(context: Context) -> Document:
     """``update``."""
     target = target_of(context)
-    for statement in context.pace.through(context.body["updates"]):
-        check_statement("update.updates", statement, context.state.version)
     statements = context.body["updates"]
     tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
     reply = tally.reply({"n": tally.matched})
@@ -221,8 +215,6 @@ def update(context: Context) -> Document:
 def delete(context: Context) -> Document:
     """``delete``."""
     target = target_of(context)
-    for statement in context.pace.through(context.body["deletes"]):
-        check_statement("delete.deletes", statement, context.state.version)
     statements = context.body["deletes"]
     tally = run_statements(context, target, statements, lambda statement: delete_matching(target, statement))
     return tally.reply({"n": tally.matched})
@@ -255,6 +247,7 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
     :raises CommandError: for an error that ends the command.
     """
     tally = Tally()
+    context.pace.breathe()
     for index, statement in enumerate(context.pace.through(statements)):
         try:
             if target.collection is not None:

@@ -93,8 +93,9 @@ def test_parameters(client):
     }
     assert client.run({"setParameter": 1, "logLevel": 2})["was"] == 0
     assert client.run({"getParameter": 1, "logLevel": 1})["logLevel"] == 2
-    assert client.run({"getParameter": 1, "noSuch": 1})["code"] == 72
-    assert client.run({"setParameter": 1, "noSuch": 1})["code"] == 72
+    for name in ("getParameter", "setParameter"):
+        reply = client.run({name: 1, "noSuch": 1})
+        assert reply["ok"] == 0 and "code" not in reply
 
 
 def test_a_parameter_that_does_not_exist_is_refused():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from bson.binary import Binary
+from bson import Binary, Int64
 
 from gmongo.testing.command import Request
 from gmongo.testing.store import Store
+from gmongo.testing.store.fields import check
 
 
 class Shell:
@@ -24,7 +25,11 @@ class Shell:
 
     def __call__(self, name: str, value: Any, database: str = "db", /, **fields: Any) -> dict[str, Any]:
         body = {name: value, **fields, **self.fields, "$db": database}
-        return self.store.execute(Request(name, body, database, self.member, 1))
+        if type(body.get("txnNumber")) is int:
+            body["txnNumber"] = Int64(body["txnNumber"])
+        request = Request(name, body, database, self.member, 1)
+        check(request, self.store.version)
+        return self.store.execute(request)
 
     def find(self, collection: str = "c", filter: Any = None, **fields: Any) -> list[dict[str, Any]]:
         """The first batch of a find."""

@@ -49,6 +49,8 @@ def _whats_my_uri(call: Call) -> dict[str, Any]:
 def _get_log(call: Call) -> dict[str, Any]:
     if call.body[call.name] == "*":
         return {"names": ["global", "startupWarnings"]}
+    if call.body[call.name] not in ("global", "startupWarnings"):
+        raise error(96, f"No log named '{call.body[call.name]}'")
     return {"totalLinesWritten": 0, "log": []}
 
 

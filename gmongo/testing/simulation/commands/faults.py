@@ -11,16 +11,12 @@ from gmongo.testing.simulation.error_codes import error
 def _configure_fail_point(call: Call) -> dict[str, Any]:
     if not call.member.parameters["enableTestCommands"]:
         raise error(59, "no such command: 'configureFailPoint'")
-    if call.request.database != "admin":
-        raise error(13, "configureFailPoint may only be run against the admin database.")
     body = call.body
     data = body.get("data") or {}
     return {"count": call.member.fail_points.configure(body[call.name], body.get("mode"), data)}
 
 
 def _shutdown(call: Call) -> dict[str, Any]:
-    if call.request.database != "admin":
-        raise error(13, "shutdown may only be run against the admin database.")
     call.member.kill()
     raise CloseConnection
 

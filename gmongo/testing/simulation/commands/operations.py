@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from types import ModuleType
 from typing import Any
@@ -14,6 +13,7 @@ from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.operations import OPCOUNTERS, describe
 from gmongo.testing.store.matching import compile_filter
+from gmongo.testing.store.values import long_of
 
 resource: ModuleType | None
 try:
@@ -33,13 +33,7 @@ _OF_CURRENT_OP = frozenset({
 _MOST_CONNECTIONS = 10_000
 
 
-def _check_admin(call: Call) -> None:
-    if call.request.database != "admin":
-        raise error(13, f"{call.name} may only be run against the admin database.")
-
-
 def _current_op(call: Call) -> dict[str, Any]:
-    _check_admin(call)
     everything = bool(call.body.get("$all"))
     conditions = {
         name: value
@@ -78,15 +72,10 @@ def show_operations(call: Call) -> None:
 
 
 def _kill_op(call: Call) -> dict[str, Any]:
-    _check_admin(call)
-    number = call.body.get("op")
-    if number is None:
-        raise error(4, 'Did not provide "op" field')
-    if isinstance(number, bool) or not isinstance(number, (int, float)):
-        raise error(9, f'"op" must be the number of an operation, and not {number!r}')
-    if not math.isfinite(number):
-        raise error(2, f'"op" must be the number of an operation, and not {number!r}')
-    call.member.operations.kill(int(number))
+    number = long_of(call.body["op"])
+    if not -(2**31) <= number < 2**31:
+        raise error(26823, f"invalid op : {number}. Op ID cannot be represented with 32 bits")
+    call.member.operations.kill(number)
     return {"info": "attempting to kill op"}
 
 

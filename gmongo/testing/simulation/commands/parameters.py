@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gmongo.testing.command import NO_CODE
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
@@ -20,7 +21,6 @@ def _named(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _get_parameter(call: Call) -> dict[str, Any]:
-    _admin_only(call)
     release = ".".join(map(str, call.cluster.version[:2]))
     known = {**call.member.parameters, _COMPATIBILITY: {"version": release}}
     argument = call.body[call.name]
@@ -28,23 +28,17 @@ def _get_parameter(call: Call) -> dict[str, Any]:
         return known
     found = {name: known[name] for name, _ in _named(call.body) if name in known}
     if not found:
-        raise error(72, "no option found to get")
+        raise error(NO_CODE, "no option found to get")
     return found
 
 
 def _set_parameter(call: Call) -> dict[str, Any]:
-    _admin_only(call)
     changes = list(_named(call.body))
     if not changes:
-        raise error(72, "no option found to set, use help:true to see options ")
+        raise error(NO_CODE, "no option found to set, use help:true to see options ")
     before = [call.member.parameters.change(name, value) for name, value in changes]
     call.cluster.limits.reset()
     return {"was": before[0]}
-
-
-def _admin_only(call: Call) -> None:
-    if call.request.database != "admin":
-        raise error(13, f"{call.name} may only be run against the admin database.")
 
 
 COMMANDS = {"getParameter": _get_parameter, "setParameter": _set_parameter}

@@ -20,8 +20,6 @@ _LOOK_EVERY = 0.01
 
 
 def _set_of(call: Call) -> ReplicaSet:
-    if call.request.database != "admin":
-        raise error(13, f"{call.name} may only be run against the admin database.")
     return cast("ReplicaSet", call.cluster.topology)
 
 

@@ -15,11 +15,9 @@ def _create_user(call: Call) -> dict[str, Any]:
     body, database = call.body, call.request.database
     if database != EXTERNAL and not body.get("pwd"):
         raise error(2, "Must provide a 'pwd' field for all user documents, except those with '$external' as the source")
-    if "roles" not in body:
-        raise error(40414, '"createUser" command requires a "roles" array')
-    user = User(_name(call), database, body.get("pwd"), _roles(call), custom=body.get("customData"))
+    user = User(body[call.name], database, body.get("pwd"), _roles(call), custom=body.get("customData"))
     if "mechanisms" in body:
-        user.mechanisms = tuple(_array(call, "mechanisms"))
+        user.mechanisms = tuple(body["mechanisms"])
     call.cluster.users.add(user)
     return {}
 
@@ -27,14 +25,14 @@ def _create_user(call: Call) -> dict[str, Any]:
 def _update_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
     body, users = call.body, call.cluster.users
-    for name in {"roles", "mechanisms"} & set(body):
-        _array(call, name)
-    old = users.get(call.request.database, _name(call))
+    if all(body.get(name) is None for name in ("pwd", "roles", "mechanisms", "customData")):
+        raise error(2, "Must specify at least one field to update in updateUser")
+    old = users.get(call.request.database, body[call.name])
     users.replace(
         User(
             old.name,
             old.database,
-            body.get("pwd", old.password),
+            body.get("pwd") or old.password,
             _roles(call) if "roles" in body else old.roles,
             tuple(body.get("mechanisms", old.mechanisms)),
             body.get("customData", old.custom),
@@ -45,7 +43,7 @@ def _update_user(call: Call) -> dict[str, Any]:
 
 def _drop_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
-    call.cluster.users.remove(call.request.database, _name(call))
+    call.cluster.users.remove(call.request.database, call.body[call.name])
     return {}
 
 
@@ -69,27 +67,16 @@ def _users_info(call: Call) -> dict[str, Any]:
 
 def _find(call: Call, wanted: Any) -> User | None:
     if isinstance(wanted, Mapping):
-        return call.cluster.users.find(str(wanted.get("db")), str(wanted.get("user")))
+        for name in ("user", "db"):
+            if list(wanted) not in (["user", "db"], ["db", "user"]) or not isinstance(wanted[name], str):
+                raise error(2, f"UserName must have the fields 'user' and 'db', and not {wanted!r:.60}")
+        return call.cluster.users.find(wanted["db"], wanted["user"])
     return call.cluster.users.find(call.request.database, str(wanted))
-
-
-def _name(call: Call) -> str:
-    name = call.body[call.name]
-    if not isinstance(name, str):
-        raise error(14, f"BSON field '{call.name}' is {name!r}, which is not a string")
-    return name
 
 
 def _roles(call: Call) -> list[Any]:
     database = call.request.database
-    return [{"role": role, "db": database} if isinstance(role, str) else role for role in _array(call, "roles")]
-
-
-def _array(call: Call, name: str) -> list[Any]:
-    value = call.body[name]
-    if not isinstance(value, list):
-        raise error(14, f"BSON field '{call.name}.{name}' is {value!r}, which is not an array")
-    return value
+    return [{"role": role, "db": database} if isinstance(role, str) else role for role in call.body["roles"]]
 
 
 COMMANDS = {

@@ -1,0 +1,162 @@
+"""Commands with one fault, made from templates of commands without faults."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import bson
+from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+
+from tests.simulation.answers.notation import from_json
+
+TEMPLATES = Path(__file__).with_name("templates.jsonl")
+NAME = "gmongo_fields"
+DOCUMENTS = [{"_id": number, "a": number} for number in range(4)]
+_NUMBERS = (1, 0, -1, 3, 2**31, -(2**40))
+# Values of each BSON type.
+VALUES: list[list[Any]] = [
+    [1, 0, -1, 5, 100, -5],
+    [Int64(number) for number in (*_NUMBERS, 2**62)],
+    [1.0, 0.0, -1.0, 1.5, -0.5, float("nan"), float("inf"), 1e20, 2.0**31],
+    [Decimal128(text) for text in ("1", "0", "-1", "1.5", "NaN", "1E20")],
+    ["x", "", "a.b", "$x", "1", "w"],
+    [True, False],
+    [None],
+    [{}, {"a": 1}, {"x": {"y": 1}}, {"$a": 1}],
+    [[], [1], ["x"], [{}], [{"a": 1}], [None]],
+    [Binary(b"x"), Binary(b"0" * 16, 4), Binary(b"")],
+    [ObjectId("5f0000000000000000000001")],
+    [datetime.datetime(2020, 1, 1)],
+    [Regex("a"), Regex("")],
+    [Code("x"), Code("x", {"a": 1})],
+    [Timestamp(1, 1), Timestamp(0, 0)],
+    [MinKey(), MaxKey()],
+]
+# Fields whose parts have no names of their own.
+FREE = ("filter", "query", "sort", "projection", "fields", "let", "min", "max", "keyPattern", "explain", "customData",
+        "validator", "storageEngine", "q", "u", "key", "document")  # fmt: skip
+
+
+@dataclass
+class Template:
+    """A command without faults.
+
+    :param needed: the fields that the command cannot do without.
+    :param also: words for further kinds of values that a field accepts, with some contents.
+    :param skipped: fields whose values change the server.
+    :param changes: whether the command changes collections, indexes or users.
+    :param line: the name of the line of the table, if the name is not the command's.
+    """
+
+    command: dict[str, Any]
+    database: str = NAME
+    needed: Sequence[str] = ()
+    also: Mapping[str, str] = field(default_factory=dict)
+    skipped: Sequence[str] = ()
+    changes: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.first
+
+    @property
+    def first(self) -> str:
+        """The command."""
+        return next(iter(self.command))
+
+
+@dataclass
+class Case:
+    """A command with one fault.
+
+    :param pairs: the fields; a name can occur twice.
+    """
+
+    name: str
+    fault: str
+    database: str
+    pairs: list[tuple[str, Any]]
+
+    def encoded(self) -> bytes:
+        """Return the body with ``$db``."""
+        elements = b"".join(bson.encode({name: value})[4:-1] for name, value in [*self.pairs, ("$db", self.database)])
+        return (len(elements) + 5).to_bytes(4, "little") + elements + b"\0"
+
+
+def templates() -> list[Template]:
+    """Read the templates."""
+    lines = TEMPLATES.read_text(encoding="utf-8").splitlines()
+    found = [Template(**{**fields, "command": from_json(fields["command"])}) for fields in map(json.loads, lines)]
+    for template in found:
+        if "lsid" in template.command:  # servers remember sessions
+            template.command["lsid"] = {"id": Binary(uuid.uuid4().bytes, 4)}
+    return found
+
+
+def random_cases(seed: int) -> Iterator[Case]:
+    """Yield cases without end."""
+    chance = random.Random(seed)
+    known = templates()
+    weights = [len(template.command) + 1 for template in known]
+    while True:
+        yield random_case(chance, chance.choices(known, weights)[0])
+
+
+def random_case(chance: random.Random, template: Template) -> Case:
+    """Make a case: some fields of a template, one of them with a fault."""
+    share = chance.choice((0, 0.3, 1))
+    target = chance.choice(list(template.command))
+    kept = {template.first, target, *template.needed}
+    pairs = [(name, value) for name, value in template.command.items() if name in kept or chance.random() < share]
+    kind = chance.choices(("value", "part", "missing", "unknown", "twice", "database"), (70, 16, 5, 3, 5, 1))[0]
+    database, place = template.database, [name for name, _ in pairs].index(target)
+    value = template.command[target]
+    if kind == "part" and (target in FREE or not isinstance(value, (dict, list)) or not value):
+        kind = "value"
+    if (kind in ("value", "part") and target in template.skipped) or (kind == "missing" and not place):
+        kind = "unknown"
+    if kind == "value":
+        pairs[place] = (target, random_value(chance))
+    elif kind == "part":
+        pairs[place] = (target, faulty(chance, value))
+    elif kind == "missing":
+        del pairs[place]
+    elif kind == "unknown":
+        pairs.insert(chance.randrange(1, len(pairs) + 1), ("fooField", random_value(chance)))
+    elif kind == "twice":
+        pairs.insert(
+            chance.randrange(place + 1, len(pairs) + 1), (target, chance.choice((value, random_value(chance))))
+        )
+    else:
+        database = NAME if database == "admin" else "admin"
+    return Case(template.first, f"{kind} {target}", database, pairs)
+
+
+def random_value(chance: random.Random) -> Any:
+    """Return a value of a random BSON type."""
+    return chance.choice(chance.choice(VALUES))
+
+
+def faulty(chance: random.Random, value: Any) -> Any:
+    """Return a document or an array with one fault in a part of the document, or of the first element."""
+    if isinstance(value, list):
+        return [
+            faulty(chance, value[0]) if isinstance(value[0], dict) and value[0] else random_value(chance),
+            *value[1:],
+        ]
+    name = chance.choice(list(value))
+    kind = chance.choices(("value", "missing", "unknown"), (80, 10, 10))[0]
+    if kind == "unknown":
+        return {**value, "fooField": random_value(chance)}
+    if kind == "missing":
+        return {key: part for key, part in value.items() if key != name}
+    part = value[name]
+    deeper = name not in FREE and isinstance(part, (dict, list)) and part and chance.random() < 0.3
+    return {**value, name: faulty(chance, part) if deeper else random_value(chance)}

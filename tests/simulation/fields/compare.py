@@ -1,0 +1,136 @@
+"""Send commands with faults to a server and to a simulated deployment, and compare the replies."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import bson
+from bson.codec_options import CodecOptions, DatetimeConversion
+
+from tests.simulation.servers.wire_client import WireClient
+
+from .cases import DOCUMENTS, NAME, Case, random_cases
+
+_CODEC: CodecOptions[Any] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_AUTO)
+_EXPIRED = 50  # depends on the speed of a server
+# The commands whose successful replies describe the data, and the fields that do.
+_SHOWN = ("ok", "n", "nModified", "values", "upserted", "numIndexesBefore", "numIndexesAfter", "note", "nIndexesWas")
+_SHOWN += ("ns", "dropped", "cursorsNotFound", "cursorsUnknown", "value")
+_OF_DATA = frozenset({
+    "find", "insert", "update", "delete", "findAndModify", "aggregate", "count", "distinct", "getMore", "killCursors",
+    "createIndexes", "dropIndexes", "listIndexes", "create", "collMod", "drop", "renameCollection", "dropDatabase",
+})  # fmt: skip
+
+
+class Client(WireClient):
+    """A connection that sends encoded commands."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+        self.run({"hello": 1})
+
+    def reply_to(self, body: bytes) -> dict[str, Any]:
+        """Return the reply to an encoded command, or ``{"closed": True}``."""
+        self.socket.sendall(struct.pack("<iiiiIB", 21 + len(body), 1, 0, 2013, 0, 0) + body)
+        try:
+            (length,) = struct.unpack("<i", self.read(16)[:4])
+            return bson.decode(self.read(length - 16)[5:], _CODEC)
+        except (EOFError, OSError):
+            WireClient.__init__(self, self.address)
+            return {"closed": True}
+
+    def reset(self) -> None:
+        """Restore the collections, indexes and documents with which each case begins. DDL needs the most time."""
+        self.run({"killAllSessions": []})
+        listed = self.run({"listCollections": 1}, NAME)["cursor"]["firstBatch"]
+        changed = [each["name"] for each in listed if each["name"] != "w" or each["options"]]
+        for name in changed:
+            self.run({"drop": name}, NAME)
+        indexes = self.run({"listIndexes": "w"}, NAME).get("cursor", {}).get("firstBatch", ())
+        if [index["name"] for index in indexes] != ["_id_", "q"]:
+            self.run({"drop": "w"}, NAME)
+            self.run({"createIndexes": "w", "indexes": [{"key": {"q": 1}, "name": "q"}]}, NAME)
+        self.run({"delete": "w", "deletes": [{"q": {}, "limit": 0}]}, NAME)
+        self.run({"insert": "w", "documents": DOCUMENTS}, NAME)
+        self.run({"dropAllUsersFromDatabase": 1}, NAME)
+
+
+def shape(case_name: str, reply: dict[str, Any]) -> Any:
+    """Return the parts of a reply that have to be equal."""
+    if not reply.get("ok"):
+        parts = {name: reply[name] for name in ("ok", "code", "codeName", "errorLabels") if name in reply}
+        return {**parts, "fields": list(reply)}
+    if case_name not in _OF_DATA:
+        return {"ok": reply["ok"]}
+    shown = {name: reply[name] for name in reply if name in _SHOWN}
+    if isinstance(shown.get("value"), dict):
+        shown["value"] = {name: value for name, value in shown["value"].items() if name != "_id"}
+    if "cursor" in reply:
+        shown["cursor"] = len(reply["cursor"].get("firstBatch", ()))
+    if "writeErrors" in reply:
+        shown["writeErrors"] = [(error["index"], error["code"], list(error)) for error in reply["writeErrors"]]
+    if "writeConcernError" in reply:
+        shown["writeConcernError"] = reply["writeConcernError"]["code"]
+    return shown
+
+
+def is_refused(reply: dict[str, Any]) -> bool:
+    """Return whether the simulation refuses a command or a part."""
+    return "the simulated deployment does not support" in reply.get("errmsg", "")
+
+
+def outcome(case: Case, real: dict[str, Any], simulated: dict[str, Any]) -> str:
+    """Return ``same``, ``refused`` or the kind of the difference."""
+    if _EXPIRED in (real.get("code"), simulated.get("code")):
+        return "same"
+    expected, found = shape(case.name, real), shape(case.name, simulated)
+    if bson.encode({"": expected}) == bson.encode({"": found}):
+        return "same"
+    if is_refused(simulated):
+        return "refused"
+    if "cannot execute" in simulated.get("errmsg", ""):
+        return "internal error"
+    if bool(real.get("ok")) != bool(simulated.get("ok")):
+        return "only the simulation fails" if real.get("ok") else "only the server fails"
+    if real.get("code") != simulated.get("code"):
+        return "another code"
+    return "other fields"
+
+
+def _drop_all(client: Client, database: str) -> None:
+    for each in client.run({"listCollections": 1}, database)["cursor"]["firstBatch"]:
+        if not each["name"].startswith("system."):
+            client.run({"drop": each["name"]}, database)
+
+
+def differences(real: str, simulated: str, seed: int, count: int, counts: Counter[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield case, kind and both replies of each difference, and count all outcomes."""
+    clients = [Client(real), Client(simulated)]
+    for client in clients:
+        _drop_all(client, "admin")
+        _drop_all(client, NAME)
+    dirty = True
+    for case in itertools.islice(random_cases(seed), count):
+        if dirty:
+            for client in clients:
+                client.reset()
+        replies = [client.reply_to(case.encoded()) for client in clients]
+        dirty = any(reply.get("ok") for reply in replies) and case.name not in _HARMLESS
+        dirty |= any(name == "startTransaction" for name, _ in case.pairs)
+        if dirty and case.database == "admin":
+            for client in clients:
+                _drop_all(client, "admin")
+        kind = outcome(case, *replies)
+        counts[kind] += 1
+        if kind not in ("same", "refused"):
+            yield case, kind, *replies
+
+
+_HARMLESS = frozenset({"find", "count", "distinct", "hello", "isMaster", "ping", "listIndexes", "listCollections",
+                       "listDatabases", "buildInfo", "getParameter", "connectionStatus", "usersInfo", "serverStatus",
+                       "getMore", "killCursors", "dbStats", "collStats"})  # fmt: skip

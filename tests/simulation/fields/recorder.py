@@ -1,0 +1,191 @@
+"""Record the table of fields from a server: send each field with a value of each kind, and note the codes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bson import Binary, Code, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+
+from gmongo.testing import command
+from gmongo.testing.command import NO_CODE
+from gmongo.testing.store import fields
+from gmongo.testing.store.fields import LEAVES, leaf_of, leaves
+
+from .cases import FREE, TEMPLATES, Case, Template, templates
+from .compare import Client
+
+_SIZES = {"one": "1", "many": "2", "zero": "0", "negative": "-1", "fraction": "1.5", "nan": "NaN", "huge": "1E20"}
+_MAKERS: dict[str, Any] = {"double": float, "decimal": Decimal128, "int": int, "long": lambda text: Int64(int(text))}
+PROBES: list[Any] = [
+    *(make(text) for kind, make in _MAKERS.items() for size, text in _SIZES.items()
+      if kind in ("double", "decimal") or size in ("one", "many", "zero", "negative")),
+    2.0**40, Decimal128(str(2**40)), Int64(2**40), "x", "", "$x", True, False, {"a": 1}, {}, [], [{}], [None], ["x"],
+    [1], [Int64(1)], [1.5], Binary(b"x"), Binary(b"0" * 16, 4), Timestamp(1, 1), Timestamp(0, 0), None,
+    ObjectId(), Regex("a"), datetime.datetime(2020, 1, 1), Code("x"), Code("x", {}), MinKey(), MaxKey(),
+]  # fmt: skip
+_WORDS = ("number", "int", "long", "double", "decimal", "string", "bool", "object", "array", "binData", "timestamp",
+          "positive", "zero", "negative", "large", "huge", "fraction", "nan")  # fmt: skip
+_CONCERNS = (("writeConcern", {"w": 1}), ("readConcern", {"level": "majority"}))
+_EXPIRED = 50
+_MISSING = object()
+# Parts of these are checked by handlers.
+_OPAQUE = (*FREE, "documents", "update", "pipeline", "collation", "hint", "indexes", "storageEngine", "encryptedFields",
+           "indexOptionDefaults", "idIndex", "timeseries.granularity")  # fmt: skip
+GENERIC = "generic"
+DOCUMENTED = TEMPLATES.with_name("documented.jsonl")
+NAMES = Path(command.__file__).with_name("error_names.json")
+TABLE = Path(fields.__file__).with_name("fields.jsonl")
+
+
+class Recorder:
+    """Sends commands to a server."""
+
+    def __init__(self, address: str) -> None:
+        self._client = Client(address)
+        self._dirty = True
+        self._lines: dict[str, dict[str, Any]] = {}
+        self.names: dict[int, str] = {}
+
+    def lines(self) -> Iterable[dict[str, Any]]:
+        """Return the lines of the table."""
+        found = templates()
+        for template in sorted(found, key=lambda template: template.name != GENERIC):
+            self._add(template)
+        for line in map(json.loads, DOCUMENTED.read_text(encoding="utf-8").splitlines()):
+            old = self._line(line["name"])
+            fields = old["fields"] | line.get("fields", {})
+            old |= {**line, "fields": fields}
+        return sorted(self._lines.values(), key=lambda line: line["name"])
+
+    def _ask(self, template: Template, pairs: list[tuple[str, Any]], database: str | None = None) -> int:
+        """Return the code of the reply; 0 if the command succeeds, or if only a statement fails."""
+        if self._dirty:
+            self._client.reset()
+        case = Case(template.first, "", database or template.database, pairs)
+        reply = self._client.reply_to(case.encoded())
+        self._dirty = bool(reply.get("ok")) and template.changes
+        code = 0 if reply.get("ok") else reply.get("code", NO_CODE)
+        if "codeName" in reply:
+            self.names[code] = reply["codeName"]
+        return 0 if code == _EXPIRED else code
+
+    def _add(self, template: Template) -> None:
+        command = template.command
+        base = [(name, value) for name, value in command.items() if name in (template.first, *template.needed)]
+        usual = self._ask(template, base)
+        line = self._line(template.name)
+        if template.name != GENERIC and self._ask(template, [*base, ("fooField", 1)]) not in (0, usual):
+            line["unknown"] = self._ask(template, [*base, ("fooField", 1)])
+        refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != usual]
+        if refused and template.name != GENERIC:
+            line["without"] = refused
+        other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
+        if other == 13 and usual != 13:
+            line["admin"] = True
+        for name, value in command.items():
+            if name in template.skipped or (template.name == GENERIC and name == template.first):
+                continue
+            pairs = [pair for pair in command.items() if pair in base or pair[0] == name]
+            place = [pair[0] for pair in pairs].index(name)
+            self._field(template, usual, pairs, place, [name], value, line)
+
+    def _line(self, name: str) -> dict[str, Any]:
+        return self._lines.setdefault(name, {"name": name, "fields": {}})
+
+    def _field(
+        self, template: Template, usual: int, pairs: list[Any], place: int, path: list[str], value: Any, line: Any
+    ) -> None:
+        """Record one field.
+
+        :param usual: the code of the command without a fault.
+        :param place: the number of the pair that has the field or the document around it.
+        :param line: the line of the table for the command or the document.
+        """
+
+        def ask(changed: Any) -> int:
+            name, whole = pairs[place]
+            made = [] if changed is _MISSING and len(path) == 1 else [(name, put(whole, path[1:], changed))]
+            code = self._ask(template, pairs[:place] + made + pairs[place + 1 :])
+            return 0 if code == usual else code
+
+        codes = {leaf_of(probe): ask(probe) for probe in PROBES}
+        name = path[-1]
+        rules = described(codes, value, template.also.get(".".join(path), ""))
+        generic = self._lines.get(GENERIC, {"fields": {}})["fields"]
+        if template.name != GENERIC and len(path) == 1 and name in generic:
+            # Few commands have rules of their own for these.
+            if name in ("maxTimeMS", "readConcern") and generic[name] != rules:
+                line["fields"][name] = rules
+            return
+        line["fields"][name] = rules
+        if (len(path) > 1 or place) and (code := ask(_MISSING)):
+            line.setdefault("missing", {})[name] = code
+        document = value[0] if isinstance(value, list) and value else value
+        if (
+            (name in _OPAQUE and (template.name, name) != ("create", "collation"))
+            or not isinstance(document, dict)
+            or not document
+        ):
+            return
+        below = self._line(f"{line['name']}.{name}")
+        if code := ask(put(value, [], {**document, "fooField": 1}, wrap=isinstance(value, list))):
+            below["unknown"] = code
+        for part in document:
+            self._field(template, usual, pairs, place, [*path, part], document[part], below)
+
+
+def put(value: Any, path: list[str], changed: Any, wrap: bool = False) -> Any:
+    """Return a value with a part at the end of a path replaced, or removed; of an array, in the first element."""
+    if not path:
+        return [changed] if wrap else changed
+    if isinstance(value, list):
+        return [put(value[0], path, changed)]
+    if changed is _MISSING and len(path) == 1:
+        return {name: part for name, part in value.items() if name != path[0]}
+    return {**value, path[0]: put(value[path[0]], path[1:], changed)}
+
+
+def described(codes: dict[str, int], value: Any, also: str) -> str:
+    """Return the rules of a field.
+
+    A type is accepted if a template has a value of the type, or if the server accepts some value of the type. Codes of
+    text, documents and arrays of an accepted type are errors of the contents, which handlers check.
+    """
+    codes = dict(codes)
+    for word in also.split():
+        codes.update(dict.fromkeys(leaves(word), 0))
+    valid = leaf_of(value)
+    for kind in {leaf.split("-")[0] for leaf in LEAVES}:
+        parts = [leaf for leaf in codes if leaf.split("-")[0] == kind]
+        if valid.split("-")[0] != kind and all(codes[leaf] for leaf in parts):
+            continue
+        if kind == "array" and codes["array-objects"] != codes["array-others"]:
+            codes["array-objects"] = 0
+        free = kind in ("bool", "object", "timestamp") or (kind == "string" and codes["string-text"] != 0)
+        for leaf in parts:
+            if free or leaf in (valid, "string-text", "string-dollar"):
+                codes[leaf] = 0
+    return shortened(codes)
+
+
+def shortened(codes: dict[str, int]) -> str:
+    """Return the shortest words for the codes of the kinds."""
+    return min((_words(codes, default) for default in sorted(set(codes.values()))), key=len)
+
+
+def _words(codes: dict[str, int], default: int) -> str:
+    rules = []
+    for code in sorted(set(codes.values()) - {default}):
+        rest = [leaf for leaf in codes if codes[leaf] == code]
+        words = []
+        for word in _WORDS:
+            parts = [leaf for leaf in leaves(word) if leaf in codes]
+            if parts and all(leaf in rest for leaf in parts):
+                words.append(word)
+                rest = [leaf for leaf in rest if leaf not in parts]
+        rules.append(" ".join([*([str(code)] if code else []), *words, *rest]))
+    return ", ".join([*rules, *([str(default)] if default or not rules else [])])
