@@ -21,7 +21,7 @@ from tests.support.server import ScriptedServer
 SENSITIVE = [
     {"authenticate": 1},
     {"saslStart": 1, "mechanism": "PLAIN", "payload": b"secret"},
-    {"saslContinue": 1, "payload": b"secret"},
+    {"saslContinue": 1, "conversationId": 1, "payload": b"secret"},
     {"getnonce": 1},
     {"createUser": "u", "pwd": "secret", "roles": []},
     {"updateUser": "u", "pwd": "secret"},

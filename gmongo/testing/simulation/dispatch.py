@@ -61,14 +61,13 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
 def _check(call: Call) -> None:
     learn_name(call)
     call.cluster.limits.admit_request(call)
-    if _handler(call) is None and not call.cluster.store.handles(call.name):
-        if call.name in fields.TABLE:
-            raise not_supported("another command", call.name)
-        raise error(59, f"no such command: '{call.name}'")
-    fields.check_first(call.request, call.cluster.version)
+    known = _handler(call) is not None or call.cluster.store.handles(call.name)
+    if known:
+        fields.check_first(call.request, call.cluster.version)
     stable_api.check(call)
-    fields.check(call.request, call.cluster.version)
-    generic_fields.check(call)
+    if known:
+        fields.check(call.request, call.cluster.version)
+        generic_fields.check(call)
     check_access(call)
 
 
@@ -82,6 +81,10 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
         if call.request.in_transaction:
             raise error(263, "This command is not supported in transactions")
         return handler(call)
+    if not call.cluster.store.handles(call.name):
+        if call.name in fields.TABLE:
+            raise not_supported("another command", call.name)
+        raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)
     sleep_as_told(call, operation)

@@ -16,7 +16,6 @@ def check(call: Call) -> None:
 
     :raises CommandError: one is not what it must be.
     """
-    _check_session(call)
     _check_comment(call)
     level = (call.body.get("readConcern") or {}).get("level", "local")
     if level not in _READ_CONCERN_LEVELS:
@@ -24,18 +23,6 @@ def check(call: Call) -> None:
     mode = call.body.get("$readPreference", {}).get("mode", "primary")
     if mode not in _READ_PREFERENCES:
         raise error(2, f"$readPreference mode {mode!r} is not one of {sorted(_READ_PREFERENCES)}")
-
-
-def _check_session(call: Call) -> None:
-    body = call.body
-    if body.get("txnNumber") is None:
-        return
-    if body.get("lsid") is None:
-        raise error(72, "Transaction number requires a session ID to also be specified")
-    if body["txnNumber"] < 0:
-        raise error(72, "Transaction number cannot be negative")
-    if not call.cluster.topology.gossips:
-        raise error(20, "Transaction numbers are only allowed on a replica set member or mongos")
 
 
 def _check_comment(call: Call) -> None:

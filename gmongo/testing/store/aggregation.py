@@ -42,7 +42,7 @@ Documents = list[Document]
 def aggregate(context: Context) -> Document:
     """``aggregate``."""
     body, pipeline = context.body, context.body["pipeline"]
-    if "cursor" not in body and not body.get("explain"):
+    if "cursor" not in body and "explain" not in body:
         raise failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
     size = batch_size(body)
     if pipeline and isinstance(pipeline[0], dict) and "$changeStream" in pipeline[0]:

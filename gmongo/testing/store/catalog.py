@@ -11,6 +11,7 @@ from gmongo.testing.store.creation import created_options
 from gmongo.testing.store.cursors import Cursor
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import (
+    illegal_operation,
     invalid_namespace,
     invalid_options,
     location,
@@ -72,6 +73,8 @@ def drop(context: Context) -> Document:
 
 def drop_database(context: Context) -> Document:
     """``dropDatabase``."""
+    if context.database == "admin":
+        raise illegal_operation("Dropping the 'admin' database is prohibited.")
     collections = context.state.collections_of(context.database)
     for collection in collections:
         drop_collection(context.state, collection)

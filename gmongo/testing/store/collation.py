@@ -13,7 +13,7 @@ from gmongo.testing.store import root_order
 from gmongo.testing.store.errors import bad_value, type_mismatch
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.root_order import Fold
-from gmongo.testing.store.values import type_name
+from gmongo.testing.store.values import is_number, long_of, type_name
 
 _DEFAULTS: Mapping[str, Any] = {
     "caseLevel": False,
@@ -75,7 +75,7 @@ class Collation:
             return BINARY
         given = {name: value for name, value in spec.items() if name != "version" and value is not None}
         full = {**_DEFAULTS, **_OF_LOCALES.get(spec["locale"], {}), **given}
-        full["strength"] = int(float(str(full["strength"])))
+        full["strength"] = long_of(full["strength"])
         _check_together(full)
         return _made(tuple(sorted(full.items())))
 
@@ -104,6 +104,7 @@ def _check(spec: Any) -> None:
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
     check_body("create.collation", spec, (6, 0))
     for name, value in spec.items():
+        value = long_of(value) if is_number(value) else value
         choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
         if value is not None and value not in choices:
             raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from gmongo.testing.store.catalog import size_of
 from gmongo.testing.store.context import Context, check_writable, now_in_milliseconds
 from gmongo.testing.store.data import Collection, Document
-from gmongo.testing.store.errors import bad_value, invalid_options, namespace_not_found
+from gmongo.testing.store.errors import invalid_options, namespace_not_found
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import is_number, is_true, long_of
 from gmongo.testing.unsupported import not_supported
-
-_MAX_SCALE = 2**50
 
 
 def validate(context: Context) -> Document:
@@ -58,9 +56,7 @@ def collection_stats(context: Context) -> Document:
 
 def _scale(context: Context) -> int:
     scale = long_of(context.body["scale"]) if is_number(context.body.get("scale")) else 1
-    if not 1 <= scale <= _MAX_SCALE:
-        raise bad_value(f"BSON field 'scale' value must be from 1 to {_MAX_SCALE}, actual value '{scale}'")
-    return scale
+    return max(1, scale)
 
 
 def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:

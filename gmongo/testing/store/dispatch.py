@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmongo.testing.command import CommandError, Request
+from gmongo.testing.command import CommandError, Request, error
 from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
@@ -43,8 +43,7 @@ def execute(state: State, request: Request) -> Document:
         return _alone(state, request, command)
     if not state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
-    if session is None:
-        raise invalid_options("Transaction number requires a session ID to also be specified")
+    assert session is not None
     _check_out(session)
     try:
         if request.in_transaction:
@@ -69,8 +68,6 @@ def check(state: State, request: Request, command: Command) -> None:
         raise bad_value(f"Enumeration value '{level}' for field 'readConcern.level' is not a valid value.")
     if "atClusterTime" in concern and level != "snapshot":
         raise invalid_options("readConcern level must be 'snapshot' to use atClusterTime")
-    if request.body.get("startTransaction") is False:
-        raise invalid_options("Specifying startTransaction=false is not allowed.")
     if request.in_transaction and request.transaction_number is not None:
         ends = request.name in ("commitTransaction", "abortTransaction")
         if not command.in_transactions and not ends:
@@ -82,8 +79,6 @@ def check(state: State, request: Request, command: Command) -> None:
         if "writeConcern" in request.body and not ends:
             raise invalid_options("writeConcern is not allowed within a multi-statement transaction")
         return
-    if request.body.get("startTransaction") or "autocommit" in request.body:
-        raise invalid_options("Specifying autocommit or startTransaction requires a transaction number")
     if level not in (None, "local", "available") and not command.reads:
         raise invalid_options(f'Command {request.name} does not support {{ readConcern: {{ level: "{level}" }} }}')
     if level == "snapshot":
@@ -111,7 +106,7 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
     number = request.transaction_number
     assert number is not None
     if not command.retryable:
-        raise CommandError(
+        raise error(
             50768,
             "NotARetryableWriteCommand",
             "txnNumber may only be provided for multi-document transactions and retryable write commands. "

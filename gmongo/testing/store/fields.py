@@ -36,45 +36,8 @@ ALIASES: Mapping[str, str] = {
 # The order in which a server checks the fields that each command accepts.
 _FIRST = ("apiVersion", "apiStrict", "apiDeprecationErrors")
 _NEXT = ("$readPreference", "$clusterTime")
-_LAST = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds", "maxTimeMS", "readConcern",
-         "writeConcern")  # fmt: skip
-_GENERIC = frozenset(
-    [
-        "$audit",
-        "$client",
-        "$clusterTime",
-        "$configServerState",
-        "$db",
-        "$oplogQueryData",
-        "$queryOptions",
-        "$readPreference",
-        "$replData",
-        "$tenant",
-        "allowImplicitCollectionCreation",
-        "apiDeprecationErrors",
-        "apiStrict",
-        "apiVersion",
-        "autocommit",
-        "client",
-        "comment",
-        "databaseVersion",
-        "help",
-        "lsid",
-        "maxTimeMS",
-        "maxTimeMSOpOnly",
-        "mayBypassWriteBlocking",
-        "readConcern",
-        "recoveryToken",
-        "shardVersion",
-        "startTransaction",
-        "stmtId",
-        "stmtIds",
-        "tracking_info",
-        "txnNumber",
-        "usesDefaultMaxTimeMS",
-        "writeConcern",
-    ]
-)
+_OF_SESSIONS = ("lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds")
+_LAST = ("maxTimeMS", "readConcern", "writeConcern")
 _QUICK = {True: "bool-true", False: "bool-false"}
 
 
@@ -154,6 +117,7 @@ class Fields:
     :param admin: whether the command is of the ``admin`` database only.
     :param without: which of ``readConcern`` (but for the level ``local``) and ``writeConcern`` the command refuses.
     :param since: the version that introduced the command.
+    :param late: whether a server checks the fields of sessions before the fields of the command.
     """
 
     name: str
@@ -162,6 +126,7 @@ class Fields:
     admin: bool = False
     without: Sequence[str] = ()
     since: Version = (0, 0)
+    late: bool = False
     fields: dict[str, Field] = field(default_factory=dict)
 
     def check(self, body: Mapping[str, Any], version: Version, generic: Container[str] = ()) -> None:
@@ -229,14 +194,35 @@ def check(request: Request, version: Version) -> None:
     if known is not None and known.admin and request.database != "admin":
         raise error(13, f"{name} may only be run against the admin database.")
     _check_some(_NEXT, request.body, version)
-    if known is not None:
+    if known is not None and not known.late:
         check_body(name, without_alias(request), version)
+    _check_some(_OF_SESSIONS, request.body, version)
+    _check_session(request.body)
+    if known is not None and known.late:
+        check_body(name, request.body, version)
     _check_some(_LAST, request.body, version)
     if known is not None and "writeConcern" in known.without and request.body.get("writeConcern"):
         raise error(72, "Command does not support writeConcern")
     limit = request.body.get("maxTimeMS")
     if limit is not None and not isinstance(limit, int):
         request.body = {**request.body, "maxTimeMS": long_of(limit)}
+
+
+def _check_session(body: Mapping[str, Any]) -> None:
+    number, autocommit, starts = (body.get(name) for name in ("txnNumber", "autocommit", "startTransaction"))
+    for is_wrong, message in (
+        (
+            number is not None and body.get("lsid") is None,
+            "Transaction number requires a session ID to also be specified",
+        ),
+        (autocommit is not None and number is None, "'autocommit' field requires a transaction number"),
+        (number is not None and number < 0, "Transaction number cannot be negative"),
+        (starts is not None and autocommit is None, "'startTransaction' field requires 'autocommit' field"),
+        (autocommit is True, "Specifying autocommit=true is not allowed."),
+        (starts is False, "Specifying startTransaction=false is not allowed."),
+    ):
+        if is_wrong:
+            raise error(72, message)
 
 
 def without_alias(request: Request) -> dict[str, Any]:
@@ -252,7 +238,7 @@ def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
 
     :raises CommandError: for the first fault.
     """
-    TABLE[name].check(body, version, () if "-" in name else _GENERIC)
+    TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 
 def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Version) -> None:
@@ -271,7 +257,7 @@ def _read() -> dict[str, Fields]:
         name, since = line["name"], {key: _version(value) for key, value in line.get("since", {}).items()}
         entry = Fields(name, line.get("unknown", 0), line.get("missing", {}))
         entry.admin, entry.without = line.get("admin", False), line.get("without", ())
-        entry.since = since.get(name, (0, 0))
+        entry.since, entry.late = since.get(name, (0, 0)), line.get("late", False)
         for key, rules in line["fields"].items():
             codes = kinds.setdefault(rules, compiled(rules))
             entry.fields[key] = Field(codes, since.get(key, (0, 0)))

@@ -40,10 +40,10 @@ def collection_modify(context: Context) -> Document:
     refused = {"cappedSize", "cappedMax"} & set(wanted)
     if refused:
         raise not_supported("a change of a capped collection", refused.pop())
-    check_contents(wanted)
     if only_asked:
         return _asked(context, collection, index, wanted)
     options = _changed_options(collection, wanted, index is not None)
+    check_contents(wanted)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     reply = _modify_index(collection, index, context.pace, alone=not wanted) if index is not None else {}

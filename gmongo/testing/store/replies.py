@@ -92,7 +92,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
 
 def kill_cursors(context: Context) -> Document:
     """``killCursors``."""
-    ids = context.body["cursors"]
+    ids = [each for each in context.body["cursors"] if each is not None]
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()
     return reply

@@ -83,6 +83,8 @@ class Recorder:
         refused = [name for name, value in _CONCERNS if self._ask(template, [*base, (name, value)]) == 72 != usual]
         if refused and template.name != GENERIC:
             line["without"] = refused
+        if self._ask(template, [*base, ("fooField", 1), ("txnNumber", Int64(1))]) == 72 and "unknown" in line:
+            line["late"] = True
         other = self._ask(template, base, "gmongo_fields" if template.database == "admin" else "admin")
         if other == 13 and usual != 13:
             line["admin"] = True
@@ -167,7 +169,7 @@ def described(codes: dict[str, int], value: Any, also: str) -> str:
             codes["array-objects"] = 0
         free = kind in ("bool", "object", "timestamp") or (kind == "string" and codes["string-text"] != 0)
         for leaf in parts:
-            if free or leaf in (valid, "string-text", "string-dollar"):
+            if free or leaf in (valid, "string-text"):
                 codes[leaf] = 0
     return shortened(codes)
 

@@ -9,6 +9,12 @@ from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.users import EXTERNAL, User
 
+_ROLES = frozenset({
+    "__system", "backup", "clusterAdmin", "clusterManager", "clusterMonitor", "dbAdmin", "dbAdminAnyDatabase",
+    "dbOwner", "enableSharding", "hostManager", "read", "readAnyDatabase", "readWrite", "readWriteAnyDatabase",
+    "restore", "root", "userAdmin", "userAdminAnyDatabase",
+})  # fmt: skip
+
 
 def _create_user(call: Call) -> dict[str, Any]:
     call.cluster.topology.admit(call)
@@ -76,6 +82,14 @@ def _find(call: Call, wanted: Any) -> User | None:
 
 def _roles(call: Call) -> list[Any]:
     database = call.request.database
+    for role in call.body["roles"]:
+        if isinstance(role, dict) and not (
+            set(role) == {"role", "db"} and all(type(part) is str for part in role.values())
+        ):
+            raise error(2, f"RoleName must have the fields 'role' and 'db', and not {role!r:.60}")
+        name = role["role"] if isinstance(role, dict) else role
+        if name not in _ROLES:
+            raise error(31, f"Could not find role: {name}@{database}")
     return [{"role": role, "db": database} if isinstance(role, str) else role for role in call.body["roles"]]
 
 
