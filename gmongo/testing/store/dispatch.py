@@ -108,7 +108,6 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
     if not command.retryable:
         raise error(
             50768,
-            "NotARetryableWriteCommand",
             "txnNumber may only be provided for multi-document transactions and retryable write commands. "
             f"autocommit:false was not provided, and {request.name} is not a retryable write command.",
         )
