@@ -48,7 +48,7 @@ def measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> dict[str
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, or write the page; return the exit status."""
+    """Measure, or write the page. Return the exit status."""
     options = _options(arguments)
     if options.page:
         page.write([json.loads(file.read_text()) for file in options.page])

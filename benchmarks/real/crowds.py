@@ -1,4 +1,4 @@
-"""Large numbers: greenlets on one pool, clients, and names of databases; time and memory for each of them."""
+"""Large numbers of greenlets on one pool, clients and databases: time and memory for each of them."""
 
 from __future__ import annotations
 

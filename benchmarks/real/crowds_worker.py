@@ -1,7 +1,7 @@
 """Run one size of one measurement: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
-Prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes, both for each
-greenlet, client, database or connection.
+Prints a JSON array for each greenlet, client, database or connection: the CPU time in milliseconds, and the growth of
+the resident memory in kilobytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def greenlets(client_of: Callable[..., Any], size: int) -> int:
 
 
 def clients(client_of: Callable[..., Any], size: int) -> int:
-    """Open clients with an operation each; return the memory; close the clients."""
+    """Open clients with an operation each, return the memory, and close the clients."""
     opened = []
     for _ in range(size):
         opened.append(client_of())

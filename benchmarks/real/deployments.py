@@ -12,7 +12,7 @@ from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
 
 _USERS: dict[str, Any] = {"users": {"ada": "lovelace"}}
-#: The settings of each standalone server; None for a replica set of three members.
+#: The settings of each standalone server, or None for a replica set of three members.
 DEPLOYMENTS: dict[str, dict[str, Any] | None] = {
     "standalone": {},
     "replica set": None,

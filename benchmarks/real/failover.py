@@ -61,7 +61,7 @@ def measure(failures: int, tell: Callable[[str], Any]) -> dict[str, Any]:
 
 @contextmanager
 def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
-    """Start a worker process for each contender; yield the functions that end a worker and return its story."""
+    """Start a worker process for each contender. Yield the functions that end a worker and return its story."""
     with TemporaryDirectory() as folder:
         started = {}
         for name in CONTENDERS:
@@ -123,7 +123,7 @@ def _take_away(old: Server, doors: Doors, kind: str) -> None:
 
 
 def _probe(member: Server, found: list[float]) -> None:
-    """Write to a member until it accepts the write as the primary; append the moment."""
+    """Write to a member until it accepts the write as the primary, and append the moment."""
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
     while not found and time.monotonic() < end:

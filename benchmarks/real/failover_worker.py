@@ -58,7 +58,7 @@ def call(database: Any, name: str, number: int, story: Story, error_class: type[
 
 
 def main() -> None:
-    """Run the callers; write the story to the file."""
+    """Run the callers, and write the story to the file."""
     name, uri, file = sys.argv[1:]
     if name == "gmongo":
         from gevent import monkey

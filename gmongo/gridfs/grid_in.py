@@ -15,7 +15,7 @@ from bson.int64 import Int64
 from gmongo._background import RestartingGreenlet, Wakeup
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._object_ids import new_object_id
-from gmongo._safe_log import safely
+from gmongo._safe_log import printable, safely
 from gmongo._server_facts import codes
 from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
@@ -314,7 +314,7 @@ class GridIn:
 
     def _log_leftover(self, error: BaseException) -> None:
         text = "GridFS: the chunks of the failed upload with _id %s could not be removed from %s: %s"
-        safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, error)
+        safely(_log.warning, text, short(self._file["_id"]), self._storage.chunks.full_name, printable(str(error)))
 
     def _remove(self, session: ClientSession | None) -> None:
         """Remove the data that the server may have stored: first the description, then the chunks."""
