@@ -124,11 +124,14 @@ class _Changes:
 
     def _has_parts(self, path: str, old: Any, new: Any) -> bool:
         """Whether the parts of two values are compared."""
-        if not old or not new:
+        by_parts = "" in self._whole
+        if (
+            path in self._whole
+            or (not by_parts and not (old and new))
+            or not any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
+        ):
             return False
-        if path in self._whole or not any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
-            return False
-        return "" in self._whole or len(bson.encode(_delta(old, new))) <= len(bson.encode({"": new})) - _FIELD
+        return by_parts or len(bson.encode(_delta(old, new))) <= len(bson.encode({"": new})) - _FIELD
 
     def _compare_arrays(self, before: list[Any], after: list[Any], path: str) -> None:
         inside = _Changes(self._whole)

@@ -17,7 +17,7 @@ from gmongo.testing.store.expressions import (
     with_document,
 )
 from gmongo.testing.store.operators import is_operators
-from gmongo.testing.store.values import MISSING, is_number
+from gmongo.testing.store.values import MISSING, is_number, is_true
 
 Document = dict[str, Any]
 Project = Callable[[Document, Variables], Document]
@@ -107,7 +107,7 @@ def _parts(path: str) -> list[str]:
 
 def _leaf(value: Any, scope: Scope) -> Any:
     if isinstance(value, bool) or is_number(value):
-        return KEEP if value else DROP
+        return KEEP if is_true(value) else DROP
     if value == {}:
         raise location(51270, "An empty sub-projection is not a valid value. Found empty object at path")
     if is_operators(value) and len(value) > 1:

@@ -230,12 +230,13 @@ def _convert(name: str, operand: Any, scope: Scope) -> Expression:
 
     def run(variables: Variables) -> Any:
         value, wanted = source(variables), to(variables)
+        name = None if wanted is None or wanted is MISSING else _type(wanted)
         if value is None or value is MISSING:
             return on_null(variables)
-        if wanted is None or wanted is MISSING:
+        if name is None:
             return None
         try:
-            return converted(value, _type(wanted))
+            return converted(value, name)
         except CommandError as error:
             if error.code != 241 or on_error is None:
                 raise

@@ -140,6 +140,8 @@ def _let(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def _random(_name: str, operand: Any, _scope: Scope) -> Expression:
+    if not isinstance(operand, (dict, list)):
+        raise location(10065, "invalid parameter: expected an object ($rand)")
     if operand not in ({}, []):
         raise location(3040501, "$rand does not currently accept arguments")
     return lambda variables: chance.random()
