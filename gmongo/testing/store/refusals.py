@@ -23,7 +23,6 @@ _REASONS: Mapping[str, str] = {
     "$ne": "comparison succeeded",
     "$mod": "$mod did not evaluate to expected remainder",
     "$nin": "matching value found in array",
-    "$not": "child expression matched",
     "$regex": "regular expression did not match",
     "$size": "array length was not equal to given size",
     "$type": "type did not match",
@@ -88,12 +87,14 @@ def _clause(name: str, condition: Any, document: Document) -> Document | None:
         return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "expression did not match",
                 "expressionResult": False}  # fmt: skip
     if name.startswith("$"):
-        return {"operatorName": name, "specifiedAs": {name: condition}, "reason": "child expression matched"}
+        return {"operatorName": name}
     return _of_field(name, condition, document)
 
 
 def _of_field(path: str, condition: Any, document: Document) -> Document:
     operator = next(iter(condition)) if is_operators(condition) else "$regex" if is_pattern(condition) else "$eq"
+    if operator == "$not":
+        return {"operatorName": operator}
     found = [value for value in values_at(document, split(path)) if value is not MISSING]
     said: Document = {"operatorName": operator, "specifiedAs": {path: condition}}
     if operator == "$exists":
