@@ -27,7 +27,7 @@ _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
 # The order in which options are listed.
-_ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
+ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
     validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
@@ -58,7 +58,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
         options.setdefault("pipeline", [])
     completed = {**options, "timeseries": series, "collation": collation.description()}
     return {
-        name: completed[name] for name in _ORDER.split() if name in options and not _is_default(name, completed[name])
+        name: completed[name] for name in ORDER.split() if name in options and not _is_default(name, completed[name])
     }
 
 

@@ -9,7 +9,7 @@ from bson import Int64
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store.context import Context
-from gmongo.testing.store.creation import check_contents, check_expiry
+from gmongo.testing.store.creation import ORDER, check_contents, check_expiry
 from gmongo.testing.store.data import Collection, Document
 from gmongo.testing.store.errors import bad_value, index_not_found, invalid_options
 from gmongo.testing.store.fields import TABLE
@@ -48,7 +48,7 @@ def collection_modify(context: Context) -> Document:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
     reply = _modify_index(collection, index, context.pace, alone=not wanted) if index is not None else {}
     kept = {name: value for name, value in {**collection.options, **options}.items() if value is not None}
-    collection.options = kept
+    collection.options = {name: kept[name] for name in sorted(kept, key=ORDER.split().index)}
     if collection.is_view:
         context.state.list_view(collection)
     context.state.tick()

@@ -11,7 +11,7 @@ from bson import Binary
 
 from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatch
 from gmongo.testing.store.patterns import compile_pattern
-from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_number, is_whole, type_name, whole
+from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
 
 # Returns whether a value satisfies the rule of a keyword; gets the schema with the keyword, too.
 Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
@@ -206,11 +206,11 @@ def _dependencies(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _minimum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    return compare(value, rule) > (0 if schema.get("exclusiveMinimum") else -1)
+    return not is_nan(value) and compare(value, rule) > (0 if schema.get("exclusiveMinimum") else -1)
 
 
 def _maximum(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    return compare(value, rule) < (0 if schema.get("exclusiveMaximum") else 1)
+    return not is_nan(value) and compare(value, rule) < (0 if schema.get("exclusiveMaximum") else 1)
 
 
 def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:

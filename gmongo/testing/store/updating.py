@@ -82,7 +82,8 @@ class Update:
         elif self.is_modifiers:
             changed = self._modified(copy_value(document), inserting)
         else:
-            _check_replacement(self.spec)
+            if not inserting:
+                _check_replacement(self.spec)
             changed = copy_value(self.spec)
         if self.is_modifiers and "_id" in document and "_id" not in changed:
             raise immutable_field("Performing an update on the path '_id' would modify the immutable field '_id'")
@@ -140,13 +141,12 @@ class Update:
                 raise paths
             for path in paths if name != "$setOnInsert" or inserting else ():
                 edit(document, path)
+                if path[0][:1] == "$" and not inserting and path[0] in document and path[0] not in original:
+                    raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{path[0]}' is "
+                                       "not valid for storage.")  # fmt: skip
                 if path[0] == "_id" in original and not equal(document.get("_id", MISSING), original["_id"]):
                     raise immutable_field(f"Performing an update on the path '{'.'.join(path)}' would modify the "
                                           "immutable field '_id'")  # fmt: skip
-        for added in document:
-            if added[:1] == "$" and added not in original:
-                raise CommandError(52, "DollarPrefixedFieldName", f"The dollar ($) prefixed field '{added}' is not "
-                                   "valid for storage.")  # fmt: skip
         return document
 
     def _paths(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
