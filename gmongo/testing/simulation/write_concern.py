@@ -11,6 +11,7 @@ from gmongo.testing.simulation.error_codes import error, name_of
 from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 
+_TIMEOUT = 64
 _LOOK_EVERY = 0.5  # seconds; the client may have left
 # The concern of a command inside a transaction is that of its commit.
 WITHOUT_WRITE_CONCERN = frozenset(
@@ -30,12 +31,11 @@ def check_write_concern(call: Call) -> None:
     concern = call.body.get("writeConcern")
     if not concern:
         return
-    w = "" if concern.get("w", 1) is None else concern.get("w", 1)
+    w = _number_of_members(concern.get("w", 1))
     if w == {}:
         raise error(9, "tagged write concern requires tags")
     if isinstance(w, dict):
         raise not_supported("a write concern of tags")
-    w = long_of(w) if is_number(w) else w
     if not isinstance(w, str) and not 0 <= w <= 50:
         raise error(9, f"w has to be a number from 0 to 50 or a string, not {w!r}")
     if w == 0 and (concern.get("j") or concern.get("fsync")):
@@ -53,30 +53,28 @@ def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
-    w = "" if concern.get("w", "majority") is None else concern.get("w", "majority")
-    w = long_of(w) if is_number(w) else w
-    problem = _impossible(call, w, concern) or _wait(call, w, concern)
+    w = _number_of_members(concern.get("w", "majority"))
+    problem = _impossible(call, w) or _wait(call, w, concern)
     if problem is not None:
-        reply.setdefault("writeConcernError", problem)
+        code, message = problem
+        given = {"w": w, "wtimeout": concern.get("wtimeout", 0), "provenance": "clientSupplied"}
+        info = {**({"wtimeout": True} if code == _TIMEOUT else {}), "writeConcern": given}
+        error = {"code": code, "codeName": name_of(code), "errmsg": message, "errInfo": info}
+        reply.setdefault("writeConcernError", error)
 
 
-def _impossible(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | None:
+def _number_of_members(w: Any) -> Any:
+    return "" if w is None else long_of(w) if is_number(w) else w
+
+
+def _impossible(call: Call, w: Any) -> tuple[int, str] | None:
     if isinstance(w, str):
-        if w == "majority" or w in call.cluster.write_concern_modes:
-            return None
-        message = f'No write concern mode named "{w}" found in replica set configuration'
-        return {"code": 79, "codeName": name_of(79), "errmsg": message, "errInfo": _info(concern)}
-    if w > call.cluster.topology.data_bearing:
-        return {
-            "code": 100,
-            "codeName": name_of(100),
-            "errmsg": "Not enough data-bearing nodes",
-            "errInfo": _info(concern),
-        }
-    return None
+        known = w == "majority" or w in call.cluster.write_concern_modes
+        return None if known else (79, f"No write concern mode named '{w}' found in replica set configuration")
+    return (100, "Not enough data-bearing nodes") if w > call.cluster.topology.data_bearing else None
 
 
-def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | None:
+def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | None:
     topology = call.cluster.topology
     needed = topology.data_bearing // 2 + 1 if isinstance(w, str) else w
     timeout = concern.get("wtimeout")
@@ -85,17 +83,6 @@ def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> dict[str, Any] | No
     while topology.replicating < needed and call.connection.is_open:
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
-            message = "waiting for replication timed out"
-            return {
-                "code": 64,
-                "codeName": name_of(64),
-                "errmsg": message,
-                "errInfo": {"wtimeout": True, **_info(concern)},
-            }
+            return _TIMEOUT, "waiting for replication timed out"
         topology.change.wait(_LOOK_EVERY if remaining is None else min(_LOOK_EVERY, remaining))
     return None
-
-
-def _info(concern: Mapping[str, Any]) -> dict[str, Any]:
-    given = {"w": concern.get("w", "majority"), "wtimeout": concern.get("wtimeout", 0)}
-    return {"writeConcern": {**given, "provenance": "clientSupplied"}}

@@ -123,6 +123,11 @@ def _check_together(options: Mapping[str, Any]) -> None:
             raise invalid_options("'expireAfterSeconds' is only supported on time-series collections or when the "
                                   "'clusteredIndex' option is specified")  # fmt: skip
         check_expiry(options["expireAfterSeconds"])
+    for engine, settings in (options.get("storageEngine") or {}).items():
+        if not isinstance(settings, dict):
+            raise bad_value(f"'storageEngine.{engine}' has to be an embedded document.")
+        if engine != "wiredTiger":
+            raise invalid_options(f"{engine} is not a registered storage engine for this server")
     if "encryptedFields" in options and options.get("capped"):
         raise location(6367301, "Encrypted fields cannot be used with capped collections")
     if "viewOn" in options and options.get("changeStreamPreAndPostImages", {}).get("enabled"):

@@ -21,7 +21,8 @@ _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
 
 def explain(context: Context) -> Document:
     """Run ``explain``."""
-    verbosity = context.body.get("verbosity") or "allPlansExecution"
+    verbosity = context.body.get("verbosity")
+    verbosity = "allPlansExecution" if verbosity is None else verbosity
     if verbosity not in _VERBOSITIES:
         raise bad_value(f"verbosity string must be one of {', '.join(_VERBOSITIES)}, not {verbosity!r}")
     command = context.body["explain"]

@@ -142,7 +142,7 @@ class Fields:
             elif self.unknown and (known is not None or name not in generic):
                 raise _unknown(self.name, name, self.unknown, version)
         for name, code in self.missing.items():
-            if body.get(name) is None:
+            if name not in body:
                 raise error(code, f"BSON field '{self.name}.{name}' is missing but a required field")
 
     def check_field(self, known: Field, name: str, value: Any, version: Version) -> None:

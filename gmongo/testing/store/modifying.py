@@ -37,12 +37,14 @@ def collection_modify(context: Context) -> Document:
     }
     del wanted["collMod"]
     index, only_asked = wanted.pop("index", None), wanted.pop("dryRun", False)
-    refused = {"cappedSize", "cappedMax"} & set(wanted)
-    if refused:
-        raise not_supported("a change of a capped collection", refused.pop())
+    if index is not None:
+        index = {name: value for name, value in index.items() if value is not None}
     if only_asked:
         return _asked(context, collection, index, wanted)
     options = _changed_options(collection, wanted, index is not None)
+    refused = {"cappedSize", "cappedMax"} & set(wanted)
+    if refused:
+        raise not_supported("a change of a capped collection", refused.pop())
     check_contents(wanted)
     if collection.is_view:
         check_view(context.access, collection.database, collection.name, {**collection.options, **options})
