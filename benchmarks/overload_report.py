@@ -95,7 +95,7 @@ application. *Offered* are the commands at the server, with retries. *Served* ar
 
 No strategy makes the server serve more than it admits. But the loop makes the server reject as many requests as
 the client and the network can send, and keeps the client's processor busy. The policy soon has no tokens left.
-Then retries are as rare as a tenth of the successes, and the load is hardly more than the application requests.
+Then the client sends one retry for ten successes, and the load is hardly more than the application requests.
 
 ## A short peak
 

@@ -108,7 +108,7 @@ def _readme(folder: Path) -> Path:
     return readme if readme.exists() else _readme(folder.parent)
 
 
-def _read(_app: Any, name: str, content: list[str]) -> None:
+def _convert_links(_app: Any, name: str, content: list[str]) -> None:
     page = HERE / f"{name}.md"
     if name in EXTERNAL_PAGES:
         source = ROOT / EXTERNAL_PAGES[name]
@@ -120,7 +120,7 @@ def _read(_app: Any, name: str, content: list[str]) -> None:
 _EMPTY_HEAD = re.compile(r"<th[^>]*>(<p></p>)?</th>")
 
 
-def _head_nothing(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+def _convert_empty_headers(_app: Any, _name: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
     """Convert header cells without text, which confuse screen readers, to plain cells."""
     if "body" in context:
         context["body"] = _EMPTY_HEAD.sub("<td></td>", context["body"])
@@ -128,5 +128,5 @@ def _head_nothing(_app: Any, _name: str, _template: str, context: dict[str, Any]
 
 def setup(app: Any) -> None:
     """Register the hooks of the site."""
-    app.connect("html-page-context", _head_nothing)
-    app.connect("source-read", _read)
+    app.connect("html-page-context", _convert_empty_headers)
+    app.connect("source-read", _convert_links)

@@ -54,12 +54,12 @@ class ServiceWatch(CommandListener):
         """Ignore a failure, which gives no new information."""
 
     @property
-    def watched(self) -> int:
+    def count(self) -> int:
         """The number of cursors and transactions."""
         return len(self._used)
 
     @property
-    def mixed(self) -> list[Hashable]:
+    def spread(self) -> list[Hashable]:
         """The cursors and transactions that used several services. The list must be empty."""
         return [each for each, services in self._used.items() if len(services) > 1]
 
@@ -92,7 +92,7 @@ class Shop:
         with self.client.start_session() as session:
             session.with_transaction(sell)
 
-    def listed(self) -> list[int]:
+    def order_numbers(self) -> list[int]:
         """Return the numbers of all orders. If the service is lost, read again from the beginning."""
         while True:
             try:
@@ -104,7 +104,7 @@ class Shop:
     def serve(self, number: int) -> None:
         """Serve one customer."""
         self.order(number)
-        assert number in self.listed()
+        assert number in self.order_numbers()
 
 
 def main(customers: int = 60, at_once: int = 10) -> int:
@@ -117,11 +117,11 @@ def main(customers: int = 60, at_once: int = 10) -> int:
         shop.open(customers)
         Pool(at_once).map(shop.serve, range(customers))
         stock = shop.stock.find_one()
-        print("orders:", len(shop.listed()), "pieces left:", stock and stock["left"])
+        print("orders:", len(shop.order_numbers()), "pieces left:", stock and stock["left"])
     for service, number in watch.commands.items():
         print(f"service {service}: {number} commands")
-    print(f"{watch.watched} cursors and transactions, {len(watch.mixed)} of them on several services")
-    return 1 if watch.mixed else 0
+    print(f"{watch.count} cursors and transactions, {len(watch.spread)} of them on several services")
+    return 1 if watch.spread else 0
 
 
 if __name__ == "__main__":

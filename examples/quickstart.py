@@ -23,9 +23,9 @@ def main() -> None:
         planets = client.gmongo_examples[f"planets_{uuid.uuid4().hex[:8]}"]
         try:
             write_and_read(planets)
-            rely_on_an_index(planets)
+            use_unique_index(planets)
             change_and_count(planets)
-            do_many_things_at_once(planets)
+            share_client(planets)
             print("connections that the pool opened:", sum(pool["total"] for pool in client.pool_stats()))
         finally:
             planets.drop()
@@ -41,7 +41,7 @@ def write_and_read(planets: Collection[dict[str, Any]]) -> None:
     print("find, sorted:", [planet["name"] for planet in rocky])
 
 
-def rely_on_an_index(planets: Collection[dict[str, Any]]) -> None:
+def use_unique_index(planets: Collection[dict[str, Any]]) -> None:
     """Create a unique index, and insert a duplicate."""
     print("create_index:", planets.create_index([("name", ASCENDING)], unique=True))
     try:
@@ -63,7 +63,7 @@ def change_and_count(planets: Collection[dict[str, Any]]) -> None:
         print(f"aggregate: {kind['planets']} {name} planets with {kind['moons']} moons")
 
 
-def do_many_things_at_once(planets: Collection[dict[str, Any]]) -> None:
+def share_client(planets: Collection[dict[str, Any]]) -> None:
     """Share the client among greenlets: each operation checks out a connection from the pool."""
     Pool(20).map(lambda number: planets.insert_one({"name": f"asteroid {number}"}), range(100))
     print("100 inserts by 20 greenlets: now", planets.count_documents({}), "documents")

@@ -77,10 +77,14 @@ def health() -> Response:
     client.admin.command("ping")
     topology = client.topology_description
     servers = [
-        {"address": _joined(address), "type": server.server_type_name, "round_trip_seconds": server.round_trip_time}
+        {
+            "address": _address(address),
+            "type": server.server_type_name,
+            "round_trip_seconds": server.round_trip_time,
+        }
         for address, server in topology.server_descriptions().items()
     ]
-    pools = [{**pool, "address": _joined(pool["address"])} for pool in client.pool_stats()]
+    pools = [{**pool, "address": _address(pool["address"])} for pool in client.pool_stats()]
     return jsonify(
         status="ok",
         process=os.getpid(),
@@ -99,7 +103,7 @@ def database_failed(error: PyMongoError) -> tuple[Response, int]:
 
 
 @app.errorhandler(HTTPException)
-def refused(error: HTTPException) -> tuple[Response, int]:
+def http_error(error: HTTPException) -> tuple[Response, int]:
     """Return an HTTP error as JSON."""
     return jsonify(error=error.description), error.code or 500
 
@@ -120,7 +124,7 @@ def _as_json(note: dict[str, Any]) -> dict[str, Any]:
     return {**note, "_id": str(note["_id"]), "created": note["created"].isoformat()}
 
 
-def _joined(address: tuple[str, int | None]) -> str:
+def _address(address: tuple[str, int | None]) -> str:
     host, port = address
     return host if port is None else f"{host}:{port}"
 

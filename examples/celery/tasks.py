@@ -41,7 +41,7 @@ def shortest(names: list[str]) -> str:
     """Return the name of the text with the fewest words.
 
     Celery's greenlet pool implements `time_limit` by throwing a ``gevent.Timeout`` into the task at any switch.
-    The timeout of the database work is shorter, and the driver sends it to the server. The server ends the work.
+    The timeout of the database work is shorter, and the driver sends the limit to the server. The server ends the work.
     Its reply keeps the connection usable, and Celery can retry the task after the error.
     """
     with timeout(25):

@@ -20,7 +20,7 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
 
     @app.put("/orders/<int:number>")
     def place(number: int) -> tuple[Response, int]:
-        """Place an order. A repeated request does no harm."""
+        """Place an order. A repeated request places no second order."""
         try:
             orders.insert_one({"_id": number, "item": request.get_json()["item"]})
         except DuplicateKeyError:
@@ -33,7 +33,7 @@ def create_app(client: MongoClient[dict[str, Any]]) -> Flask:
         return jsonify(orders=[order["_id"] for order in orders.find({}, {"_id": 1}).sort("_id")])
 
     @app.errorhandler(ConnectionFailure)
-    def away(_error: ConnectionFailure) -> tuple[Response, int, dict[str, str]]:
+    def service_unavailable(_error: ConnectionFailure) -> tuple[Response, int, dict[str, str]]:
         return jsonify(error="the database is unavailable"), 503, {"Retry-After": "5"}
 
     return app

@@ -33,19 +33,19 @@ class Visitor(User):
     def write(self) -> None:
         """Count a visit to one of a thousand pages."""
         page = random.randrange(1000)
-        self._measured("update_one", lambda: visits.update_one({"_id": page}, {"$inc": {"count": 1}}, upsert=True))
+        self._run_measured("update_one", lambda: visits.update_one({"_id": page}, {"$inc": {"count": 1}}, upsert=True))
 
     @task(4)
     def read(self) -> None:
         """Read one page."""
-        self._measured("find_one", lambda: visits.find_one({"_id": random.randrange(1000)}))
+        self._run_measured("find_one", lambda: visits.find_one({"_id": random.randrange(1000)}))
 
     @task(1)
     def popular(self) -> None:
         """Read the ten pages with the most visits."""
-        self._measured("find", lambda: visits.find().sort("count", -1).limit(10).to_list())
+        self._run_measured("find", lambda: visits.find().sort("count", -1).limit(10).to_list())
 
-    def _measured(self, name: str, operation: Callable[[], Any]) -> None:
+    def _run_measured(self, name: str, operation: Callable[[], Any]) -> None:
         """Run an operation, and report its duration and error to Locust."""
         began = time.perf_counter()
         error = None

@@ -100,12 +100,12 @@ def author(name: str) -> Any:
 
 
 @app.errorhandler(DoesNotExist)
-def missing(_error: DoesNotExist) -> Any:
+def not_found(_error: DoesNotExist) -> Any:
     """Return status 404."""
     return jsonify(error="not found"), 404
 
 
 @app.errorhandler(ValidationError)
-def invalid(error: ValidationError) -> Any:
+def bad_request(error: ValidationError) -> Any:
     """Return status 400 with the message of the error."""
     return jsonify(error=error.message), 400

@@ -57,11 +57,11 @@ def members_by_service(services: Deployment) -> dict[ObjectId, Any]:
 @pytest.mark.requirement("LB-43", "LB-47", "LB-56", "LB-90")
 def test_cursors_and_transactions_stay_on_their_service(services: Deployment, shop: Shop, watch: ServiceWatch) -> None:
     Pool(10).map(shop.serve, range(40))
-    assert sorted(shop.listed()) == list(range(40))
+    assert sorted(shop.order_numbers()) == list(range(40))
     assert shop.stock.find_one() == {"_id": "piece", "left": 960}
     assert set(watch.commands) == set(members_by_service(services))
-    assert watch.watched >= 80
-    assert watch.mixed == []
+    assert watch.count >= 80
+    assert watch.spread == []
     assert {command.member for command in services.commands.named("getMore")} == {
         member.address for member in services.members
     }
@@ -81,12 +81,12 @@ def test_killed_service_clears_only_its_connections(
     assert before and _connections_to(shop, lost)
     lost.kill()
     gevent.joinall(customers, raise_error=True)
-    assert len(shop.listed()) == 60  # each order exists exactly once
+    assert len(shop.order_numbers()) == 60  # each order exists exactly once
     assert shop.stock.find_one() == {"_id": "piece", "left": 940}
     assert {event.service_id for event in recorder.of("PoolCleared")} == {lost.service_id}
     assert before <= _connections_to(shop, kept)
     assert _connections_to(shop, lost) == set()
-    assert watch.mixed == []
+    assert watch.spread == []
     assert uses(shop.client) == {}
     assert shop.client.topology_description.topology_type_name == "LoadBalanced"
     assert not recorder.of("HeartbeatStarted")
@@ -110,7 +110,7 @@ def test_restarted_service_is_used_again(services: Deployment, shop: Shop, watch
     eventually(used_again)
     for cursor in cursors:
         cursor.close()
-    assert watch.mixed == []
+    assert watch.spread == []
 
 
 def _connections_to(shop: Shop, member: Any) -> set[int]:

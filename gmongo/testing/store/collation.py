@@ -10,7 +10,7 @@ from typing import Any
 
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import root_order
-from gmongo.testing.store.errors import bad_value, type_mismatch
+from gmongo.testing.store.errors import bad_value, location, type_mismatch
 from gmongo.testing.store.fields import check_body
 from gmongo.testing.store.root_order import Fold
 from gmongo.testing.store.values import is_number, long_of, type_name
@@ -37,8 +37,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "alternate": ("non-ignorable", "shifted"),
     "maxVariable": ("punct", "space"),
 }
-_SWITCHES = ("caseLevel", "numericOrdering", "normalization", "backwards")
-_FIELDS = frozenset({"locale", "version", *_DEFAULTS})
 _MOST_STRENGTH = 5
 # That of the ICU which a server is built with.
 _VERSION = "57.1"
@@ -102,16 +100,16 @@ class Collation:
 def _check(spec: Any) -> None:
     if not isinstance(spec, dict):
         raise type_mismatch(f"BSON field 'collation' is the wrong type '{type_name(spec)}', expected type 'object'")
+    strength = spec.get("strength")
+    if is_number(strength) and not 0 <= long_of(strength) <= _MOST_STRENGTH:
+        raise location(51024, f"BSON field 'strength' value must be >= 0 and <= 5, actual value '{strength}'")
     check_body("create.collation", spec, (6, 0))
     for name, value in spec.items():
         value = long_of(value) if is_number(value) else value
         choices: tuple[Any, ...] = (1, 2, 3, 4, 5) if name == "strength" else _CHOICES.get(name, (value,))
         if value is not None and value not in choices:
             raise bad_value(f"Enumeration value '{value}' for field 'collation.{name}' is not a valid value.")
-    if spec["locale"] == "simple":
-        if len(spec) > 1:
-            raise bad_value("If 'locale' is 'simple', no other fields should be present in a collation")
-    elif spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
+    if spec["locale"] != "simple" and spec["locale"].partition("@")[0].partition("_")[0] not in _LANGUAGES.split():
         raise bad_value(f"Field 'locale' is invalid in: {spec}")
     if spec.get("version", _VERSION) != _VERSION:
         raise CommandError(161, "IncompatibleCollationVersion", f"Requested collation version {spec['version']} but "

@@ -49,15 +49,7 @@ def create_indexes(context: Context) -> Document:
     quorum = context.body.get("commitQuorum")
     if isinstance(quorum, str) and quorum not in ("majority", "votingMembers"):
         raise error(79, f"No write concern mode named '{quorum}' found in replica set configuration")
-    names = set(collection.indexes)
-    try:
-        for index in wanted:
-            if not _exists(collection, index):
-                _build(context, collection, index)
-    except CommandError:
-        for name in set(collection.indexes) - names:
-            del collection.indexes[name]
-        raise
+    _build_all(context, collection, wanted)
     reply: Document = {"numIndexesBefore": before, "numIndexesAfter": len(collection.indexes)}
     if len(collection.indexes) == before:
         return {**reply, "note": "all indexes already exist"}
@@ -67,6 +59,19 @@ def create_indexes(context: Context) -> Document:
     if len(collection.indexes) < before + len(wanted):
         reply["note"] = "index already exists"
     return reply
+
+
+def _build_all(context: Context, collection: Collection, wanted: list[Index]) -> None:
+    """Build all indexes, or none after an error."""
+    names = set(collection.indexes)
+    try:
+        for index in wanted:
+            if not _exists(collection, index):
+                _build(context, collection, index)
+    except CommandError:
+        for name in set(collection.indexes) - names:
+            del collection.indexes[name]
+        raise
 
 
 def _exists(collection: Collection, index: Index) -> bool:
