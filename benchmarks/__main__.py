@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     for line in options.left_out:
         progress.print(f"left out: {line}")
     if options.docs:
-        from benchmarks import plot  # late: other tables do not need matplotlib
+        from benchmarks import plot  # import late, because other tables do not need matplotlib
 
         plot.write(record, options.docs)
     return 1 if failures(record.rows()) else 0

@@ -70,7 +70,7 @@ class Wakeup:
 
     def set(self) -> None:
         """Wake the sleeper, or end its next sleep at once. Do not switch. Any thread may call this method."""
-        self._is_set = True  # before reading `_sleeper`: the sleeper sets `_sleeper` before it reads this flag
+        self._is_set = True  # set before the read of `_sleeper`: the sleeper sets `_sleeper` before it reads this flag
         if self._sleeper is not None:
             self._hub.loop.run_callback_threadsafe(self._wake)
 
@@ -91,7 +91,7 @@ class Wakeup:
         if seconds is not None:
             timer.start(self._wake, update=True)  # the loop's cached time may be old
         try:
-            if not self._is_set:  # another thread may have set it before it saw a sleeper
+            if not self._is_set:  # another thread may have called `set` before the sleeper was visible
                 self._hub.switch()
         finally:
             self._sleeper = None

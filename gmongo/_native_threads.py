@@ -36,7 +36,7 @@ class _Call:
 
     def run(self) -> None:
         """Run the job in the thread, and end the thread's registration: the hub may have ended meanwhile."""
-        self._outcome = caught(self._job)
+        self._outcome = outcome_of(self._job)
         _calls.under_way.discard(self)
         try:
             self._done.send()
@@ -104,7 +104,7 @@ def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
     """
     call = _started(job, ref) if len(_calls.under_way) < _MOST else None
     if call is None:
-        return cast("T | Exception", get_hub().threadpool.apply(caught, (job,)))
+        return cast("T | Exception", get_hub().threadpool.apply(outcome_of, (job,)))
     return cast("T | Exception", call.wait())
 
 
@@ -122,7 +122,7 @@ def _started(job: Callable[[], object], ref: bool) -> _Call | None:
     return call
 
 
-def caught(job: Callable[[], T]) -> T | Exception:
+def outcome_of(job: Callable[[], T]) -> T | Exception:
     """Return a job's result or exception. gevent's pool would print an exception."""
     try:
         return job()

@@ -38,7 +38,7 @@ def no_such_method(owner: type, name: str) -> TypeError:
 
 
 def _nearest(owner: type, name: str) -> str:
-    import difflib  # late: only this error needs it
+    import difflib  # import late, because only this error needs difflib
 
     methods = [each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each))]
     nearest = difflib.get_close_matches(name, methods, n=1, cutoff=_NEAR)

@@ -12,7 +12,7 @@ from pkgutil import get_importer
 from typing import Any
 
 # With -P, -I and PYTHONSAFEPATH, the interpreter adds neither the current nor the program's directory to sys.path.
-_ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)  # Python 3.10 has the latter
+_ONLY_WHAT_IS_INSTALLED = getattr(sys.flags, "safe_path", sys.flags.isolated)  # Python 3.10 has no safe_path
 
 
 def run_program(is_module: bool, program: str, arguments: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ def document_text(document: Value, length: int) -> str:
 
     :param length: the maximum length, in characters.
     """
-    from bson import json_util  # late: the import of gmongo need not load it
+    from bson import json_util  # import late, because the import of gmongo does not need json_util
 
     try:
         return json_util.dumps(_Beginning(length).copy(document))[:length]
@@ -58,12 +58,12 @@ class _Beginning:
         self._depth += 1
         try:
             if hasattr(value, "items"):
-                return {self._cut(str(name)): self.copy(each) for name, each in self._needed(value.items())}
-            return [self.copy(each) for each in self._needed(value)]
+                return {self._cut(str(name)): self.copy(each) for name, each in self._until_long_enough(value.items())}
+            return [self.copy(each) for each in self._until_long_enough(value)]
         finally:
             self._depth -= 1
 
-    def _needed(self, values: Iterable[Value]) -> Iterator[Value]:
+    def _until_long_enough(self, values: Iterable[Value]) -> Iterator[Value]:
         if self._missing > 0:
             for each in values:
                 yield each

@@ -107,8 +107,8 @@ class ChangeStream(Generic[DocumentType]):
             showExpandedEvents=_checked("show_expanded_events", show_expanded_events, bool),
         )
         self._pipeline = [*(_checked("pipeline", pipeline, (list, tuple)) or ())]
-        self._max_await_time_ms = _natural("max_await_time_ms", max_await_time_ms)
-        self._batch_size = _natural("batch_size", batch_size)
+        self._max_await_time_ms = _non_negative("max_await_time_ms", max_await_time_ms)
+        self._batch_size = _non_negative("batch_size", batch_size)
         self._fields = without_none({}, collation=validate_collation_or_none(collation), comment=comment)
         self._position = Position(
             _checked("resume_after", resume_after, Mapping),
@@ -169,7 +169,7 @@ class ChangeStream(Generic[DocumentType]):
             comment=self._fields.get("comment"),
             keeps_session=True,
         )
-        self._position.opened(
+        self._position.after_open(
             self._cursor.has_buffered, self._cursor.post_batch_resume_token, reply.reply.get("operationTime")
         )
         self._interrupted = False
@@ -306,13 +306,13 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
         self._change = None
         if change is None:
-            position.saw_nothing(cursor.post_batch_resume_token)
+            position.after_empty_batch(cursor.post_batch_resume_token)
         elif "_id" not in change:
             self.close()
             raise InvalidOperation("Cannot provide resume functionality when the resume token is missing.")
         else:
             batch_token = None if cursor.has_buffered else cursor.post_batch_resume_token
-            position.delivered(change["_id"] if batch_token is None else batch_token)
+            position.after_change(change["_id"] if batch_token is None else batch_token)
 
     # State
 
@@ -475,7 +475,7 @@ def _checked(name: str, value: T, kind: type | tuple[type, ...]) -> T:
     return value
 
 
-def _natural(name: str, value: int | None) -> int | None:
+def _non_negative(name: str, value: int | None) -> int | None:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, not {short(value)}")
     if value is not None and _checked(name, value, int) < 0:

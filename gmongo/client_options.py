@@ -127,7 +127,7 @@ class ClientOptions(InheritedOptions):
         client_options.check_combination(merged, len(seeds), self.srv_hostname is not None)
         credential = credential_of(merged, self._username, self._password, self.default_database)
         if credential is not None and not client_options.tls_enabled(merged):
-            _check_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
+            _check_mechanism_without_tls(credential, [seed for seed in seeds if seed != self._srv_seed])
         return credential
 
     # DNS
@@ -371,7 +371,7 @@ class ClientOptions(InheritedOptions):
             metadata=self.metadata(),
             server_api=_server_api_fields(self.server_api),
             load_balanced=bool(self.load_balanced),
-            compressors=_usable(get("compressors") or ()),
+            compressors=_installed_compressors(get("compressors") or ()),
             zlib_level=get("zlibcompressionlevel", -1),
             tls=tls_of(self.merged, get("connecttimeoutms", _DEFAULT_CONNECT_TIMEOUT)),
             proxy=self._proxy(),
@@ -412,7 +412,7 @@ def _is_uri(entity: object) -> bool:
     return "://" in entity
 
 
-def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:
+def _check_mechanism_without_tls(credential: Credential, seeds: Sequence[Address]) -> None:
     """Check that a mechanism is safe without TLS, or warn.
 
     :raises ConfigurationError: the mechanism requires TLS.
@@ -426,7 +426,7 @@ def _check_without_tls(credential: Credential, seeds: Sequence[Address]) -> None
         notice(message, InsecureConnectionWarning)
 
 
-def _usable(compressors: Sequence[str]) -> tuple[str, ...]:
+def _installed_compressors(compressors: Sequence[str]) -> tuple[str, ...]:
     """Return the compressors with an installed library. Warn about the others."""
     missing = {name: missing_package(name) for name in compressors}
     for name, package in missing.items():

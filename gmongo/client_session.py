@@ -352,7 +352,7 @@ class ClientSession:
         :param timeout_ms: the time limit of all attempts, in milliseconds, which the operations inherit; 0 means no
             limit, None uses the session's limit. An abort after the limit has the same time again.
         :raises TypeError: `callback` is not callable.
-        :raises PyMongoError: the last attempt failed. A timeout has the last error as its cause.
+        :raises PyMongoError: the last attempt failed. The error of a timeout has the last error as its cause.
         :raises InvalidOperation: a transaction is in progress, the session has ended, or reads snapshots.
         """
         if not callable(callback):

@@ -1557,7 +1557,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if "pipeline" in kwargs:
             raise ConfigurationError("list_search_indexes() creates the pipeline; the option pipeline is not allowed")
         pipeline = [{"$listSearchIndexes": {} if name is None else {"name": name}}]
-        # Search indexes support no concerns. An override in a subclass may have other parameters.
+        # Search indexes support no read or write concern. An override in a subclass may have other parameters.
         plain: Collection[Value] = Collection.with_options(self, read_concern=ReadConcern())
         return plain.aggregate(pipeline, session, comment=comment, **kwargs)
 

@@ -179,9 +179,9 @@ class Cursor(Generic[DocumentType]):
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
         self._add_flag("oplog_replay", _OPLOG_REPLAY, oplog_replay)
-        self._skip, self._limit = _natural("skip", skip), _integer("limit", limit)
+        self._skip, self._limit = _non_negative("skip", skip), _integer("limit", limit)
         self._check_exhaust()
-        self._batch_size = _natural("batch_size", batch_size)
+        self._batch_size = _non_negative("batch_size", batch_size)
         given = {
             "projection": None if projection is None else fields_document(projection) or None,
             "sort": sort_document(sort) if sort else None,
@@ -271,7 +271,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
-        self._skip = _natural("skip", skip)
+        self._skip = _non_negative("skip", skip)
         return self
 
     def limit(self, limit: int) -> Cursor[DocumentType]:
@@ -300,7 +300,7 @@ class Cursor(Generic[DocumentType]):
         :raises InvalidOperation: the query has been sent.
         """
         self._check_unsent()
-        self._batch_size = _natural("batch_size", batch_size)
+        self._batch_size = _non_negative("batch_size", batch_size)
         return self
 
     def read_ahead(self, batches: int = 1, max_bytes: int = MAX_BYTES) -> Cursor[DocumentType]:
@@ -366,7 +366,7 @@ class Cursor(Generic[DocumentType]):
         :raises ValueError: `max_time_ms` is negative.
         :raises InvalidOperation: the query has been sent.
         """
-        return self._change("maxTimeMS", None if max_time_ms is None else _natural("max_time_ms", max_time_ms))
+        return self._change("maxTimeMS", None if max_time_ms is None else _non_negative("max_time_ms", max_time_ms))
 
     def max_await_time_ms(self, max_await_time_ms: int | None) -> Cursor[DocumentType]:
         """Set how long the server waits for new documents before it returns an empty batch.
@@ -381,7 +381,7 @@ class Cursor(Generic[DocumentType]):
         """
         self._check_unsent()
         if max_await_time_ms is not None:
-            _natural("max_await_time_ms", max_await_time_ms)
+            _non_negative("max_await_time_ms", max_await_time_ms)
         if self._flags & _AWAIT_DATA:
             self._max_await_time_ms = max_await_time_ms
         return self
@@ -642,7 +642,7 @@ class Cursor(Generic[DocumentType]):
         if index < 0:
             raise IndexError("Cursor instances do not support negative indices")
         with self.clone() as clone:
-            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server rejects them with a single batch
+            clone._flags &= ~(_TAILABLE | _AWAIT_DATA)  # the server rejects these flags with a single batch
             for document in clone.skip(index + self._skip).limit(-1):
                 return document
         raise IndexError("no such item for Cursor instance")
@@ -662,15 +662,15 @@ class Cursor(Generic[DocumentType]):
 
     def clone(self) -> Cursor[DocumentType]:
         """Return an unsent copy of the query, with the same session."""
-        return self._copied(copy.copy)
+        return self._copy(copy.copy)
 
     def __copy__(self) -> Cursor[DocumentType]:
-        return self._copied(copy.copy)
+        return self._copy(copy.copy)
 
     def __deepcopy__(self, memo: object) -> Cursor[DocumentType]:
-        return self._copied(partial(_deepcopied, memo={}))
+        return self._copy(partial(_deepcopied, memo={}))
 
-    def _copied(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
+    def _copy(self, copier: Callable[[Value], Value]) -> Cursor[DocumentType]:
         clone = self.__class__.__new__(self.__class__)
         clone.__dict__.update(self.__dict__)
         clone._cursor = clone._turn = None
@@ -761,7 +761,7 @@ def _integer(name: str, value: object) -> int:
     return value
 
 
-def _natural(name: str, value: object) -> int:
+def _non_negative(name: str, value: object) -> int:
     number = _integer(name, value)
     if number < 0:
         raise ValueError(f"{name} must be >= 0, not {number}")

@@ -140,7 +140,7 @@ class AutoEncryptionOpts:
         )
 
     @property
-    def _kms_providers(self) -> Document:  # libraries create a ClientEncryption from it
+    def _kms_providers(self) -> Document:  # libraries create a ClientEncryption from this attribute
         return self._settings.kms_providers
 
 

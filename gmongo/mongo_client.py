@@ -651,7 +651,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             return
         self._options.libraries += (driver_info,)
         metadata = self._topology.settings.connection.metadata
-        assert isinstance(metadata, dict)  # every handshake reads it anew
+        assert isinstance(metadata, dict)  # every handshake reads the metadata again
         metadata.clear()
         metadata.update(self._options.metadata())
 
@@ -719,7 +719,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
                     for operation in EndSessions.batches(self._executor.sessions.drain()):
                         self._executor.run(operation)
         except (PyMongoError, BSONError):
-            pass  # the server expires them later
+            pass  # the sessions expire on the server later
         finally:
             self._cursor_killer.stop_reading()
             self._session_reaper.close()
@@ -775,7 +775,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         }
         for name, value in options.merged.items():
             if name not in SECRET or name == "authmechanismproperties":
-                shown.setdefault(name, _shown(name, value))
+                shown.setdefault(name, _option_repr(name, value))
         return f"MongoClient({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
@@ -794,7 +794,7 @@ def _is_same_library(first: DriverInfo, second: DriverInfo) -> bool:
     return all((left or None) == (right or None) for left, right in zip(first, second, strict=True))
 
 
-def _shown(name: str, value: object) -> str:
+def _option_repr(name: str, value: object) -> str:
     """Return the repr of an option. Times are stored in seconds, and most are shown in milliseconds."""
     if name == "authmechanismproperties" and isinstance(value, dict):
         return repr({each: kept if each in SHOWN_PROPERTIES else "<redacted>" for each, kept in value.items()})

@@ -102,11 +102,11 @@ class Encrypter:
             self._internal = self._new_client(**arguments, minPoolSize=0)
         return self._internal
 
-    def analysed(self, database: str, command: bytes) -> bytes:
+    def analyse(self, database: str, command: bytes) -> bytes:
         """Return a command with the marks of mongocryptd."""
         if self._mongocryptd is None:
             raise EncryptionError(RuntimeError("libmongocrypt asks for an analysis that the options rule out"))
-        return self._mongocryptd.analysed(database, command)
+        return self._mongocryptd.analyse(database, command)
 
     def close(self) -> None:
         """Discard the keys, and close the clients that the encrypter created."""
@@ -132,6 +132,6 @@ class _Servers:
         with client[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
             return [bson.encode(each) for each in cursor]
 
-    def analysed(self, database: str, command: bytes) -> bytes:
-        reply: bytes = self._encrypter.analysed(database, command)
+    def analyse(self, database: str, command: bytes) -> bytes:
+        reply: bytes = self._encrypter.analyse(database, command)
         return reply

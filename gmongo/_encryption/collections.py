@@ -29,7 +29,7 @@ class Database(Protocol):
 
     @property
     def _context(self) -> OperationContext:
-        """The context of its operations."""
+        """The context of the operations of the database."""
 
     @property
     def client(self) -> Any:

@@ -57,7 +57,7 @@ class OnDemand:
             base = (os.environ.get("AZURE_POD_IDENTITY_AUTHORITY_HOST") or _AZURE).rstrip("/")
             url = f"{base}/metadata/identity/oauth2/token?{_AZURE_QUERY}"
             headers = {"Metadata": "true", "Accept": "application/json"}
-            reply = request_json(service, "GET", url, headers, _seconds(deadline))
+            reply = request_json(service, "GET", url, headers, _timeout_until(deadline))
             token, lifetime = text_field(service, reply, "access_token", "expires_in")
             self._azure = token, began + (float(lifetime) if lifetime.isdecimal() else 0.0)
         return {"accessToken": token}
@@ -66,10 +66,10 @@ class OnDemand:
         service = "the Google Cloud metadata service"
         host = os.environ.get("GCE_METADATA_HOST") or _GOOGLE
         url = f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token"
-        reply = request_json(service, "GET", url, {"Metadata-Flavor": "Google"}, _seconds(deadline))
+        reply = request_json(service, "GET", url, {"Metadata-Flavor": "Google"}, _timeout_until(deadline))
         return {"accessToken": text_field(service, reply, "access_token")[0]}
 
 
-def _seconds(deadline: float | None) -> float:
+def _timeout_until(deadline: float | None) -> float:
     seconds_left = remaining(deadline)
     return _TIMEOUT if seconds_left is None else max(min(_TIMEOUT, seconds_left), 0.001)

@@ -130,7 +130,7 @@ class Handle:
         )
         crypt = ffi.gc(lib.mongocrypt_new(), lib.mongocrypt_destroy)
         self._configure(crypt, checked)
-        _must(crypt, lib.mongocrypt_init(crypt))
+        _check_success(crypt, lib.mongocrypt_init(crypt))
         self.log()
         version = lib.mongocrypt_crypt_shared_lib_version_string(crypt, ffi.NULL)
         if chosen.crypt_shared_lib_required and version == ffi.NULL:
@@ -146,7 +146,7 @@ class Handle:
         chosen = self.settings
 
         def must(success: object) -> None:
-            _must(crypt, success)
+            _check_success(crypt, success)
 
         def give(option: Native, document: bytes) -> None:
             with MongoCryptBinaryIn(document) as binary:
@@ -176,7 +176,7 @@ class Handle:
             must(lib.mongocrypt_setopt_key_expiration(crypt, chosen.key_expiration_ms))
 
 
-def _must(crypt: Native, success: object) -> None:
+def _check_success(crypt: Native, success: object) -> None:
     if not success:
         raise _error_of(crypt)
 

@@ -95,6 +95,6 @@ class KeyVault:
         """Raise NotImplementedError: explicit encryption does not call this."""
         raise NotImplementedError
 
-    def analysed(self, database: str, command: bytes) -> bytes:
+    def analyse(self, database: str, command: bytes) -> bytes:
         """Raise NotImplementedError: explicit encryption does not call this."""
         raise NotImplementedError

@@ -84,7 +84,7 @@ class Kms:
         tls = self._tls.of(provider)
         if self._callback is None:
             return connect(address, attach, tls=tls)
-        sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _seconds(deadline)))
+        sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline)))
         transport = tls.transport(_detached(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
@@ -92,13 +92,13 @@ class Kms:
         return transport
 
 
-def _seconds(deadline: float | None) -> float:
+def _timeout_until(deadline: float | None) -> float:
     seconds_left = remaining(deadline)
     return TIMEOUT if seconds_left is None else min(TIMEOUT, seconds_left)
 
 
 def _limit(service: str, problem: str, deadline: float | None) -> AbstractContextManager[None]:
-    seconds = _seconds(deadline)
+    seconds = _timeout_until(deadline)
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 

@@ -24,7 +24,7 @@ class Database(Protocol):
     def collections(self, database: str, filter: bytes) -> list[bytes]:
         """Return the descriptions of collections, encoded."""
 
-    def analysed(self, database: str, command: bytes) -> bytes:
+    def analyse(self, database: str, command: bytes) -> bytes:
         """Return the reply of mongocryptd: the command with marks at the values to encrypt."""
 
     def keys(self, filter: bytes) -> list[bytes]:
@@ -85,7 +85,7 @@ class Machine:
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO_WITH_DB:
             self._feed(context, deadline, lambda: database.collections(context.database, native.mongo_operation()))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_MARKINGS:
-            self._feed(context, deadline, lambda: [database.analysed(native.database, native.mongo_operation())])
+            self._feed(context, deadline, lambda: [database.analyse(native.database, native.mongo_operation())])
             context.long = True  # the command has values to encrypt, perhaps with an index of many tokens
         else:
             raise EncryptionError(ValueError(f"libmongocrypt is in state {state}, which gmongo does not support"))

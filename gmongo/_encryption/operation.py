@@ -130,11 +130,11 @@ class EncryptedOperation(Operation):
         self._pin = pin
         return self.inner.pinned(result, pin)
 
-    def selector_in(self, transaction: Transaction) -> Selector:
-        return self.inner.selector_in(transaction)
+    def selector_in_transaction(self, transaction: Transaction) -> Selector:
+        return self.inner.selector_in_transaction(transaction)
 
-    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        self.inner.failed_in(transaction, error, overloaded)
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        self.inner.notify_transaction(transaction, error, overloaded)
 
 
 def _fields_of(command: bytes) -> DocumentDict:

@@ -42,7 +42,7 @@ class Mongocryptd:
         self._spawns = not options._mongocryptd_bypass_spawn
         self._spawned = False
 
-    def analysed(self, database: str, command: bytes) -> bytes:
+    def analyse(self, database: str, command: bytes) -> bytes:
         """Return the reply to a command: the command with marks at the values to encrypt.
 
         :raises ServerSelectionTimeoutError: mongocryptd is unreachable, and the driver could not start it.

@@ -42,7 +42,7 @@ class SlowOperations(Observer):
         seconds = trace.elapsed()
         if seconds < self.limit:
             return
-        fields = {"operation": trace.summary, "durationMS": _milliseconds(seconds), **_parts(trace, seconds)}
+        fields = {"operation": trace.summary, "durationMS": _milliseconds(seconds), **_phases(trace, seconds)}
         fields["tries"], fields["commands"] = trace.tries, trace.commands
         if trace.address is not None:
             fields["server"] = address_text(trace.address)
@@ -57,7 +57,7 @@ class SlowOperations(Observer):
             log(slow_log, _line(fields), {"message": "Slow operation", **fields}, logging.WARNING)
 
 
-def _parts(trace: OperationTrace, seconds: float) -> dict[str, float]:
+def _phases(trace: OperationTrace, seconds: float) -> dict[str, float]:
     """Return the duration of each phase, in milliseconds. Heartbeats measure the round-trip time of the network."""
     answering = max(trace.exchanging - trace.decoding, 0.0)
     network = min(trace.round_trip * trace.commands, answering)

@@ -78,7 +78,8 @@ class SaslConversation(Conversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         """Return the payload that answers a payload of the server.
 
-        :param done: True if the server expects no answer. The method raises an error if this is too early.
+        :param done: True if the server expects no answer. The method raises an error if
+            the server ends the conversation too early.
         """
 
     def too_early(self) -> ProtocolError:

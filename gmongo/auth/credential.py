@@ -89,7 +89,7 @@ class _Rules:
     :param password: True if the mechanism requires a password, False if it forbids one, None if it is optional.
     :param properties: the names of the allowed properties.
     :param defaults: the default values of properties.
-    :param check: returns a complaint about the credential, or None.
+    :param check: returns the reason to reject the credential, or None.
     """
 
     external: bool | str = False

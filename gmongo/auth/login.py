@@ -87,7 +87,7 @@ class ScramLogin(Login):
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
         speculative = speculated(hello)
         if speculative is None and self._negotiates:
-            self._mechanism = _best_of(hello.get("saslSupportedMechs"))
+            self._mechanism = _strongest_mechanism(hello.get("saslSupportedMechs"))
             self._conversation = self._make()
         converse(run, self._conversation, speculative)
 
@@ -134,7 +134,7 @@ def speculated(hello: Reply) -> Reply | None:
     return reply if isinstance(reply, dict) else None
 
 
-def _best_of(mechanisms: object) -> str:
+def _strongest_mechanism(mechanisms: object) -> str:
     """Return the SCRAM mechanism for a user. A server that names no mechanisms may support only SCRAM-SHA-1."""
     has_sha_256 = isinstance(mechanisms, list) and "SCRAM-SHA-256" in mechanisms
     return "SCRAM-SHA-256" if has_sha_256 else "SCRAM-SHA-1"

@@ -162,13 +162,13 @@ class OidcLogin(Login):
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:
         token, cached = self._tokens.get(seconds)
-        if not (cached and self._accepts(run, token)):
-            self._use(run, self._tokens.get(seconds)[0] if cached else token)
+        if not (cached and self._try_token(run, token)):
+            self._authenticate_with(run, self._tokens.get(seconds)[0] if cached else token)
 
-    def _accepts(self, run: Run, token: str) -> bool:
+    def _try_token(self, run: Run, token: str) -> bool:
         """Authenticate with a cached token. Return False if the server rejects it, and raise any other error."""
         try:
-            self._use(run, token)
+            self._authenticate_with(run, token)
         except OperationFailure as error:
             if error.code != codes.AUTHENTICATION_FAILED:
                 raise
@@ -176,7 +176,7 @@ class OidcLogin(Login):
             return False
         return True
 
-    def _use(self, run: Run, token: str) -> None:
+    def _authenticate_with(self, run: Run, token: str) -> None:
         self._token = token
         converse(run, TokenConversation(self._source, token))
 
@@ -200,7 +200,7 @@ class HumanOidcLogin(OidcLogin):
 
     def _authenticate(self, run: Run, seconds: float | None) -> None:
         tokens = self._tokens
-        if tokens.access is not None and self._accepts(run, tokens.access):
+        if tokens.access is not None and self._try_token(run, tokens.access):
             return
         if tokens.refresh is not None and self._refresh(run, seconds):
             return
@@ -210,7 +210,7 @@ class HumanOidcLogin(OidcLogin):
     def _refresh(self, run: Run, seconds: float | None) -> bool:
         """Get a token without the human. Return False if the server rejects it."""
         token, _ = self._tokens.get(seconds)
-        if self._accepts(run, token):
+        if self._try_token(run, token):
             return True
         self._tokens.refresh = None
         return False

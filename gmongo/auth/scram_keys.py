@@ -37,7 +37,7 @@ class ScramKeys:
         if self._process != os.getpid():  # a derivation that the parent process began does not end here
             self._derivations, self._process = {}, os.getpid()
         derivation = self._derivations.get(key_input)
-        if derivation is None or derivation.ready():  # a kill may have ended it before it began
+        if derivation is None or derivation.ready():  # a kill may have ended the derivation before its start
             # A separate greenlet, so that a kill of a waiting greenlet does not end the derivation.
             derivation = self._derivations[key_input] = gevent.spawn(self._derive, key_input)
         keys = derivation.get()

@@ -82,7 +82,7 @@ class Establisher:
         except BaseException as error:
             # The server is not the cause of a kill, an application timeout or the timeout of the operation.
             by_server = isinstance(error, Exception) and error is not expired
-            del expired  # it refers to this frame, and must not form a cycle with it
+            del expired  # the error refers to this frame, and must not form a cycle with the frame
             self._failed(connection, error, by_server)
             raise
 

@@ -35,7 +35,7 @@ def start_reading_late_reply(pool: DrainingPool, connection: Connection) -> None
     options, reference = pool.options, weakref.ref(pool)
     seconds = options.drain_time if options.drains else _TIME_FOR_DUE_REPLY
     reader = Greenlet(_read, connection, seconds, options.drain_bytes)
-    reader.link(lambda _reader: _ended(reference, connection))
+    reader.link(lambda _reader: _end_draining(reference, connection))
     reader.start()
 
 
@@ -46,9 +46,9 @@ def _read(connection: Connection, seconds: float, most: int) -> None:
         pass
 
 
-def _ended(reference: weakref.ref[DrainingPool], connection: Connection) -> None:
+def _end_draining(reference: weakref.ref[DrainingPool], connection: Connection) -> None:
     pool = reference()
-    if pool is None or connection.inherited:  # the pool of a forked child does not use it
+    if pool is None or connection.inherited:  # the pool of a forked child does not use the connection
         connection.close()
     else:
         pool.end_draining(connection)

@@ -159,7 +159,7 @@ class Pool:
         machine = self.machine
         offer = machine.request()
         # This check-out now owns the offer: a connection or a place in the wait queue. After any exception below,
-        # it gives the offer up, so that the next waiter gets the connection.
+        # it returns the offer, so that the next waiter gets the connection.
         try:
             self.finish()
             connection = self._wait(offer, deadline) if isinstance(offer, Waiter) else offer

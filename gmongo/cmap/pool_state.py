@@ -89,7 +89,7 @@ class StateMachine:
         self._events = events
         self._last_id = 0
         self._cause: BaseException | None = None  # error that paused the pool last
-        self._dropped: list[Connection] = []  # the pool must close them
+        self._dropped: list[Connection] = []  # connections that the pool must close
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
         self._populating: Connection | None = None
         self._populate_backoff = 0.0  # seconds between failed attempts of the background

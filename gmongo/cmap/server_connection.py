@@ -18,7 +18,7 @@ from gmongo.wire.address import Address, address_text
 from gmongo.wire.compression import Compressor, compressed, decompressed
 from gmongo.wire.message import OP_COMPRESSED, Buffer, allows_stream, decode_reply
 from gmongo.wire.race import AttemptsTimedOut, Race
-from gmongo.wire.reply import is_sound
+from gmongo.wire.reply import is_well_formed
 from gmongo.wire.timeout import TimeLimit, interrupt_after, limit_text
 from gmongo.wire.transport import Transport, TransportError, without_frames
 
@@ -156,7 +156,9 @@ class ServerConnection:
         try:
             self.authentication.again(seconds)
         except BaseException as error:
-            self.unanswered = None  # the authenticated user is unknown, so no late reply helps
+            self.unanswered = (
+                None  # the authenticated user is unknown, so a late reply does not make the connection usable
+            )
             self.error = self.error or without_frames(error)
             raise
 
@@ -188,7 +190,7 @@ class ServerConnection:
         try:
             transport = self._transport or self._open_transport()
             if timeout is not None:
-                self.mid_message = timeout > 0  # else `begin` raises, and nothing was sent
+                self.mid_message = timeout > 0  # without time, `begin` raises before the send
                 limit = self._limit = self._limit or TimeLimit(
                     partial(_timeout_error, self.address, self._usual_limits)
                 )
@@ -215,7 +217,7 @@ class ServerConnection:
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not is_sound(body):  # a sound body only conflicts with codec options of the application
+            if not is_well_formed(body):  # a well-formed body conflicts with codec options of the application only
                 self.mark_unusable(error)
             raise
         finally:
@@ -254,7 +256,7 @@ class ServerConnection:
         try:  # inline as in `exchange`, where a shared function would cost time
             return decode(body)
         except InvalidBSON as error:
-            if not is_sound(body):
+            if not is_well_formed(body):
                 self.mark_unusable(error)
             raise
         finally:

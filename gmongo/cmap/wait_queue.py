@@ -1,7 +1,7 @@
 """Wait queue of a pool (CMAP-37 to CMAP-42, CMAP-104 to CMAP-113): a fair semaphore with a condition.
 
-The order is strictly first come, first served: the pool hands each connection to the waiter at the head. A waiter that
-leaves (timeout, kill) leaves at once. If it received an item in the same moment, it returns the item.
+The order is strictly first come, first served: the pool hands each connection to the waiter at the head. After a
+timeout or a kill, a waiter leaves the queue at once. If it received an item in the same moment, it returns the item.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Waiter(Generic[Item]):
             try:
                 raise error
             finally:
-                del error  # it refers to this frame
+                del error  # the error refers to this frame
         assert self.item is not None
         return self.item
 
@@ -71,7 +71,7 @@ class Waiter(Generic[Item]):
             if self.item is None and self.error is None:  # else the waiter was already served
                 raise timed_out() from None
         finally:
-            del timeout  # it refers to this frame once it has been thrown
+            del timeout  # a thrown timeout refers to this frame
 
     def _sleep(self) -> None:
         switch = self._hub.switch

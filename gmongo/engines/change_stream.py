@@ -53,7 +53,7 @@ class Position:
             return {"startAtOperationTime": self._operation_time}
         return self._start_fields
 
-    def opened(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
+    def after_open(self, has_changes: bool, batch_token: Value, operation_time: Timestamp | None) -> None:
         """Update the position after the reply to the `aggregate`.
 
         :param batch_token: the ``postBatchResumeToken`` of the reply, or None.
@@ -67,12 +67,12 @@ class Position:
         elif self._operation_time is None:
             self._operation_time = operation_time
 
-    def saw_nothing(self, batch_token: Value) -> None:
+    def after_empty_batch(self, batch_token: Value) -> None:
         """Update the position after an empty batch."""
         if batch_token is not None:
             self.token = batch_token
 
-    def delivered(self, token: Value) -> None:
+    def after_change(self, token: Value) -> None:
         """Update the position after the application has received a change.
 
         :param token: the token of the change, or of the batch after its last change.

@@ -113,7 +113,7 @@ class ReadAhead:
                 try:
                     raise error
                 finally:
-                    del error  # it refers to this frame
+                    del error  # the error refers to this frame
             self.start(needed=True)
             self._wait(deadline)
         reply, size = self._arrived.popleft()
@@ -145,7 +145,7 @@ class ReadAhead:
         return self.cursor_id
 
     def stop(self) -> None:
-        """End, and interrupt a fetch in progress, which closes its connection. Do not switch."""
+        """End the read-ahead, and interrupt a fetch in progress, which closes its connection. Do not switch."""
         self.end()
         greenlet, self._greenlet = self._greenlet, None
         if greenlet is not None:
@@ -182,7 +182,7 @@ class ReadAhead:
             self._decode(*self._arrived[-1])
 
     def _decode(self, reply: CursorReply, size: int) -> None:
-        """Decode the new batch while it waits, as the application waits for something else.
+        """Decode the new batch while the application waits for another event.
 
         The amount is limited: decoded documents need several times the memory of their BSON, and are slow to access
         beyond the processor's caches.

@@ -219,7 +219,7 @@ class ServerCursor:
         except (PyMongoError, BSONError):  # another error comes from the application, and may be temporary
             self.drop()
             raise
-        if self._batch is batch:  # a concurrent rewind() may have dropped it
+        if self._batch is batch:  # a concurrent rewind() may have dropped the batch
             if self._raw or not batch.has_more:
                 self._batch = None
             self.documents = iter(run)

@@ -158,7 +158,7 @@ class SessionReaper:
                 self._forget(remnant)
 
     def _forget(self, remnant: _Remnant) -> None:
-        self._remnants.pop(remnant, None)  # close() may have ended it concurrently
+        self._remnants.pop(remnant, None)  # close() may have ended the remnant concurrently
 
     def _run(self, operation: Operation) -> BaseException | None:
         """Run an operation within the time limit of one attempt. Return its error, or None."""

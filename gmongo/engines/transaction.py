@@ -133,7 +133,7 @@ class TransactionEnd:
             if pin is None:
                 self._executor.sessions.leave(session, second_abort)
             else:
-                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # its end aborts it
+                pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # to abort it
         transaction.pin = transaction.pinned_address = None
         if pin is not None:
             pin.release_soon()

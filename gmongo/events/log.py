@@ -73,15 +73,15 @@ class Structured(DocumentDict):
         return dict, (dict(self),)
 
 
-def _reading(name: str) -> Callable[..., object]:
+def _converting_method(name: str) -> Callable[..., object]:
     read = getattr(dict, name)
 
     @wraps(read)
-    def made_first(self: Structured, *arguments: object) -> object:
+    def convert_then_read(self: Structured, *arguments: object) -> object:
         self._make()
         return read(self, *arguments)
 
-    return made_first
+    return convert_then_read
 
 
 # With the override of __iter__, a copy to a dictionary uses __getitem__ for each value.
@@ -98,7 +98,7 @@ for _name in (
     "pop",
     "values",
 ):
-    setattr(Structured, _name, _reading(_name))
+    setattr(Structured, _name, _converting_method(_name))
 
 
 class Details:

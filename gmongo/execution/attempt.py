@@ -78,7 +78,7 @@ class Attempt:
         operation = self.operation
         pin, transaction = None, None
         if self.session is not None or operation.address is not None:
-            pin, transaction = self._continuation()
+            pin, transaction = self._pinned_connection()
             if pin is not None:
                 topology.ensure_open()
                 return self._run_pinned(pin, executor)
@@ -133,7 +133,7 @@ class Attempt:
             raise
         return result
 
-    def _continuation(self) -> tuple[PinnedConnection | None, Transaction | None]:
+    def _pinned_connection(self) -> tuple[PinnedConnection | None, Transaction | None]:
         """Find the pinned connection of a cursor or a transaction, or set :attr:`address` to its server.
 
         :returns: the pinned connection or None, and the transaction of the operation or None.
@@ -145,7 +145,7 @@ class Attempt:
             return operation.pin, None
         self.transaction = transaction
         self.starts_transaction = transaction.state is State.STARTING
-        self.selector = operation.selector_in(transaction)
+        self.selector = operation.selector_in_transaction(transaction)
         self.address = self.address or transaction.pinned_address
         return operation.pin or transaction.pin, transaction
 

@@ -45,7 +45,7 @@ class CommandRunner:
         self._is_enabled = events.is_enabled
         self._fields = CommandFields(topology, sessions)
         # Returns the function that kills cursors of interrupted operations, or None after its owner was deleted.
-        self.orphan_taker: OrphanTaker = _no_taker
+        self.orphan_taker: OrphanTaker = _no_killer
 
     def run(self, attempt: Attempt, connection: Connection, reauthenticates: bool = True) -> Result:
         """Run one command, and return the result of the operation.
@@ -111,7 +111,7 @@ class CommandRunner:
             self._report_error(error, attempt, connection, None, None)
             raise
 
-    # Events. Every started event is followed by its end, also after an exception.
+    # Events. Every started event has an end event, also after an exception.
 
     def _announce(
         self, operation: Operation, connection: Connection, command: DocumentDict, request_id: int
@@ -180,12 +180,12 @@ class CommandRunner:
                     session = None
             if connection.unanswered is not None:
                 late = LateReply(attempt.operation, connection.address, self.orphan_taker, session)
-                connection.expect_late_reply(late, _server_gives_up(attempt, error))
+                connection.expect_late_reply(late, _max_time_ended(attempt, error))
             if isinstance(error, PyMongoError):
                 self._topology.handle_error(connection, error)
             elif reply is not None:
                 self.reap(attempt.operation.orphaned_cursor(reply, connection.address))
-            del error  # it refers to this frame
+            del error  # the error refers to this frame
 
     def reap(self, cursor: object) -> None:
         """Kill the cursor of an interrupted operation, if there is one."""
@@ -199,7 +199,7 @@ def _uses_cursor(operation: Operation) -> bool:
     return operation.opens_cursor or operation.waits_for_documents
 
 
-def _server_gives_up(attempt: Attempt, error: BaseException | None) -> bool:
+def _max_time_ended(attempt: Attempt, error: BaseException | None) -> bool:
     """Return True if ``maxTimeMS`` ended on the server at the same time, so that a late error reply follows soon."""
     limited = attempt.operation.takes_max_time or attempt.operation.waits_for_documents
     return limited and isinstance(error, NetworkTimeout) and attempt.deadline not in (None, inf)
@@ -220,5 +220,5 @@ def _too_large(operation: Operation, body: bytes, hello: Hello) -> DocumentTooLa
     )
 
 
-def _no_taker() -> None:
+def _no_killer() -> None:
     return None

@@ -69,11 +69,11 @@ class CommandFields:
         if session is not None:
             cluster_time = self._add_session(command, attempt, session, connection, cluster_time)
         elif operation.takes_session and (hello.sessions_supported or self._topology.settings.load_balanced):
-            # Acquire the session late, so that operations do not keep one during the check-out. All attempts share it.
+            # Acquire the session late, so that operations have no session during the check-out. All attempts share it.
             server_session = attempt.server_session = attempt.server_session or self._sessions.acquire()
             command["lsid"] = server_session.lsid
             if attempt.is_retryable_write:
-                command["txnNumber"] = _number(operation, server_session)
+                command["txnNumber"] = _transaction_number(operation, server_session)
         if cluster_time is not None:
             command["$clusterTime"] = cluster_time
         if not operation.is_write:
@@ -110,7 +110,7 @@ class CommandFields:
         elif session.explicit is not None:
             raise ConfigurationError("Sessions are not supported by this MongoDB deployment")
         if session.explicit is not None:
-            cluster_time = _newer(cluster_time, session.explicit.cluster_time)
+            cluster_time = _newer_cluster_time(cluster_time, session.explicit.cluster_time)
         return cluster_time
 
 
@@ -130,10 +130,10 @@ def _add_session(command: DocumentDict, attempt: Attempt, session: Session, conn
     if session.explicit is not None:
         session.explicit.add_read_concern(command, operation.is_causally_consistent, connection.hello)
     if attempt.is_retryable_write:
-        command["txnNumber"] = _number(operation, server_session)
+        command["txnNumber"] = _transaction_number(operation, server_session)
 
 
-def _number(operation: Operation, server_session: ServerSession) -> int:
+def _transaction_number(operation: Operation, server_session: ServerSession) -> int:
     """Return the transaction number of a retryable write, which all attempts share."""
     if operation.transaction_number is None:
         server_session.transaction_number += 1
@@ -162,7 +162,7 @@ def _add_max_time(command: DocumentDict, operation: Operation, deadline: float, 
             del command["maxTimeMS"]
 
 
-def _newer(one: Document | None, other: Document | None) -> Document | None:
+def _newer_cluster_time(one: Document | None, other: Document | None) -> Document | None:
     """Return the greater of two cluster times."""
     if one is None or other is None:
         return one or other

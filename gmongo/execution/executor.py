@@ -73,7 +73,7 @@ class Executor:
         """Run an operation with retries, and return its result.
 
         :param session: explicit session, or session of a cursor; None uses an implicit session.
-        :param deadline: deadline; None uses the one of :func:`gmongo.timeout`, or ``timeoutMS`` from now.
+        :param deadline: deadline; None uses the deadline of :func:`gmongo.timeout`, or ``timeoutMS`` from now.
         :raises PyMongoError: the operation failed.
         """
         if deadline is None:

@@ -175,7 +175,7 @@ class Operation:
 
     # In a transaction
 
-    def selector_in(self, transaction: Transaction) -> Selector:
+    def selector_in_transaction(self, transaction: Transaction) -> Selector:
         """Return the read preference inside a transaction.
 
         :raises InvalidOperation: the read preference of a read is not primary.
@@ -187,7 +187,7 @@ class Operation:
             raise InvalidOperation(f"read preference in a transaction must be primary, not: {selector!r}")
         return selector
 
-    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         """Notify a transaction of an error.
 
         :param overloaded: True if the server rejected the command because of overload.

@@ -278,4 +278,4 @@ def _add_labels(error: PyMongoError, attempt: FailedAttempt) -> None:
         rejected = error.has_error_label(RETRYABLE)
         if rejected and attempt.starts_transaction:
             transaction.restart()
-        operation.failed_in(transaction, error, rejected and error.has_error_label(OVERLOADED))
+        operation.notify_transaction(transaction, error, rejected and error.has_error_label(OVERLOADED))

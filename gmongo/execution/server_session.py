@@ -24,7 +24,7 @@ class ServerSession:
     __slots__ = ("dirty", "epoch", "last_used", "lsid", "transaction_number", "unanswered", "wakeup")
 
     def __init__(self, epoch: int) -> None:
-        self.epoch = epoch  # number of forks before its creation
+        self.epoch = epoch  # number of forks before the creation of the session
         self.lsid = {"id": Binary.from_uuid(_random.uuid4(), UuidRepresentation.STANDARD)}
         self.last_used = _clock.monotonic()
         self.dirty = False  # True after a network error, when the server may still run a command

@@ -60,7 +60,7 @@ class SessionState:
         self._snapshot_time: Timestamp | None = None
         self._user: object = None  # greenlet that runs an operation in the session
         self.after_use: Callable[[], None] | None = None  # ends the session or its transaction after the operation
-        self._uses = 0  # operations in progress, because a listener may run a nested one
+        self._uses = 0  # operations in progress, because a listener may run a nested operation
         self.transaction = Transaction()
         self.limit: float | None = None  # the deadline of with_transaction
         self.cluster_time: Document | None = None  # the newest from any reply

@@ -153,7 +153,7 @@ def unbound() -> Iterator[None]:
 class ImplicitSession:
     """Implicit session of one operation or one cursor.
 
-    It acquires a server session only for its first command, so that operations do not keep one during the check-out.
+    It acquires a server session only for its first command, so that operations have no session during the check-out.
 
     :param pool: pool of server sessions.
     :param server_session: server session that was already acquired, or None.

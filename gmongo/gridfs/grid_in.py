@@ -91,7 +91,7 @@ class GridIn:
         self._chunks: list[DocumentDict] = []  # full chunks that are not sent yet
         self._n = 0  # number of the next chunk
         self._length = 0
-        self._owns_chunks = False  # True if its first chunk is stored: no other file has chunks with its _id
+        self._owns_chunks = False  # True if the first chunk is stored: no other file has chunks with this _id
         self._unconfirmed: list[Value] = []  # _id of each further chunk that the server may have stored
         self._sent: Document | None = None  # the description that the server may have stored
         self._unanswered = False  # True if the server may still perform the last insert

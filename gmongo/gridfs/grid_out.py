@@ -168,7 +168,7 @@ class GridOut(io.IOBase):
         :raises InvalidOperation: another greenlet uses the file.
         """
         parts = []
-        with self._reading():
+        with self._exclusive_read():
             available = self.length - self._position
             remaining = available if size < 0 else min(size, available)
             while remaining > 0:
@@ -178,7 +178,7 @@ class GridOut(io.IOBase):
         return b"".join(parts)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _exclusive_read(self) -> Iterator[None]:
         """Refuse a second greenlet. If reading fails, restore the position."""
         with self._use:
             start = self._position
@@ -206,7 +206,7 @@ class GridOut(io.IOBase):
         :raises InvalidOperation: another greenlet uses the file.
         """
         line = bytearray()
-        with self._reading():
+        with self._exclusive_read():
             limit = self.length if size is None or size < 0 else size
             while len(line) < limit and self._position < self.length and not line.endswith(b"\n"):
                 if not self._chunk:
@@ -225,7 +225,7 @@ class GridOut(io.IOBase):
         """
         lines = []
         size = 0
-        with self._reading():
+        with self._exclusive_read():
             while line := self.readline():
                 lines.append(line)
                 size += len(line)

@@ -323,7 +323,7 @@ class BulkWriteBatch(CursorOperation):
     def decode(self, body: Buffer) -> DocumentDict:
         reply = super().decode(body)
         if reply.get("ok"):
-            self.reply = reply  # a failed retry does not discard it
+            self.reply = reply  # a failed retry does not discard the reply
         return reply
 
     def result(self, reply: DocumentDict, address: Address) -> Result:

@@ -18,7 +18,7 @@ from gmongo.execution.operation import Operation, Result, required
 from gmongo.execution.operation_context import OperationContext
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
-from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_sound
+from gmongo.wire.reply import WHOLE_BELOW, Batch, cut_batch, decode_cursor, is_well_formed
 from gmongo.wire.reply_schema import CURSOR, DOCUMENT, DOCUMENTS, check
 
 # The fields of the command for the modifiers of a legacy query.
@@ -95,7 +95,7 @@ class CursorOperation(Operation):
                 return bson.decode(body, decoding)
             return decode_cursor(body, decoding, self.context.codec_options)
         except InvalidBSON:
-            if not is_sound(body):
+            if not is_well_formed(body):
                 raise
             # The cursor raises the error at the position of the document, and then closes on the server.
             return cut_batch(body, decoding, self.context.codec_options)

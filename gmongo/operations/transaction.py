@@ -66,7 +66,7 @@ class CommitTransaction(_EndTransaction):
             command["maxTimeMS"] = limit
         return command
 
-    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
         transaction.commit_failed(error, overloaded)
 
 
@@ -85,8 +85,8 @@ class AbortTransaction(_EndTransaction):
         super().__init__(transaction)
         self.in_background = in_background
 
-    def failed_in(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
-        if not overloaded:  # after an overload error the transaction is still open, and the retry must reach it
+    def notify_transaction(self, transaction: Transaction, error: PyMongoError, overloaded: bool) -> None:
+        if not overloaded:  # after an overload error the transaction is still open, and the retry needs its connection
             transaction.unpin()
 
 

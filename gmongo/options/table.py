@@ -254,6 +254,6 @@ def unknown_option(name: str, in_uri: bool) -> str:
 
 
 def _nearest(name: str, allowed: list[str]) -> list[str]:
-    import difflib  # late: only this error needs it
+    import difflib  # import late, because only this error needs difflib
 
     return difflib.get_close_matches(name, allowed, n=1, cutoff=_NEAR)

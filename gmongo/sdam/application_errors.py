@@ -121,7 +121,7 @@ def _mark_unknown(
     action: ErrorAction,
     during_handshake: bool,
 ) -> None:
-    cause = without_frames(error)  # the description keeps it while the server is Unknown
+    cause = without_frames(error)  # the description keeps the error while the server is Unknown
     topology.apply(current.to_unknown(cause), None if action is ErrorAction.UNKNOWN else cause)
     if action is ErrorAction.UNKNOWN_CLEAR_AND_CANCEL and server.monitor is not None:
         server.monitor.cancel_check()

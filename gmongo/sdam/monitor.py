@@ -165,7 +165,7 @@ class Monitor:
         if description is None:
             return False
         self._outcome = description
-        # Ignore requests that came during the check (SM-25), but not requests of listeners during the report.
+        # Ignore requests during the check (SM-25), but not requests of listeners that receive its result.
         self._wakeup.clear()
         self._report(description)
         return self._continues_at_once(previous, description)

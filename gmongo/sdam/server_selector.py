@@ -217,7 +217,7 @@ class ServerSelector:
             self._queue.leave(waiter)
 
     def _end(self, deadline: float | None) -> float:
-        """Return the end of the wait for a server, on the clock of :mod:`gmongo._clock`."""
+        """Return the deadline of server selection, on the clock of :mod:`gmongo._clock`."""
         end = _clock.monotonic() + self._settings.server_selection_timeout
         return end if deadline is None else min(end, deadline)
 

@@ -116,7 +116,7 @@ class Topology:
     def check_thread(self) -> None:
         """Check that the current thread is the thread of the first use.
 
-        :raises InvalidOperation: it is another native thread.
+        :raises InvalidOperation: the current thread is another native thread.
         """
         if self.hub is not None and self.hub is not get_hub():
             raise InvalidOperation(
@@ -129,7 +129,7 @@ class Topology:
         self._opened = True
         note, events = self._delivery.note, self._events
         note(events.topology_opened)
-        note(events.topology_changed, self._nothing_known(), self.description)
+        note(events.topology_changed, self._empty_description(), self.description)
         for address in self.settings.seeds:
             note(events.server_opened, address)
         self._mark_load_balancer_known()
@@ -141,7 +141,7 @@ class Topology:
             for address in self.settings.seeds:
                 self.apply(ServerDescription(address, server_type=SERVER_TYPE.LoadBalancer))
 
-    def _nothing_known(self) -> TopologyDescription:
+    def _empty_description(self) -> TopologyDescription:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
     def _begin_again_in_child(self) -> None:
@@ -177,7 +177,7 @@ class Topology:
         self.hub = None
         note, events = self._delivery.note, self._events
         servers, self.servers = list(self.servers.values()), {}
-        before, self.description = self.description, self._nothing_known()
+        before, self.description = self.description, self._empty_description()
         with self._delivery:
             if self._srv_monitor is not None:
                 self._srv_monitor.stop()
@@ -289,7 +289,7 @@ class Topology:
         :param error: error of the query.
         """
         self._srv_monitor = None
-        self.selector.fail(lambda: _copied(error))
+        self.selector.fail(lambda: _copy_error(error))
 
     def srv_hosts_found(self, hosts: Sequence[Address]) -> None:
         """Apply the hosts from a new SRV query."""
@@ -338,7 +338,7 @@ class Topology:
         after = updated(self.description, new)
         current = after.get(new.address)
         self._replace(after, (previous, current or new))
-        if current is None:  # its own hello removed it
+        if current is None:  # the hello of the server removed the server
             return
         server = self.servers[new.address]
         # Operations run on arbiters and uninitiated members only over direct connections.
@@ -408,7 +408,7 @@ def forked() -> AutoReconnect:
     return AutoReconnect("the connection belongs to the parent process; the client reconnects after a fork")
 
 
-def _copied(error: Exception) -> Exception:
+def _copy_error(error: Exception) -> Exception:
     """Copy an error for another greenlet, because raising an error changes it."""
     duplicate = copy(error)
     duplicate.__cause__ = error.__cause__

@@ -1,7 +1,7 @@
 """Schema of the state of a process.
 
-:func:`picked` copies the fields of the schema from a state and rejects a malformed state. So pages and terminals show
-no other data of this process, and no arbitrary data from another process.
+:func:`select_fields` copies the fields of the schema from a state and rejects a malformed state. So pages and terminals
+show no other data of this process, and no arbitrary data from another process.
 """
 
 from __future__ import annotations
@@ -60,21 +60,23 @@ _STATE = {"process": NUMBER, "version": str, "requests": NUMBER, "clients": [_CL
 _STATE_WITH_TEXT = {**_STATE, "clients": [{**_CLIENT, "slow": [{**_SLOW, "text?": str}]}]}
 
 
-def picked(state: object, query_text: bool) -> DocumentDict:
+def select_fields(state: object, query_text: bool) -> DocumentDict:
     """Return the fields of the schema, with control characters escaped.
 
     :param query_text: True to include the text of slow operations.
     :raises ValueError: the state does not match the schema.
     """
-    fields: DocumentDict = _picked(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
+    fields: DocumentDict = _select_fields(state, _STATE_WITH_TEXT if query_text else _STATE, "the state")
     return fields
 
 
-def _picked(value: object, shape: Any, path: str) -> Any:
+def _select_fields(value: object, shape: Any, path: str) -> Any:
     if isinstance(shape, tuple) and not isinstance(shape[0], type):  # (schema, None) allows None
-        return None if value is None else _picked(value, shape[0], path)
+        return None if value is None else _select_fields(value, shape[0], path)
     if isinstance(shape, list):
-        return [_picked(each, shape[0], f"{path}[{index}]") for index, each in enumerate(_typed(list, value, path))]
+        return [
+            _select_fields(each, shape[0], f"{path}[{index}]") for index, each in enumerate(_typed(list, value, path))
+        ]
     if isinstance(shape, dict):
         return _fields(_typed(dict, value, path), shape, path)
     if shape is str:
@@ -88,12 +90,12 @@ def _picked(value: object, shape: Any, path: str) -> Any:
 
 def _fields(value: Document, shape: Mapping[Any, Any], path: str) -> DocumentDict:
     if str in shape:  # a mapping with any names
-        return {printable(name): _picked(each, shape[str], f"a field of {path}") for name, each in value.items()}
+        return {printable(name): _select_fields(each, shape[str], f"a field of {path}") for name, each in value.items()}
     fields = {}
     for key, part_shape in shape.items():
         name = key.removesuffix("?")
         if name in value:
-            fields[name] = _picked(value[name], part_shape, f"{name} of {path}")
+            fields[name] = _select_fields(value[name], part_shape, f"{name} of {path}")
         elif name == key:
             raise ValueError(f"{path} has no {name}")
     return fields

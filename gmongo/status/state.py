@@ -16,7 +16,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.execution.executor import Executor
 from gmongo.sdam.event_log import SdamEvent
 from gmongo.sdam.server_description import ServerDescription
-from gmongo.status.schema import picked
+from gmongo.status.schema import select_fields
 from gmongo.wire.address import address_text
 from gmongo.wire.message import next_request_id
 
@@ -40,7 +40,7 @@ def process_state(query_text: bool = False) -> DocumentDict:
     clients = [_client(each) for each in executors]
     # Requests have consecutive numbers, so the next number is the count of requests.
     state = {"process": os.getpid(), "version": __version__, "requests": next_request_id(), "clients": clients}
-    return picked(state, query_text)
+    return select_fields(state, query_text)
 
 
 def _is_shown(each: object) -> TypeGuard[Executor]:
@@ -98,29 +98,31 @@ def _operations(executor: Executor) -> list[DocumentDict]:
     """Return the present operations: in server selection, check-out, connecting, on a connection, or in backoff."""
     topology, now = executor.topology, _clock.monotonic()
     running = [
-        _running("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
+        _operation("server selection", waiter.purpose, "", greenlet_name(waiter.greenlet), now - waiter.since)
         for waiter in topology.selector.waiters()
     ]
     for pool in topology.pools():
         label = address_text(pool.address)
         running += [
-            _running("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
+            _operation("connection check-out", None, label, greenlet_name(waiter.greenlet), now - waiter.since)
             for waiter in list(pool.machine.queue.waiters)
         ]
         running += [
-            _running("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
+            _operation("connecting", None, label, each["greenlet"], each["seconds"], each["connection"])
             for each in checked_out(pool.machine.pending)
         ]
         running += [
-            _running("on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"])
+            _operation(
+                "on a connection", each["operation"], label, each["greenlet"], each["seconds"], each["connection"]
+            )
             for each in checked_out(pool.machine.in_use)
         ]
     for waiting, (operation, since) in executor.backing_off.copy().items():
-        running.append(_running("back-off", operation, "", greenlet_name(waiting), now - since))
+        running.append(_operation("back-off", operation, "", greenlet_name(waiting), now - since))
     return sorted(running, key=lambda each: -float(each["sinceMS"]))
 
 
-def _running(
+def _operation(
     phase: str, operation: str | None, server: str, greenlet: str, seconds: float, connection: int | None = None
 ) -> DocumentDict:
     return {

@@ -52,11 +52,11 @@ def problems(states: list[DocumentDict]) -> RenderableType:
     for each in wrong:
         since = "" if each["sinceMS"] is None else f" for {duration(each['sinceMS'])}"
         lines.append(Text.assemble(("! " + each["what"], "red"), " ", (each["server"], "bold"), since))
-        lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_extent(each), each["error"]) if text]
+        lines += [Padding(Text(text), (0, 0, 0, 4)) for text in (_occurrence(each), each["error"]) if text]
     return Group(*lines)
 
 
-def _extent(problem: DocumentDict) -> str:
+def _occurrence(problem: DocumentDict) -> str:
     """Return the event that began a problem, the number of instances, and the processes."""
     event = f"since: {problem['event']}; " if problem["event"] else ""
     many = f"{problem['count']} times " if problem["count"] > len(problem["in"]) else ""
@@ -76,7 +76,7 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
     columns, rows = view.shown(width), list(view.rows(states))
     title = f"{view.title}: {len(rows)}" if rows else f"{view.title}: none"
     sort_column = next(each for each in view.columns if each.name == order.column)
-    rows.sort(key=lambda row: _rank(sort_column.value(row)), reverse=order.descending)
+    rows.sort(key=lambda row: _sort_key(sort_column.value(row)), reverse=order.descending)
     result = Table(title=Text(title, "bold"), title_justify="left", box=None, header_style="dim", pad_edge=False)
     for each in columns:
         is_number = all(isinstance(each.value(row), (int, float, type(None))) for row in rows)
@@ -89,7 +89,7 @@ def table(view: View, states: list[DocumentDict], width: int, order: Order, most
     return Group(Text(), result if rows else Text(title, "bold"))
 
 
-def _rank(value: float | str | None) -> tuple[bool, float, str]:
+def _sort_key(value: float | str | None) -> tuple[bool, float, str]:
     """Return a sort key: None before numbers, numbers before text."""
     return (True, 0, value) if isinstance(value, str) else (False, float("-inf") if value is None else value, "")
 

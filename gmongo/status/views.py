@@ -70,7 +70,7 @@ def _field(name: str, key: str | None = None, is_wide: bool = False) -> Column:
     return Column(name, lambda row: row.get(key or name), None, is_wide)
 
 
-def _time(name: str, key: str, is_wide: bool = False) -> Column:
+def _duration_column(name: str, key: str, is_wide: bool = False) -> Column:
     """Return a column of times in milliseconds."""
     return Column(name, lambda row: row.get(key), lambda row: duration(row.get(key)), is_wide)
 
@@ -135,7 +135,7 @@ SERVERS = View(
     (
         _field("server"),
         _field("type"),
-        _time("round trip", "roundTripMS"),
+        _duration_column("round trip", "roundTripMS"),
         _field("clients"),
         _field("waiting"),
         _field("error"),
@@ -154,7 +154,7 @@ POOLS = View(
         _field("available", is_wide=True),
         _field("connecting", "pending", is_wide=True),
         _field("waiting"),
-        _time("longest", "oldestWaitMS"),
+        _duration_column("longest", "oldestWaitMS"),
         _field("errors", is_wide=True),
         _field("retries", is_wide=True),
         _field("tokens", is_wide=True),
@@ -166,7 +166,7 @@ OPERATIONS = View(
     _listed("operations"),
     (
         _field("process"),
-        _time("for", "sinceMS"),
+        _duration_column("for", "sinceMS"),
         _field("phase"),
         _field("operation"),
         _field("server"),
@@ -176,7 +176,7 @@ OPERATIONS = View(
 )
 
 
-def _spent(row: Row) -> str:
+def _phase_durations(row: Row) -> str:
     """Return the phases of a slow operation with their durations, the longest phase first."""
     minimum = row["durationMS"] / 100
     parts = sorted(((row.get(f"{name}MS") or 0, shown) for name, shown in _PARTS.items()), reverse=True)
@@ -193,12 +193,12 @@ SLOW = View(
     _listed("slow"),
     (
         _field("process"),
-        _time("ago", "agoMS"),
-        _time("took", "durationMS"),
+        _duration_column("ago", "agoMS"),
+        _duration_column("took", "durationMS"),
         _field("operation"),
         _field("server"),
         _field("tries", is_wide=True),
-        Column("spent", _spent),
+        Column("spent", _phase_durations),
         _field("error"),
     ),
     Order("ago"),
@@ -208,7 +208,7 @@ EVENTS = View(
     _listed("history"),
     (
         _field("process"),
-        _time("ago", "agoMS"),
+        _duration_column("ago", "agoMS"),
         _field("event", "what"),
         _field("times"),
         _field("server"),

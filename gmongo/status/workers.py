@@ -17,7 +17,7 @@ from gmongo._background import Wakeup, spawn_for
 from gmongo._documents import DocumentDict
 from gmongo._safe_log import printable
 from gmongo.errors import ConfigurationError
-from gmongo.status.schema import picked
+from gmongo.status.schema import select_fields
 from gmongo.status.state import process_state
 
 _SUFFIX = ".sock"
@@ -34,7 +34,7 @@ def publish(directory: str | os.PathLike[str], query_text: bool = False) -> None
     """Publish the states of this process and its forked children in a directory.
 
     The page and ``python -m gmongo.status DIRECTORY`` read them. Call the function once, such as where the application
-    creates its client. Further calls do no harm.
+    creates its client. Further calls have no effect.
 
     Each process listens on a separate Unix socket, which only the same user can open.
 
@@ -85,9 +85,9 @@ class Publisher:
         self._server: StreamServer | None = None
         self._process = 0
         # The greenlet continues in forked children, where it detects the new process.
-        self._background = spawn_for(self, Wakeup(), Publisher.look)
+        self._background = spawn_for(self, Wakeup(), Publisher.publish_after_fork)
 
-    def look(self) -> float:
+    def publish_after_fork(self) -> float:
         """Publish the state if the process is new. Return the seconds until the next check."""
         if self._process != os.getpid():
             self._process = os.getpid()
@@ -165,7 +165,7 @@ def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
     try:
         with limit:
             while True:
-                state = picked(json.loads(_read(path)), query_text)
+                state = select_fields(json.loads(_read(path)), query_text)
                 if str(state["process"]) == path.stem:
                     return state
                 gevent.sleep(_PAUSE)  # a child just after the fork has its parent's socket

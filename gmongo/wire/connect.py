@@ -86,7 +86,7 @@ def resolve(address: Address, ref: bool) -> list[Endpoint]:
         try:
             raise TransportError(*results.args) from results
         finally:
-            del results  # it refers to this frame
+            del results  # an error in the results refers to this frame
     endpoints = list(dict.fromkeys((int(family), sockaddr) for family, _, _, _, sockaddr in results))
     if not endpoints:
         raise TransportError(f"{host} has no address")

@@ -35,7 +35,7 @@ class AddressOrder:
     __slots__ = ("_failed",)
 
     def __init__(self) -> None:
-        self._failed: dict[SocketAddress, None] = {}  # the oldest failure first
+        self._failed: dict[SocketAddress, None] = {}  # addresses, the oldest failure first
 
     def __repr__(self) -> str:
         return f"<AddressOrder {len(self._failed)} failed>"
@@ -203,7 +203,7 @@ class Race:
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
-            if attempt.began < winner.began:  # so that later connections do not wait for it
+            if attempt.began < winner.began:  # so that later connections do not wait for this address
                 self._order.failed(attempt.address)
         self._order.succeeded(winner.address)
 

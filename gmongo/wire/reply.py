@@ -241,7 +241,7 @@ _LENIENT: CodecOptions[Value] = CodecOptions(
 )
 
 
-def is_sound(body: Buffer) -> bool:
+def is_well_formed(body: Buffer) -> bool:
     """Return True if any codec options can decode a document."""
     try:
         bson.decode(body, _LENIENT)

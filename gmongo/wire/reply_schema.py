@@ -21,7 +21,7 @@ from gmongo.wire.address import parse_address
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-# Ten times the 48 MB of current servers: allows for later servers, and limits the memory of one reply.
+# Ten times the 48 MB of current servers, for later servers. The limit restricts the memory of one reply.
 _LARGEST_SIZE = 480_000_000
 # A replica set has at most 50 members.
 _MOST_HOSTS = 256

@@ -177,5 +177,5 @@ def interrupt_after(seconds: float | None, error: BaseException, ref: bool = Tru
         try:
             raise error
         finally:
-            del error  # it refers to this frame
+            del error  # the error refers to this frame
     return _TimeoutBlock(TimeLimit(lambda _seconds: error, ref), seconds)

@@ -42,7 +42,7 @@ class Tls:
         renewed = None if self.renew is None else self.renew()
         if renewed is not None:
             self.context = renewed
-            self._sessions.clear()  # they belong to the old certificates
+            self._sessions.clear()  # the sessions belong to the old certificates
         return self.context
 
     def transport(self, sock: _socket.socket, ref: bool, host: str) -> TlsTransport:

@@ -80,7 +80,7 @@ class Transport:
         self._writable = self._hub.loop.io(sock.fileno(), _WRITE, ref=ref)
         self._waiting: greenlet | None = None  # greenlet that waits for the socket
         self._interruption: BaseException | None = None
-        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes, until the hello changes it
+        self.max_message_size = sizes.MAX_MESSAGE_SIZE  # in bytes, until the hello sets another limit
         self._view: memoryview | None = None  # the buffer
         self._start = 0  # start of the unread bytes in the buffer
         self._end = 0  # end of the unread bytes in the buffer
@@ -454,7 +454,7 @@ def without_frames(error: BaseException) -> BaseException:
     """Copy an error without its traceback, because a stored error would keep alive all locals of its frames."""
     try:
         return copy(error)
-    except Exception:  # its constructor has other parameters
+    except Exception:  # the constructor of the error has other parameters
         return TransportError(f"{type(error).__name__}: {error}")
 
 

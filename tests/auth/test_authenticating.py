@@ -271,7 +271,7 @@ def test_plain_sends_password_to_external_database_after_hello(server):
 @pytest.fixture
 def without_tls(monkeypatch):
     """Permit X.509 without TLS because the scripted server has no TLS."""
-    monkeypatch.setattr("gmongo.client_options._check_without_tls", lambda credential, seeds: None)
+    monkeypatch.setattr("gmongo.client_options._check_mechanism_without_tls", lambda credential, seeds: None)
 
 
 @pytest.mark.parametrize("username", [None, "CN=ann"])

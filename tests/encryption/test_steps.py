@@ -148,7 +148,7 @@ def machine_of(*states: int, **settings: Any) -> tuple[Machine, Any, Any, Any]:
 def test_driver_error_in_state_machine_raises_encryption_error(state: str, raised: BaseException) -> None:
     """The state machine raises other errors unchanged."""
     machine, native, database, _ = machine_of(STATES[state])
-    for each in (database.keys, database.collections, database.analysed):
+    for each in (database.keys, database.collections, database.analyse):
         each.side_effect = raised
     with pytest.raises(BaseException) as caught:
         machine.run(lambda new: native, 0, None)
@@ -470,7 +470,7 @@ def test_metadata_request_timeout_is_at_most_the_remaining_time(
     monkeypatch: pytest.MonkeyPatch, seconds_left: float | None, seconds: float
 ) -> None:
     monkeypatch.setattr(_clock, "monotonic", lambda: 1000.0)
-    assert credentials._seconds(None if seconds_left is None else 1000.0 + seconds_left) == seconds
+    assert credentials._timeout_until(None if seconds_left is None else 1000.0 + seconds_left) == seconds
 
 
 def test_incomplete_aws_variables_raise_error_with_missing_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,7 +154,7 @@ def _attempt(setting: Setting) -> Any:
         ends_transaction=ends,
         retries_overload=True,
         needs_retry_writes=is_write and not ends,
-        failed_in=lambda *_arguments: None,
+        notify_transaction=lambda *_arguments: None,
     )
     transaction = SimpleNamespace(unpin=lambda: None, restart=lambda: None) if in_transaction else None
     numbered = is_write and retryable and setting.retry_writes and not in_transaction

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gmongo.status.schema import picked
+from gmongo.status.schema import select_fields
 from tests.status.states import EVENT, OPERATION, SERVER, SLOW, UNKNOWN_SERVER, client, state
 
 COMPLETE = state(
@@ -49,10 +49,10 @@ def state_with(path: tuple[Any, ...], **to: Any) -> dict[str, Any]:
 
 
 def test_complete_state_is_unchanged_except_query_text() -> None:
-    assert picked(COMPLETE, True) == COMPLETE
+    assert select_fields(COMPLETE, True) == COMPLETE
     without_text = copy.deepcopy(COMPLETE)
     del without_text["clients"][0]["slow"][0]["text"]
-    assert picked(COMPLETE, False) == without_text
+    assert select_fields(COMPLETE, False) == without_text
     assert len(FIELDS) > 60
 
 
@@ -61,37 +61,37 @@ def test_missing_or_invalid_field_raises_unless_optional(path: tuple[Any, ...]) 
     name = path[-1]
     is_optional = "slow" in path and name in OPTIONAL
     if "inUseBy" in path[:-1] or is_optional:
-        assert picked(state_with(path), True) == state_with(path)
+        assert select_fields(state_with(path), True) == state_with(path)
     else:
         with pytest.raises(ValueError, match=f" has no {name}$"):
-            picked(state_with(path), True)
+            select_fields(state_with(path), True)
     for invalid in ([5], {"x": [] if name == "inUseBy" else 5}, True, float("inf"), 2.0**54):
         with pytest.raises(ValueError, match=r" must be | has no "):
-            picked(state_with(path, value=invalid), True)
+            select_fields(state_with(path, value=invalid), True)
     if name in NULLABLE:
-        assert picked(state_with(path, value=None), True) == state_with(path, value=None)
+        assert select_fields(state_with(path, value=None), True) == state_with(path, value=None)
     else:
         with pytest.raises(ValueError, match=" must be "):
-            picked(state_with(path, value=None), True)
+            select_fields(state_with(path, value=None), True)
 
 
 def test_unknown_fields_are_removed() -> None:
     more = copy.deepcopy(COMPLETE)
     for each in (more, more["clients"][0], more["clients"][0]["servers"][0], more["clients"][0]["slow"][0]):
         each["more"] = "secret"
-    assert picked(more, True) == COMPLETE
+    assert select_fields(more, True) == COMPLETE
 
 
 @pytest.mark.parametrize("number", [0, -1.5, 2**53, -(2**53)])
 def test_number_of_53_bits_is_accepted_and_larger_raises(number: float) -> None:
-    assert picked(state_with(("requests",), value=number), True)["requests"] == number
+    assert select_fields(state_with(("requests",), value=number), True)["requests"] == number
     for too_large in (2**53 + 1, -(2**53) - 1):
         with pytest.raises(ValueError, match="requests of the state must be a number"):
-            picked(state_with(("requests",), value=too_large), True)
+            select_fields(state_with(("requests",), value=too_large), True)
 
 
 def test_control_characters_in_texts_are_escaped() -> None:
-    assert picked(state_with(("version",), value="a\x1bb"), True)["version"] == r"a\x1bb"
-    assert picked(state_with(("clients", 0, "servers", 0, "pool", "inUseBy"), value={"\x1b": 1}), True) == state_with(
-        ("clients", 0, "servers", 0, "pool", "inUseBy"), value={r"\x1b": 1}
-    )
+    assert select_fields(state_with(("version",), value="a\x1bb"), True)["version"] == r"a\x1bb"
+    assert select_fields(
+        state_with(("clients", 0, "servers", 0, "pool", "inUseBy"), value={"\x1b": 1}), True
+    ) == state_with(("clients", 0, "servers", 0, "pool", "inUseBy"), value={r"\x1b": 1})

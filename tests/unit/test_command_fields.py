@@ -245,9 +245,9 @@ def test_newer_cluster_time_is_chosen() -> None:
         (early, late, late),
         (late, early, late),
     ):
-        assert command_fields._newer(one, other) is newer
+        assert command_fields._newer_cluster_time(one, other) is newer
     same = time_of(1)
-    assert command_fields._newer(early, same) is early
+    assert command_fields._newer_cluster_time(early, same) is early
 
 
 def executor_of(timeout: float | None = None, epoch: int = 0) -> Executor:

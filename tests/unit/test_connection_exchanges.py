@@ -21,7 +21,7 @@ from gmongo.cmap.hello import Hello
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, PoolClearedError, ProtocolError
 from gmongo.wire.compression import make_compressor
 from gmongo.wire.message import EXHAUST_ALLOWED, OP_COMPRESSED, OP_MSG, encode_op_msg
-from gmongo.wire.reply import is_sound
+from gmongo.wire.reply import is_well_formed
 from gmongo.wire.transport import TransportError
 
 REPLY = bson.encode({"ok": 1})
@@ -314,7 +314,7 @@ def test_late_reply_timeout_error_names_its_option() -> None:
     ],
 )
 def test_reply_is_sound_if_any_options_can_decode_it(body: bytes, sound: bool) -> None:
-    assert is_sound(body) is sound
+    assert is_well_formed(body) is sound
 
 
 def test_late_reply_timer_does_not_keep_event_loop_alive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_encrypted_operation_has_properties_of_inner_operation(name: str) -> Non
 def test_encrypted_operation_delegates_calls_to_inner_operation(name: str) -> None:
     inner = inner_operation()
     arguments = [object() for _ in inspect.signature(getattr(Operation, name)).parameters][1:]
-    inner.failed_in.return_value = None
+    inner.notify_transaction.return_value = None
     assert getattr(encrypted(inner), name)(*arguments) is getattr(inner, name).return_value
     getattr(inner, name).assert_called_once_with(*arguments)
 

@@ -15,7 +15,7 @@ from bson.codec_options import DatetimeConversion, TypeRegistry
 from bson.raw_bson import RawBSONDocument
 
 from gmongo.auth.credential import Credential
-from gmongo.client_options import ClientOptions, _check_without_tls
+from gmongo.client_options import ClientOptions, _check_mechanism_without_tls
 from gmongo.cmap.pool_settings import ConnectionSettings, PoolSettings
 from gmongo.driver_info import DriverInfo
 from gmongo.errors import InvalidOption, InvalidOptionType
@@ -324,9 +324,9 @@ def test_options_have_their_attributes_and_aliases() -> None:
 )
 def test_mechanism_without_tls_warns_of_plain_text_secret(mechanism: str, secret: str | None, recwarn: Any) -> None:
     credential = Credential(mechanism, "$external", "ann", "secret", {})
-    _check_without_tls(credential, [("localhost", 27017)])
+    _check_mechanism_without_tls(credential, [("localhost", 27017)])
     assert not recwarn.list
-    _check_without_tls(credential, [("localhost", 27017), ("db.example.com", 27017)])
+    _check_mechanism_without_tls(credential, [("localhost", 27017), ("db.example.com", 27017)])
     messages = [str(each.message) for each in recwarn.list]
     text = f"authMechanism {mechanism} without tls=true sends {secret} over the network in plain text"
     assert messages == ([] if secret is None else [text])

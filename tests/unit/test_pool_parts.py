@@ -191,7 +191,7 @@ def test_end_of_drain_returns_or_closes_connection(monkeypatch: pytest.MonkeyPat
     assert [call.args for call in pool.end_draining.call_args_list] == ([] if left else [(connection,)])
     if not isinstance(raised, str):
         connection.read_late_reply.assert_called_once_with(2.0, 100)
-    pending_replies._ended(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
+    pending_replies._end_draining(lambda: None, gone := Mock(inherited=False))  # type: ignore[arg-type]
     assert gone.close.called
 
 

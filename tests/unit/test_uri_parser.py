@@ -10,7 +10,7 @@ import dns.resolver
 import gevent
 import pytest
 
-from gmongo._native_threads import caught
+from gmongo._native_threads import outcome_of
 from gmongo.errors import ConfigurationError, InvalidURI
 from gmongo.options import OPTIONS, Source, check_combination, read_preference, srv, uri_parts, validate_keyword_options
 from gmongo.options.uri import read_uri
@@ -296,7 +296,7 @@ class TestLookup:
     def place(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         """Run the query in a thread, or in the greenlet itself."""
         if request.param == "in place":
-            monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: caught(job))
+            monkeypatch.setattr(srv, "run_in_native_thread", lambda job, ref: outcome_of(job))
         return str(request.param)
 
     @staticmethod

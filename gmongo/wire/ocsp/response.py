@@ -59,14 +59,14 @@ def parse_response(request: Request, data: bytes) -> Response:
         if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
             raise NoResponse(f"the OCSP responder says {response.response_status.name}")
         _check_signature(response, _signer(response, request.issuer))
-        return _current([each for each in response.responses if _concerns(each, request)])
+        return _current([each for each in response.responses if _is_about(each, request)])
     except NoResponse:
         raise
     except Exception as error:  # cryptography raises errors of several kinds, such as KeyError
         raise NoResponse(f"the OCSP response cannot be read: {error}") from error
 
 
-def _concerns(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
+def _is_about(single: ocsp.OCSPSingleResponse, request: Request) -> bool:
     certificate_id = single.issuer_name_hash, single.issuer_key_hash, single.serial_number
     return certificate_id == request.id_with_hash(single.hash_algorithm)
 
