@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.driver_info import DriverInfo
-from tests.support.single import ScriptedServer
+from tests.support.scripted_server import ScriptedServer
 
 LIBRARY = DriverInfo("library", "1.2", "Library Platform")
 

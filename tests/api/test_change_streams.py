@@ -18,7 +18,7 @@ from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import cut, forged, silent
 from tests.support.recorder import Recorder
-from tests.support.single import ScriptedServer
+from tests.support.scripted_server import ScriptedServer
 from tests.support.wait import eventually
 
 RESUMABLE = {"ok": 0, "code": 10107, "errmsg": "stepped down", "errorLabels": ["ResumableChangeStreamError"]}

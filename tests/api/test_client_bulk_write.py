@@ -22,7 +22,7 @@ from gmongo.write_concern import WriteConcern
 from tests.support.fail_points import fail
 from tests.support.faults import cut
 from tests.support.recorder import Recorder
-from tests.support.single import ScriptedServer
+from tests.support.scripted_server import ScriptedServer
 
 NAMESPACE = "db.coll"
 MAX_DOCUMENT = 16 * 1024 * 1024

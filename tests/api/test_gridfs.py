@@ -29,7 +29,7 @@ from gmongo.testing import Deployment
 from tests.support.fail_points import fail
 from tests.support.faults import silent
 from tests.support.recorder import Recorder
-from tests.support.single import ScriptedServer, cursor_reply
+from tests.support.scripted_server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
 
 

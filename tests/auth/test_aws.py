@@ -16,7 +16,7 @@ from gmongo.auth.aws_credentials import AwsCredentials, AwsCredentialsCache
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
 from tests.auth.accounts import REFUSED
 from tests.auth.endpoints import Endpoint
-from tests.support.refusal import refused_port
+from tests.support.refused_connections import refused_port
 from tests.support.server import ScriptedServer
 
 CREDENTIALS = AwsCredentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")

@@ -12,7 +12,7 @@ import pytest
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
 from tests.support.pymongo_version import answered_since
 
-from .scene import Scene
+from .call_runner import Scene
 from .servers import SERVERS
 
 

@@ -13,8 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from .portrait import Own, Raised, same
-from .scene import Outcome
+from .call_runner import Outcome
+from .comparable_values import Own, Raised, same
 
 Judge = Callable[[Any, Any], bool]
 

@@ -14,8 +14,8 @@ import pymongo.database
 import pymongo.mongo_client
 import pytest
 
+from .call_runner import Outcome, Scene
 from .differences import explained
-from .scene import Outcome, Scene
 from .servers import on_the_simulation
 
 ODD_VALUES: dict[str, Any] = {

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.pymongo_version import answered_since
 
+from .call_runner import Call, Scene, calls
 from .differences import check
-from .scene import Call, Scene, calls
 from .servers import NAMED, on
 
 _CALLS = [call for path in sorted((Path(__file__).parent / "calls").glob("*.txt")) for call in calls(path)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from .call_runner import GMONGO, PYMONGO, Scene, calls
 from .differences import DIFFERENCES, Difference, explained
-from .scene import GMONGO, PYMONGO, Scene, calls
 from .servers import on_the_simulation
 
 _HERE = Path(__file__).parent

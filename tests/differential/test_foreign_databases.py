@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.testing import DeploymentProcess
 
-from .scene import ForeignDatabaseError, Scene
+from .call_runner import ForeignDatabaseError, Scene
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from .call_runner import Scene
 from .differences import check
-from .scene import Scene
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,8 @@ import gmongo
 from gmongo.errors import PyMongoError
 from gmongo.testing import Deployment, DeploymentProcess
 
+from .call_runner import DATABASE, Outcome, Scene
 from .differences import check
-from .scene import DATABASE, Outcome, Scene
 
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # PyMongo does not support 4.2
 SET = {"$set": {"name": "x"}}

@@ -15,7 +15,7 @@ from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
 from tests.encryption.conftest import LOCAL, VAULT
 from tests.gevent.switching.harness import Scenario, Stage, explore
-from tests.gevent.switching.thrown import KILL, KINDS, LATE_TIMEOUT, track_timeouts
+from tests.gevent.switching.interruptions import KILL, KINDS, LATE_TIMEOUT, track_timeouts
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
 

@@ -13,7 +13,7 @@ import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess
-from tests.differential.scene import Scene
+from tests.differential.call_runner import Scene
 
 from .engine import ENGINES, VARIABLE, MissingEngineError, Server
 

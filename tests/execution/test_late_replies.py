@@ -22,8 +22,8 @@ from gmongo import MongoClient
 from gmongo.errors import ConfigurationError, NetworkTimeout, PyMongoError
 from gmongo.testing import Deployment
 from tests.execution.harness import slow
-from tests.hostile.peer import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
-from tests.hostile.replies import hello_message
+from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, good_reply, hello, message, read_command
+from tests.hostile.malformed_replies import hello_message
 from tests.support.pools import checked_out
 from tests.support.recorder import PoolRecorder
 from tests.support.server import ScriptedServer

@@ -221,7 +221,7 @@ def test_9_end_session_aborts_the_transaction_within_the_timeout(
 
 
 def test_10_1_timeout_is_refreshed_for_abort(deployment: Deployment, connect: Connect, recorder: Recorder) -> None:
-    """10. timeoutMS is refreshed for abortTransaction. ``test_time_limits_of_many.py`` checks the exact times."""
+    """10. timeoutMS is refreshed for abortTransaction. ``test_multi_command_time_limits.py`` checks the exact times."""
     client = connect(deployment, timeoutMS=500)
     slow(deployment, "insert", "abortTransaction", milliseconds=700, times=2)
     with client.start_session() as session:

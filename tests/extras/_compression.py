@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gmongo
-from tests.support.middlemen import Compressing
+from tests.support.proxies import Compressing
 from tests.support.server import ScriptedServer
 
 

@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.cmap import handshake
 from gmongo.errors import AutoReconnect
 from gmongo.testing import DeploymentProcess
-from tests.gevent.blame import BlameRecorder
+from tests.gevent.failure_recorder import BlameRecorder
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually

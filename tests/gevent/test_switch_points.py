@@ -18,12 +18,20 @@ from gmongo.engines import session_reaper
 from gmongo.gridfs import grid_in
 from gmongo.sdam import monitor
 from tests.gevent.switching.harness import MOST_POINTS, explore
+from tests.gevent.switching.interruptions import (
+    KILL,
+    KILL_AND_TIMEOUT,
+    KINDS,
+    LATE_TIMEOUT,
+    SECOND,
+    SPAWNED,
+    track_timeouts,
+)
 from tests.gevent.switching.operations import GROUPS, OPERATIONS
-from tests.gevent.switching.public import CLASSES, EXEMPT
+from tests.gevent.switching.public_members import CLASSES, EXEMPT
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.servers import RealDeployment
-from tests.gevent.switching.sharing import SHARED
-from tests.gevent.switching.thrown import KILL, KILL_AND_TIMEOUT, KINDS, LATE_TIMEOUT, SECOND, SPAWNED, track_timeouts
+from tests.gevent.switching.shared_objects import SHARED
 from tests.support import wait
 
 

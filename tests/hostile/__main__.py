@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.hostile.hellos import Hellos
+from tests.hostile.invariants import Findings
 from tests.hostile.late_replies import LateReplies
-from tests.hostile.replies import Replies
+from tests.hostile.malformed_hellos import Hellos
+from tests.hostile.malformed_replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak
-from tests.hostile.witness import Findings
 
 _Campaign = Callable[[int, int, float | None, int], Findings]
 

@@ -23,7 +23,7 @@ from gevent import GreenletExit
 from gevent.util import format_run_info
 
 from gmongo.errors import PyMongoError
-from tests.hostile.witness import Commands, Violation
+from tests.hostile.invariants import Commands, Violation
 
 FORKS: tuple[Callable[[], int], ...] = (os.fork, gevent.os.fork)
 _LONGEST = 90.0  # time limit of a child in seconds

@@ -22,9 +22,9 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
-from tests.hostile.peer import OP_COMPRESSED, OP_MSG, HostilePeer, hello, message
-from tests.hostile.replies import hello_message
-from tests.hostile.witness import Commands, Findings, Violation, check_at_rest
+from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, HostilePeer, hello, message
+from tests.hostile.invariants import Commands, Findings, Violation, check_at_rest
+from tests.hostile.malformed_replies import hello_message
 
 _WORKERS = 24
 INTERRUPTS_PER_STEP = 4000

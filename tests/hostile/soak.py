@@ -34,10 +34,10 @@ from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
 from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
-from tests.hostile.hellos import resource_counts
-from tests.hostile.replies import quick_checks
-from tests.hostile.slopes import Slopes, figures
-from tests.hostile.witness import Findings, Violation, check_at_rest, silent_stderr
+from tests.hostile.invariants import Findings, Violation, check_at_rest, silent_stderr
+from tests.hostile.malformed_hellos import resource_counts
+from tests.hostile.malformed_replies import quick_checks
+from tests.hostile.resource_growth import Slopes, figures
 from tests.support.garbage import leave_out_what_lives
 from tests.support.listeners import HearsPools
 

@@ -13,9 +13,9 @@ from gmongo.execution import command
 from gmongo.execution.late_reply import LateReply
 from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
-from tests.hostile.hellos import Hellos, resource_counts
 from tests.hostile.late_replies import LateReplies
-from tests.hostile.replies import Replies
+from tests.hostile.malformed_hellos import Hellos, resource_counts
+from tests.hostile.malformed_replies import Replies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
 # The campaigns use the real clock, and fork.

@@ -36,8 +36,8 @@ from tests.encryption.proxy import Proxy
 from tests.hostile.canary import Canary
 from tests.support.garbage import leave_out_what_lives
 from tests.support.kms import KmsServer
-from tests.support.middlemen import Socks5
 from tests.support.mongocryptd import Mongocryptd
+from tests.support.proxies import Socks5
 
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import MongoClient, _clock
 from gmongo.testing import Deployment
-from tests.hostile.witness import Commands, attempt, check_at_rest
+from tests.hostile.invariants import Commands, attempt, check_at_rest
 from tests.support.recorder import Recorder
 
 

@@ -22,9 +22,9 @@ from gmongo.database import Database
 from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
-from tests.hostile.mutation import encoded, paths
-from tests.hostile.peer import TIMES, HostilePeer, good_reply, hello, message
-from tests.hostile.replies import hello_message, quick_checks
+from tests.hostile.callback_server import TIMES, HostilePeer, good_reply, hello, message
+from tests.hostile.malformed_documents import encoded, paths
+from tests.hostile.malformed_replies import hello_message, quick_checks
 
 MISSING = "missing"
 WRONG_VALUES: tuple[Any, ...] = (MISSING, None, True, -1, 1.5, 10**12, "x", b"x", [], [1], [{}], {}, {"a": 1})

@@ -15,8 +15,8 @@ import resource, struct, sys, zlib
 import bson, gevent
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
-from tests.hostile.peer import HostilePeer, good_reply, hello, message
-from tests.hostile.replies import hello_message
+from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
+from tests.hostile.malformed_replies import hello_message
 
 NAME, LIMIT = sys.argv[1], int(sys.argv[2]) * 1024 * 1024
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .both import outcomes
+from .both_drivers import outcomes
 from .sources import libraries_are_required, require, source_of
 from .suites import SCRIPTS, SUITES
 

@@ -11,9 +11,9 @@ from typing import Any
 from gmongo.testing import DeploymentProcess
 from gmongo.testing.simulation.versions import NEWEST, OLDEST
 from gmongo.uri_parser import parse_uri
+from tests.differential.call_runner import DATABASE, ForeignDatabaseError, Outcome, Scene, calls
 from tests.differential.differences import check, explained, same
-from tests.differential.judge import judge
-from tests.differential.scene import DATABASE, ForeignDatabaseError, Outcome, Scene, calls
+from tests.differential.fault_attribution import judge
 from tests.live.report import Differs, Report, Skip
 from tests.live.target import OWN, Target
 

@@ -14,8 +14,8 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.testing import EmbeddedDatabaseError, EmbeddedReplicaSet
 from gmongo.testing.mongod.server import Server
+from tests.hostile.invariants import Violation, silent_stderr
 from tests.hostile.soak import Step
-from tests.hostile.witness import Violation, silent_stderr
 from tests.live.report import Report, Skip
 from tests.live.target import Target
 from tests.support.programs import run_python

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.mutations import drawn, named
+from tests.mutations import named_trials, random_trials
 
 
 def main() -> int:
@@ -40,7 +40,8 @@ def main() -> int:
     options = parser.parse_args()
     options.only = [name for name in options.only.split(",") if name]
     try:
-        return drawn.main(options) if options.random is not None or options.again else named.main(options)
+        trials = random_trials if options.random is not None or options.again else named_trials
+        return trials.main(options)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -2,7 +2,7 @@
 
 A row is in the file only if both of these are true:
 
-- No random draw makes the same change. A draw (`kinds.py`) changes one operator, constant, condition, argument,
+- No random draw makes the same change. A draw (`change_kinds.py`) changes one operator, constant, condition, argument,
   result, loop, `except` or `finally`, or deletes one statement.
 - The row is about an interleaving of greenlets, a fork, or security (such as certificates and secrets).
 """

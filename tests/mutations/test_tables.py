@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutations.kinds import meaning
+from tests.mutations.change_kinds import meaning
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.tables import AREAS
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from tests.pymongo_suite import judgement
+from tests.pymongo_suite import differences
 from tests.pymongo_suite.jobs import DEPLOYMENTS, DRIVERS, SIMULATED, Job, Outcome
 from tests.pymongo_suite.sources import renamed_copy, tests
 
@@ -50,7 +50,7 @@ def jobs(folder: Path, deployments: Sequence[str], selected: Sequence[str]) -> I
 def with_pymongo(job: Job, outcomes: Mapping[str, Outcome]) -> Job | None:
     """Return a job with PyMongo for the tests that do not pass with gmongo, or None."""
     rest = frozenset(name for name, outcome in outcomes.items() if outcome.kind != "passed")
-    files = tuple(file for file in job.files if file in {judgement.file_of(name) for name in rest})
+    files = tuple(file for file in job.files if file in {differences.file_of(name) for name in rest})
     return replace(job, driver="pymongo", files=files, only=rest) if rest else None
 
 
@@ -76,17 +76,17 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
     return results, broken
 
 
-def again(results: Results, table: dict[str, judgement.Difference], folder: Path, work: Path) -> None:
+def again(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
     """Repeat the tests with unexplained failures with gmongo, in one job for each file."""
     for deployment in {deployment for _driver, deployment in results}:
-        found = judgement.differing(results["pymongo", deployment], results["gmongo", deployment])
-        suspects = judgement.unexplained(found, table, folder)
-        for number, file in enumerate(sorted({judgement.file_of(name) for name in suspects}), _AGAIN):
-            only = frozenset(name for name in suspects if judgement.file_of(name) == file)
+        found = differences.differing(results["pymongo", deployment], results["gmongo", deployment])
+        suspects = differences.unexplained(found, table, folder)
+        for number, file in enumerate(sorted({differences.file_of(name) for name in suspects}), _AGAIN):
+            only = frozenset(name for name in suspects if differences.file_of(name) == file)
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, work))
 
 
-def judged(results: Results, table: dict[str, judgement.Difference], folder: Path) -> list[str]:
+def judged(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
     """Return the faults of the outcomes and of the table.
 
     :param folder: Folder with the package ``test``.
@@ -97,15 +97,15 @@ def judged(results: Results, table: dict[str, judgement.Difference], folder: Pat
     run: set[str] = set()
     for deployment in {deployment for _driver, deployment in results}:
         gmongo = results["gmongo", deployment]
-        found = judgement.differing(results["pymongo", deployment], gmongo)
+        found = differences.differing(results["pymongo", deployment], gmongo)
         seen |= set(found)
         run |= set(gmongo)
         passed |= {name for name, outcome in gmongo.items() if outcome.kind == "passed"}
-        for name in judgement.unexplained(found, table, folder):
+        for name in differences.unexplained(found, table, folder):
             faults.append(f"{deployment}: {name} {found[name].kind}: {_short(found[name].text)}")
     if {deployment for _driver, deployment in results} == set(DEPLOYMENTS):  # some lines apply to one deployment
-        faults += [f"{name} passes: remove its line" for name in judgement.obsolete(seen, passed, table)]
-    return faults + [f"{name} is no test: remove its line" for name in judgement.unknown(run, table)]
+        faults += [f"{name} passes: remove its line" for name in differences.obsolete(seen, passed, table)]
+    return faults + [f"{name} is no test: remove its line" for name in differences.unknown(run, table)]
 
 
 def _short(text: str) -> str:
@@ -113,10 +113,10 @@ def _short(text: str) -> str:
     return (lines or [""])[0][:300]
 
 
-_COLUMNS = ("passed", *judgement.KINDS, "unexplained", "not with PyMongo either", "skipped")
+_COLUMNS = ("passed", *differences.KINDS, "unexplained", "not with PyMongo either", "skipped")
 
 
-def _column(name: str, results: Results, deployment: str, table: Mapping[str, judgement.Difference]) -> str:
+def _column(name: str, results: Results, deployment: str, table: Mapping[str, differences.Difference]) -> str:
     outcome = results["gmongo", deployment][name]
     if outcome.kind == "passed":
         return "passed"
@@ -126,14 +126,14 @@ def _column(name: str, results: Results, deployment: str, table: Mapping[str, ju
     return "skipped" if outcome.kind == "skipped" else "not with PyMongo either"
 
 
-def report(results: Results, table: Mapping[str, judgement.Difference]) -> Iterator[str]:
+def report(results: Results, table: Mapping[str, differences.Difference]) -> Iterator[str]:
     """Yield tables of outcomes with gmongo, by deployments and by files."""
     by_file: dict[str, Counter[str]] = {}
     by_deployment: dict[str, Counter[str]] = {}
     for driver, deployment in results:
         for name in results["gmongo", deployment] if driver == "gmongo" else ():
             column = _column(name, results, deployment, table)
-            by_file.setdefault(judgement.module_of(name), Counter())[column] += 1
+            by_file.setdefault(differences.module_of(name), Counter())[column] += 1
             by_deployment.setdefault(deployment, Counter())[column] += 1
     for title, counts in (("deployment", by_deployment), ("file", by_file)):
         yield f"| {title} | " + " | ".join(_COLUMNS) + " |"
@@ -157,7 +157,7 @@ def main() -> int:
     work.mkdir(parents=True, exist_ok=True)
     source = tests(folder)
     renamed_copy(folder)
-    table = judgement.differences()
+    table = differences.differences()
     todo = list(jobs(source, given.deployment or list(SIMULATED), given.files))
     results, broken = run(todo, source, work, given.parallel)
     if not given.once:

@@ -15,9 +15,9 @@ if os.environ[DRIVER] == "gmongo":
 
     monkey.patch_all()
     import gmongo.as_pymongo  # noqa: F401
-    from tests.pymongo_suite import private
+    from tests.pymongo_suite import private_names
 
-    private.lend()
+    private_names.lend()
 
 import pymongo  # noqa: E402
 

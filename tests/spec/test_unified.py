@@ -17,8 +17,8 @@ import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
 from tests.spec.specifications import HOW_TO_GET_THEM, File
+from tests.spec.unified.blocked_commands import LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.deployments import Deployments
-from tests.spec.unified.patience import LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check

@@ -11,7 +11,7 @@ from gevent.event import Event
 from tests.support.framing import BODY_AT, HEADER
 
 if TYPE_CHECKING:
-    from tests.support.single import Peer
+    from tests.support.scripted_server import Peer
 
 Fault = Callable[["Peer", bytes], None]
 

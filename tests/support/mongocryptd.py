@@ -9,7 +9,7 @@ import bson
 from bson import Binary, Decimal128, MaxKey, MinKey, Timestamp
 from bson.binary import UUID_SUBTYPE
 
-from tests.support.single import ScriptedServer
+from tests.support.scripted_server import ScriptedServer
 
 _ALGORITHMS = {"AEAD_AES_256_CBC_HMAC_SHA_512-Deterministic": 1, "AEAD_AES_256_CBC_HMAC_SHA_512-Random": 2}
 _OWN_FIELDS = frozenset({"jsonSchema", "isRemoteSchema", "csfleEncryptionSchemas", "encryptionInformation", "$db"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from bson import ObjectId
 
-from tests.support.single import ScriptedServer
+from tests.support.scripted_server import ScriptedServer
 
 
 class ScriptedReplicaSet:

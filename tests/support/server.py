@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.faults import Fault, cut, forged, garbled, held, silent
 from tests.support.replica_set import ScriptedReplicaSet
-from tests.support.single import ScriptedServer, cursor_reply
+from tests.support.scripted_server import ScriptedServer, cursor_reply
 
 __all__ = [
     "Fault",

@@ -12,7 +12,7 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.wire import connect
-from tests.support.middlemen import relay
+from tests.support.proxies import relay
 from tests.support.server import ScriptedServer
 
 

@@ -7,7 +7,7 @@ import pytest
 import gmongo
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from tests.support.middlemen import Compressing
+from tests.support.proxies import Compressing
 from tests.support.server import ScriptedServer
 
 pytest.importorskip("snappy")

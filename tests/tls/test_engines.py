@@ -30,7 +30,7 @@ from gmongo.wire.ocsp.transport import CheckedTransport
 from gmongo.wire.openssl import OpenSslContext, OpenSslObject, Peer, Session, Trust
 from gmongo.wire.tls import Tls, TlsTransport, reason
 from gmongo.wire.transport import TransportError
-from tests.hostile.peer import message
+from tests.hostile.callback_server import message
 from tests.support.ocsp import Authority, Certified
 
 CIPHERS = "ECDHE+AESGCM"

@@ -43,7 +43,7 @@ from tests.support.ocsp import (
     now,
 )
 from tests.support.pools import checked_out
-from tests.support.refusal import selection_error
+from tests.support.refused_connections import selection_error
 from tests.support.streams import open_stream
 from tests.support.wait import PATIENCE, eventually
 

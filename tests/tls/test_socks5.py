@@ -9,8 +9,8 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import ConfigurationError
-from tests.support.middlemen import Socks5
-from tests.support.refusal import refused_port, selection_error
+from tests.support.proxies import Socks5
+from tests.support.refused_connections import refused_port, selection_error
 from tests.support.server import ScriptedServer
 from tests.support.tls import TlsServer, server_context
 

@@ -16,9 +16,9 @@ from gevent.server import StreamServer
 import gmongo
 from gmongo._tls import tls_of
 from gmongo.errors import AutoReconnect, ConfigurationError
-from tests.support.middlemen import Middleman, relay
 from tests.support.pools import checked_out
-from tests.support.refusal import selection_error
+from tests.support.proxies import Middleman, relay
+from tests.support.refused_connections import selection_error
 from tests.support.server import cursor_reply
 from tests.support.streams import open_stream
 from tests.support.tls import PASSWORD, TlsServer, server_context

@@ -11,8 +11,8 @@ import gevent
 from gevent import get_hub
 
 from gmongo.errors import AutoReconnect, PyMongoError
+from tests.gevent.switching.interruptions import ENTER, SPAWN, Running
 from tests.gevent.switching.servers import open_on_servers
-from tests.gevent.switching.thrown import ENTER, SPAWN, Running
 from tests.gevent.switching.tracing import Tracer
 from tests.support.pools import services
 from tests.support.wait import comes_true, comes_true_at_last

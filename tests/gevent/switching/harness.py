@@ -17,8 +17,8 @@ import gevent
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.gevent.switching import checks
+from tests.gevent.switching.interruptions import SPAWN, Kind
 from tests.gevent.switching.servers import RealDeployment
-from tests.gevent.switching.thrown import SPAWN, Kind
 from tests.gevent.switching.tracing import Tracer
 from tests.support.listeners import HearsCommands, HearsHeartbeats, HearsPools, HearsServers
 from tests.support.recorder import short_name

@@ -16,7 +16,7 @@ from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.gridfs import GridFS, GridOut
 from gmongo.testing import Deployment
 from tests.gevent.switching.harness import Scenario, Stage, Tracer
-from tests.gevent.switching.thrown import Broken
+from tests.gevent.switching.interruptions import Broken
 from tests.support.fail_points import fail
 from tests.support.pools import checked_out
 from tests.support.wait import comes_true

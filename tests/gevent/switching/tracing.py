@@ -10,7 +10,7 @@ import gevent
 import greenlet
 from gevent import GreenletExit, get_hub
 
-from tests.gevent.switching.thrown import EARLY, ENTER, KILL, LATE, SPAWN, Kind, Running, Spawned
+from tests.gevent.switching.interruptions import EARLY, ENTER, KILL, LATE, SPAWN, Kind, Running, Spawned
 
 
 class Tracer:

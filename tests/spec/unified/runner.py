@@ -10,10 +10,10 @@ import gevent
 
 from tests.spec.unified import entities as entity_factory
 from tests.spec.unified.deployments import Running
+from tests.spec.unified.driver_internals import complete_documents_in_logs, quick_heartbeats
 from tests.spec.unified.entities import Entities, Entity
 from tests.spec.unified.errors import check_error
 from tests.spec.unified.events import EventMatcher
-from tests.spec.unified.inside import complete_documents_in_logs, quick_heartbeats
 from tests.spec.unified.logs import check_logs
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.operations import bucket, client, collection, cursor, database, encryption, runner, session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tests.spec.unified import inside
+from tests.spec.unified import driver_internals
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.operations.method import Function
 
@@ -35,24 +35,24 @@ def _topology_type(run: Run, _target: None, topologyDescription: str, topologyTy
 
 
 def _session_state(run: Run, _target: None, session: str, state: str) -> None:
-    actual = inside.transaction_state(run.entities.session(session))
+    actual = driver_internals.transaction_state(run.entities.session(session))
     _expect(actual == state, f"the transaction of {session} must be {state}, was {actual}")
 
 
 def _pinned(run: Run, _target: None, session: str) -> None:
-    _expect(inside.is_pinned(run.entities.session(session)), f"{session} must be pinned")
+    _expect(driver_internals.is_pinned(run.entities.session(session)), f"{session} must be pinned")
 
 
 def _unpinned(run: Run, _target: None, session: str) -> None:
-    _expect(not inside.is_pinned(run.entities.session(session)), f"{session} must not be pinned")
+    _expect(not driver_internals.is_pinned(run.entities.session(session)), f"{session} must not be pinned")
 
 
 def _dirty(run: Run, _target: None, session: str) -> None:
-    _expect(inside.is_dirty(run.entities.session(session)), f"{session} must be dirty")
+    _expect(driver_internals.is_dirty(run.entities.session(session)), f"{session} must be dirty")
 
 
 def _not_dirty(run: Run, _target: None, session: str) -> None:
-    _expect(not inside.is_dirty(run.entities.session(session)), f"{session} must not be dirty")
+    _expect(not driver_internals.is_dirty(run.entities.session(session)), f"{session} must not be dirty")
 
 
 def _last_two_lsids(run: Run, client: str) -> list[Any]:

@@ -9,8 +9,8 @@ import gevent
 
 from gmongo import ReadPreference
 from tests.spec.unified import entities as entity_factory
+from tests.spec.unified.driver_internals import pinned_address
 from tests.spec.unified.entities import Entity
-from tests.spec.unified.inside import pinned_address
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.operations import assertions
 from tests.spec.unified.operations.loop import loop

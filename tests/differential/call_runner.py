@@ -1,0 +1,377 @@
+"""Execution of a call with one driver on one server, with a record of the outcome."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import re
+import socket
+import struct
+import textwrap
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import bson
+import gevent
+import gridfs
+import pymongo
+import pymongo.errors
+from bson.codec_options import CodecOptions, TypeCodec, TypeRegistry
+from bson.raw_bson import RawBSONDocument
+from bson.son import SON
+
+import gmongo
+import gmongo.errors
+import gmongo.gridfs
+
+from .call_timeouts import SILENT, interrupted
+from .comparable_values import Portrait
+from .recording_proxy import SYSTEM_DATABASES, Sent, Tap
+
+DATABASE = "differential"
+DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
+
+# Commands that do not change documents.
+_READS = frozenset({"count", "distinct", "explain", "find", "getMore", "listCollections", "listDatabases"})
+_PATIENCE: float | None = None  # timeout of a call in seconds, or None, because large documents take time
+_BARRIER = "after the call"
+_BSON_TYPES = ("ObjectId", "Int64", "Binary", "Code", "DBRef", "Decimal128", "Regex", "Timestamp")
+
+# Fields with the default value of the server, which only one driver sends.
+_DEFAULT_FIELDS = (("multi", False), ("upsert", False), ("new", False), ("comment", None), ("$readPreference", None))
+
+
+class Decimals(TypeCodec):  # type: ignore[misc]
+    """Codec of Python decimals as Decimal128."""
+
+    python_type = decimal.Decimal
+    bson_type = bson.Decimal128
+
+    def transform_python(self, value: Any) -> Any:
+        return bson.Decimal128(value)
+
+    def transform_bson(self, value: Any) -> Any:
+        return value.to_decimal()
+
+
+class ForeignDatabaseError(Exception):
+    """A call uses a database that existed before the tests."""
+
+
+class Driver(NamedTuple):
+    """Driver."""
+
+    name: str
+    module: ModuleType
+    gridfs: ModuleType
+
+
+PYMONGO = Driver("PyMongo", pymongo, gridfs)
+GMONGO = Driver("gmongo", gmongo, gmongo.gridfs)
+
+
+class Outcome(NamedTuple):
+    """Outcome of a call."""
+
+    returned: Any
+    error: Any
+    commands: list[Any]
+    left: Any
+    text: str
+    """Text of the error for readers, without comparison."""
+
+
+class Call(NamedTuple):
+    """Row of the table: lines of Python with an expression as last line.
+
+    :param name: Subject and number of the line.
+    :param source: Lines of Python.
+    :param since: First version of PyMongo with the outcome of gmongo, or empty.
+    """
+
+    name: str
+    source: str
+    since: str
+
+
+def calls(path: Path) -> Iterator[Call]:
+    """Yield the rows of a file. Empty lines separate rows, and a comment can contain the version of PyMongo."""
+    number = 1
+    for block in re.split(r"\n[ \t]*\n", path.read_text()):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        source = "\n".join(lines).strip("\n")
+        if source:
+            since = re.search(r"^# since PyMongo (\S+)$", block, re.MULTILINE)
+            yield Call(f"{path.stem}:{number}", source, since[1] if since else "")
+        number += block.count("\n") + 2
+
+
+class Scene:
+    """Server behind a tap, with a client of each driver.
+
+    :param server: Host and port.
+    :param name: Name of the server.
+    :param patience: Timeout of a call in seconds for a server that may not reply.
+    :param database: Database of the calls.
+    :param alone: True to reject commands for other databases or for the whole server.
+    :param login: User and password with ``@`` for the connection string.
+    :param options: Options of the connection string.
+    """
+
+    def __init__(
+        self,
+        server: tuple[str, int],
+        name: str,
+        patience: float | None = None,
+        database: str = DATABASE,
+        alone: bool = False,
+        login: str = "",
+        options: str = "directConnection=true",
+    ) -> None:
+        self._given_patience = patience
+        self.name, self._database, self._alone = name, database, alone
+        limit = None if patience is None else int(1000 * patience)  # a lost request must not block the tests
+        self._control: Any = pymongo.MongoClient(
+            "mongodb://{}{}:{}/?{}".format(login, *server, options), socketTimeoutMS=limit, retryReads=limit is None
+        )
+        foreign = frozenset(self._control.list_database_names()) - SYSTEM_DATABASES
+        if database in foreign:
+            raise ForeignDatabaseError(
+                f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
+            )
+        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server, patience), database if alone else None)
+        heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
+        self.uri = f"mongodb://{login}127.0.0.1:{self._tap.port}/?{options}{heartbeat}"
+        if limit is not None:
+            self.uri += f"&socketTimeoutMS={limit}"
+        self._clients: dict[Driver, Any] = {}
+        self._foreign_reason = "is not of the run" if alone else "the server had before the tests"
+        self._failing = False
+        self._is_changed = True  # True if a call may have changed the documents
+        self._unchanged: Any = None  # cached documents before the first change
+
+    def close(self) -> None:
+        """Drop the databases of the calls, and close all clients."""
+        self._drop_all()
+        for client in (*self._clients.values(), self._control):
+            client.close()
+        self._tap.close()
+
+    def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
+        """Run a call with PyMongo and then with gmongo."""
+        return self.play(PYMONGO, source), self.play(GMONGO, source)
+
+    @property
+    def _patience(self) -> float | None:
+        return self._given_patience or _PATIENCE
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Return messages of the server about unsupported features of the last call."""
+        return frozenset(self._tap.unknown)
+
+    def forget(self) -> None:
+        """Delete the messages about unsupported features."""
+        self._tap.unknown.clear()
+
+    def play_gmongo(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+        """Run a call with gmongo only."""
+        return self.play(GMONGO, source)
+
+    def play(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+        """Run a call with one driver.
+
+        :param source: Lines of Python, or a function of the available names.
+        """
+        if driver not in self._clients:
+            self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
+            self._clients[driver].admin.command("ping")
+        portrait, returned, error, text = Portrait(), None, None, ""
+        if self._is_changed:
+            self._reset()
+        self._tap.refused.clear()
+        with self._interrupted(driver), self._names(driver) as names:
+            self._tap.take()
+            try:
+                with gevent.Timeout(self._patience):
+                    value = source(names) if callable(source) else _run(source, names)
+                    returned = portrait.of(value)
+            except (Exception, gevent.Timeout) as raised:
+                error, text = portrait.of_error(raised), str(raised)
+            sent = self._sent(names)
+            if self._tap.refused:
+                self._is_changed = True  # the call may have sent earlier commands
+                rejected = ", ".join(sorted(self._tap.refused))
+                raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
+        commands = [_comparable_command(each, portrait) for each in sent]
+        if self._failing:
+            self._control.admin.command("configureFailPoint", "failCommand", mode="off")
+            self._failing = False
+        self._is_changed = not all(name[0] in _READS for name, *_ in commands)
+        try:
+            left = self._left(portrait)
+        except pymongo.errors.NetworkTimeout as silent:
+            self._tap.unknown.add(f"it does not show what it has: {str(silent)[:40]}")
+            left = None
+        return Outcome(returned, error, commands, left, text)
+
+    def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
+        if driver is GMONGO:  # `gevent.Timeout` interrupts gmongo
+            return nullcontext()
+        return interrupted(self._patience, lambda: self._tap.unknown.add(SILENT))
+
+    @contextmanager
+    def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
+        """Yield the names that are available in a call."""
+        clients: list[Any] = [self._clients[driver]]
+        module: Any = driver.module
+
+        def client_with(*args: Any, **options: Any) -> Any:
+            """Create a client with options, with the address of the tap as default."""
+            client = module.MongoClient(*(args or (self.uri,)), **options)
+            clients.append(client)
+            return client
+
+        own = self._clients[driver]
+        names = {name: getattr(module, name) for name in module.__all__}
+        names.update(
+            {
+                "m": module,
+                "errors": module.errors,
+                "gridfs": driver.gridfs,
+                "GridFS": driver.gridfs.GridFS,  # type: ignore[attr-defined]
+                "GridFSBucket": driver.gridfs.GridFSBucket,  # type: ignore[attr-defined]
+                "client": own,
+                "clients": clients,
+                "db": own[self._database],
+                "c": own[self._database].things,
+                "uri": self.uri,
+                "Client": client_with,
+                "fail": self._fail,
+                "bson": bson,
+                **{name: getattr(bson, name) for name in _BSON_TYPES},
+                "SON": SON,
+                "RawBSONDocument": RawBSONDocument,
+                "CodecOptions": CodecOptions,
+                "DECIMALS": TypeRegistry([Decimals()]),
+                "Decimal": decimal.Decimal,
+                "uuid": uuid,
+                "U": uuid.UUID(int=7),
+                "datetime": datetime,
+                "raised_by": _raised_by,
+            }
+        )
+        try:
+            yield names
+        finally:
+            for client in clients[1:]:
+                client.close()
+
+    def _fail(self, command: str | list[str], times: Any = 1, **data: Any) -> None:
+        """Set the fail point ``failCommand``."""
+        if self._alone:
+            raise ForeignDatabaseError("the call sets a fail point, which concerns the server as a whole")
+        commands = [command] if isinstance(command, str) else command
+        mode = {"times": times} if isinstance(times, int) else times
+        try:
+            self._control.admin.command(
+                "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
+            )
+        except pymongo.errors.OperationFailure as error:
+            self._tap.unknown.add(f"fail points ({error.code}): {str(error)[:80]}")
+            raise
+        self._failing = True  # the server supports fail points
+
+    def _sent(self, names: dict[str, Any]) -> list[Sent]:
+        """Return the commands of a call. A ping on each client waits for unacknowledged commands."""
+        for client in names["clients"]:
+            _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
+        return [sent for sent in self._tap.take() if sent.body.get("comment") != _BARRIER]
+
+    def _drop_all(self) -> None:
+        """Drop the databases of the calls."""
+        for name in sorted(self._tap.used & set(self._control.list_database_names())):
+            self._control.drop_database(name)
+
+    def _reset(self) -> None:
+        self._drop_all()
+        self._tap.used.add(self._database)
+        self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
+
+    def _left(self, portrait: Portrait) -> Any:
+        """Return all documents by database and collection."""
+        if self.name == "nx-27017":
+            return None  # this server sometimes lists dropped collections
+        if self._is_changed:
+            return self._all_documents(portrait)
+        if self._unchanged is None:
+            self._unchanged = self._all_documents(portrait)
+        return self._unchanged
+
+    def _all_documents(self, portrait: Portrait) -> Any:
+        left = []
+        for name in sorted(self._tap.used & set(self._control.list_database_names())):
+            for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
+                collection = self._control[name][description["name"]]
+                documents = sorted((portrait.of(each) for each in collection.find()), key=repr)
+                left.append((name, description["name"], repr(description.get("options")), documents))
+        return left
+
+
+def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None = None) -> str:
+    """Return the fault of a server that mishandles unacknowledged commands, or an empty text.
+
+    After such a fault, drivers would wait without end for the next reply.
+    """
+    with socket.create_connection(server, timeout=patience) as connection:
+        try:
+            for number, flags in ((1, 2), (2, 0)):
+                body = struct.pack("<IB", flags, 0) + bson.encode({"ping": 1, "$db": "admin"})
+                connection.sendall(struct.pack("<iiii", 16 + len(body), number, 0, 2013) + body)
+            reply = connection.recv(16, socket.MSG_WAITALL)[8:12]
+        except ConnectionError:  # the server closed the connection before the second command
+            reply = b""
+    if not reply:
+        return "it closes the connection on which a command asks for no answer"
+    return "" if reply == struct.pack("<i", 2) else "it answers a command that asks for no answer"
+
+
+def _run(source: str, names: dict[str, Any]) -> Any:
+    """Run lines of Python and return the value of the last expression."""
+    tree = ast.parse(textwrap.dedent(source))
+    last = tree.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, source, "exec"), names)
+        return None
+    exec(compile(ast.Module(tree.body[:-1], []), source, "exec"), names)
+    return eval(compile(ast.Expression(last.value), source, "eval"), names)
+
+
+def _raised_by(call: Callable[[], Any]) -> Any:
+    """Return the error or the result of a call, so that a row can continue."""
+    try:
+        return call()
+    except Exception as error:
+        return error
+
+
+def _comparable_command(sent: Sent, portrait: Portrait) -> Any:
+    """Return a command with sorted fields after the first field."""
+    body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
+    if "txnNumber" in sent.body:
+        body["txnNumber"] = True
+    first, *others = portrait.of(body)[1]
+    return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
+
+
+def _without_default_fields(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _without_default_fields(item) for name, item in value.items() if (name, item) not in _DEFAULT_FIELDS
+        }
+    return [_without_default_fields(item) for item in value] if isinstance(value, list) else value

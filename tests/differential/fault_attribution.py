@@ -1,0 +1,75 @@
+"""Attribution of a difference on another server than MongoDB: to gmongo or to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from .call_runner import GMONGO, PYMONGO, Outcome, Scene
+from .comparable_values import Raised, same
+from .differences import ACCIDENTS, explained
+
+_REPEATS = 3
+
+
+class Verdict(Enum):
+    """Result of a row."""
+
+    SAME = "same"
+    SKIPPED = "skipped"
+    DIFFERENT = "different"
+
+
+class Judgement(NamedTuple):
+    """Verdict with both outcomes.
+
+    :param reason: Reason of a skip.
+    """
+
+    verdict: Verdict
+    theirs: Outcome
+    ours: Outcome
+    reason: str = ""
+
+
+def judge(scene: Scene, source: str, simulation: Callable[[], Scene]) -> Judgement:
+    """Run a row with both drivers, and find the reason of a difference.
+
+    :param scene: Scene of the server.
+    :param simulation: Function that returns a scene of a simulated deployment, which behaves like MongoDB.
+    """
+    scene.forget()
+    ours = theirs = scene.play(PYMONGO, source)
+    if not scene.unknown:
+        ours = scene.play(GMONGO, source)
+    if scene.unknown:
+        return Judgement(Verdict.SKIPPED, theirs, ours, sorted(scene.unknown)[0])
+    if explained(source, theirs, ours) is not None:
+        return Judgement(Verdict.SAME, theirs, ours)
+    reason = _is_not_deterministic(scene, source, theirs) or _differs_from_mongodb(simulation(), source, theirs, ours)
+    return Judgement(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
+
+
+def _is_not_deterministic(scene: Scene, source: str, theirs: Outcome) -> str:
+    again = (scene.play(PYMONGO, source) for _ in range(_REPEATS))
+    return "" if all(same(theirs, each) for each in again) else "it answers PyMongo twice in two ways"
+
+
+def _differs_from_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
+    """Return the fault of a server that treats PyMongo differently from MongoDB."""
+    true_theirs, true_ours = simulation.compare(source)
+    if same(true_theirs, theirs):
+        return ""
+    if isinstance(theirs.error, Raised) and theirs.error.classes[0] in ACCIDENTS:
+        return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
+    if explained(source, true_theirs, true_ours) is None:
+        return ""
+    as_mongodb = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
+    if isinstance(theirs.error, Raised):
+        if theirs.error.classes[0] == "ConfigurationError" and as_mongodb:
+            return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
+        if "ConnectionFailure" in theirs.error.classes and as_mongodb:
+            return "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"
+    is_rejected = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
+    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if as_mongodb and is_rejected else ""

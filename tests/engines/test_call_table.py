@@ -1,0 +1,55 @@
+"""The rows of the differential table on each engine, with gmongo and PyMongo."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pymongo.errors
+import pytest
+
+from tests.differential import call_runner
+from tests.differential.call_runner import Call, Scene, calls
+from tests.differential.call_timeouts import SILENT
+from tests.differential.differences import check
+from tests.differential.fault_attribution import Judgement, Verdict, judge
+
+from .engine import Server, rows_to_run
+
+_FOLDER = Path(call_runner.__file__).parent / "calls"
+_CALLS = [call for path in sorted(_FOLDER.glob("*.txt")) for call in calls(path)]
+_MINIMUM = 300
+_HANGS = "the engine hangs, and replies to PyMongo's pings only until its restart"
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_run(_CALLS)])
+def test_row_has_equal_results_in_gmongo_and_pymongo(
+    server: Server, scene: Scene, simulation: Callable[[], Scene], tally: Counter[str], call: Call
+) -> None:
+    judgement = _judged(server, scene, call, simulation)
+    if judgement is None:
+        tally[_HANGS] += 1
+        pytest.skip(_HANGS)
+    tally[judgement.reason or judgement.verdict.value] += 1
+    if judgement.verdict is Verdict.SKIPPED:
+        pytest.skip(judgement.reason)
+    check(call.source, judgement.theirs, judgement.ours)
+
+
+def _judged(server: Server, scene: Scene, call: Call, simulation: Callable[[], Scene]) -> Judgement | None:
+    """Return the judgement of a row, or None after a restart of a hung server."""
+    try:
+        judgement = judge(scene, call.source, simulation)
+    except pymongo.errors.ConnectionFailure:
+        if server.restart_if_hung():
+            return None
+        raise
+    is_suspect = judgement.verdict is Verdict.DIFFERENT or judgement.reason == SILENT
+    return None if is_suspect and server.restart_if_hung() else judgement
+
+
+def test_minimum_number_of_rows_is_equal(tally: Counter[str]) -> None:
+    if tally.total() < len(_CALLS):
+        pytest.skip("the run covers a part of the table")
+    assert tally[Verdict.SAME.value] >= _MINIMUM

@@ -1,0 +1,158 @@
+"""The comparison on engines: differences, reasons for skipped rows, missing engines."""
+
+from __future__ import annotations
+
+import signal
+import socketserver
+import struct
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+
+from gmongo.testing import DeploymentProcess
+from tests.differential.call_runner import GMONGO, PYMONGO, Driver, Outcome, Scene, _fault_of_unacknowledged
+from tests.differential.comparable_values import Raised
+from tests.differential.fault_attribution import Judgement, Verdict, judge
+
+from .engine import Engine, MissingEngineError, Server, run
+
+_ROW = "c.find_one({'_id': 1})"
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Scene]:
+    """Start a simulated deployment that replaces both the engine and MongoDB."""
+    with DeploymentProcess("--replica-set", "1") as deployment:
+        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=10)
+        yield scene
+        scene.close()
+
+
+def _judged(scene: Scene, source: str) -> Judgement:
+    return judge(scene, source, lambda: scene)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raised_by(lambda: db.command('nosuch'))", "CommandNotFound (59): no such command: 'nosuch'"),
+        ("raised_by(lambda: fail([], mode='nonsense'))", "fail points (9)"),
+        ("__import__('random').random()", "it answers PyMongo twice in two ways"),
+        ("db.create_collection('k', capped=True, size=9999).insert_one({})\n"
+         "for _ in db.k.find(cursor_type=CursorType.TAILABLE_AWAIT):\n    while True: db.command('ping')\n"
+         "1", "it does not answer"),
+    ],
+    ids=["unknown command", "fail points", "random result", "no reply"],
+)  # fmt: skip
+def test_row_is_skipped_with_reason(
+    simulated: Scene, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        if reason == "it does not answer":
+            patch.setattr(simulated, "_given_patience", 1)
+        first = _judged(simulated, source)
+    assert first.verdict is Verdict.SKIPPED
+    assert first.reason.startswith(reason)
+    second = _judged(simulated, _ROW)
+    assert (second.verdict, second.reason) == (Verdict.SAME, "")
+
+
+_LOST = Raised(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
+_UNSUPPORTED = Raised(("ConfigurationError", "PyMongoError"), (), ())
+_REJECTED, _INVALID = Raised(("OperationFailure", "PyMongoError"), (), ()), Raised(("TypeError",), (), ())
+
+
+def _outcome(part: Any) -> Outcome:
+    returned, error = (None, part) if isinstance(part, Raised) else (part, None)
+    return Outcome(returned, error, [], None, "no sessions")
+
+
+@pytest.mark.parametrize(
+    ("engine_results", "mongodb_results", "reason"),
+    [
+        ((_LOST, 1), (1, 1), "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"),
+        ((1, _LOST), (1, 1), ""),
+        ((1, 2), (1, 1), ""),
+        ((1, _INVALID), (_REJECTED, _INVALID), "it takes from PyMongo what MongoDB refuses, and gmongo does not send"),
+        ((1, _INVALID), (_REJECTED, 1), ""),
+        ((_UNSUPPORTED, 1), (1, 1), "it does not have what PyMongo asks of it first: no sessions"),
+        ((_UNSUPPORTED, 2), (1, 1), ""),
+        ((Raised(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
+        ((Raised(("KeyError",), (), ()), 1), (1, 2), "PyMongo stumbles over its answer (KeyError)"),
+    ],
+)
+def test_different_results_of_both_drivers_are_compared_with_mongodb(
+    engine_results: tuple[Any, Any], mongodb_results: tuple[Any, Any], reason: str
+) -> None:
+    class ScriptedScene:
+        unknown: frozenset[str] = frozenset()
+
+        def __init__(self, theirs: Any, ours: Any) -> None:
+            self._outcomes = {PYMONGO: _outcome(theirs), GMONGO: _outcome(ours)}
+
+        def forget(self) -> None:
+            pass
+
+        def play(self, driver: Driver, source: str) -> Outcome:
+            return self._outcomes[driver]
+
+        def compare(self, source: str) -> tuple[Outcome, Outcome]:
+            return self._outcomes[PYMONGO], self._outcomes[GMONGO]
+
+    simulation: Any = ScriptedScene(*mongodb_results)
+    scene: Any = ScriptedScene(*engine_results)
+    judgement = judge(
+        scene, "list_collections(", lambda: simulation
+    )  # gmongo rejects invalid arguments of this method.
+    assert (judgement.verdict, judgement.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
+
+
+@pytest.mark.parametrize("replies", [True, False])
+def test_reply_or_close_after_unacknowledged_command_is_detected(replies: bool) -> None:
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            if replies:
+                length, number, *_ = struct.unpack("<iiii", self.rfile.read(16))
+                self.rfile.read(length - 16)
+                self.wfile.write(struct.pack("<iiii", 16, 1, number, 2013))
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        assert _fault_of_unacknowledged(server.server_address).startswith("it answers" if replies else "it closes")  # type: ignore[arg-type]
+
+
+def test_unacknowledged_write_on_simulated_server_has_no_fault(simulated: Scene) -> None:
+    source = "c.with_options(write_concern=WriteConcern(w=0)).insert_one({}).acknowledged"
+    assert _judged(simulated, source).reason == ""
+
+
+@pytest.mark.long
+def test_hung_server_is_restarted_once(tmp_path: Path) -> None:
+    def command(built: Path, data: Path, port: int) -> list[str]:
+        return [sys.executable, "-m", "gmongo.testing", "--port", str(port)]
+
+    with Server(Engine("simulated", "1", "python3", lambda folder: None, command), tmp_path, tmp_path) as server:
+        assert not server.restart_if_hung()
+        server.signal(signal.SIGSTOP)
+        assert server.restart_if_hung()
+        assert not server.restart_if_hung()
+
+
+def _fail_to_build(folder: Path) -> None:
+    run(sys.executable, "-c", "import sys; sys.exit('no network')", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [("sh", "no network"), ("no-such-builder", "example is built with no-such-builder, which is not on the path")],
+)
+def test_failed_build_and_missing_build_program_raise_each_time(program: str, message: str, tmp_path: Path) -> None:
+    engine = Engine("example", "1", program, _fail_to_build, lambda *_: [])
+    for _attempt in range(2):
+        with pytest.raises(MissingEngineError, match=message):
+            engine.build_once(tmp_path)

@@ -1,0 +1,140 @@
+"""The recorded answers on each engine. If an engine replies differently, its replies to both drivers are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+import bson
+import gevent
+import pymongo
+import pytest
+
+import gmongo
+import gmongo.database
+from gmongo.operations.run_command import RunCommand
+from gmongo.wire.message import encode_op_msg
+from tests.differential.call_runner import Scene
+from tests.differential.call_timeouts import SilentServerError, interrupted
+from tests.differential.differences import ACCIDENTS
+from tests.simulation.answers.case import Case, cases, difference, files, prepare, run
+from tests.simulation.answers.notation import is_wrapper
+
+from .engine import Server, rows_to_run
+
+_TIMEOUT = 5
+_REPEATS = 5  # An engine may report errors in the random order of a hash.
+_SILENCE = SilentServerError.__name__
+_DATABASE = "gmongo_answers"
+_WRITE_FIELDS = ("documents", "updates", "deletes")
+
+
+class Databases:
+    """A database in both drivers. A new database replaces a database that a case has made unusable."""
+
+    def __init__(self, ours: Any, theirs: Any) -> None:
+        self._clients = ours, theirs
+        self._number = 0
+
+    def prepare_for(self, case: Case) -> tuple[Any, Any]:
+        """Store the documents of a case, and return the database in both drivers."""
+        try:
+            with gevent.Timeout(_TIMEOUT, SilentServerError):
+                prepare(case, self._current[0])
+        except Exception:
+            self._number += 1
+        return self._current
+
+    @property
+    def _current(self) -> tuple[Any, Any]:
+        ours, theirs = (client[f"{_DATABASE}_{self._number}"] for client in self._clients)
+        return ours, theirs
+
+
+@pytest.fixture(scope="module")
+def databases(server: Server) -> Iterator[Databases]:
+    with gmongo.MongoClient(server.uri) as ours, pymongo.MongoClient(server.uri) as theirs:
+        yield Databases(ours, theirs)
+
+
+def _reply_to(case: Case, database: Any) -> Any:
+    """Return the replies to a driver, or the name of a driver error."""
+    is_ours = isinstance(database, gmongo.database.Database)
+    try:
+        with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupted(_TIMEOUT):
+            return run(case, database)
+    except Exception as error:
+        return type(error).__name__
+
+
+def _same(first: Any, second: Any) -> bool:
+    return difference(_without_identities(first), _without_identities(second)) is None
+
+
+def _without_identities(value: Any) -> Any:
+    """Replace the values that differ in each run."""
+    if is_wrapper(value) and next(iter(value)) in ("$oid", "$timestamp", "$binary"):
+        return next(iter(value))
+    if isinstance(value, dict):
+        return {name: _without_identities(part) for name, part in value.items()}
+    return [_without_identities(part) for part in value] if isinstance(value, list) else value
+
+
+def _is_repeatable(case: Case, database: Any, reply: Any) -> bool:
+    """True if the engine sends the same reply to repeated runs of a case with one driver."""
+    return all(_same(reply, _reply_to(case, database)) for _ in range(_REPEATS))
+
+
+def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
+    """Return the reply if gmongo sends the documents in payload sections, as PyMongo does."""
+    original_command = RunCommand.command
+
+    def command(operation: Any, hello: Any) -> Any:
+        fields = original_command(operation, hello)
+        write_fields = [name for name in _WRITE_FIELDS if isinstance(fields.get(name), list)]
+        operation.sections = [(name, list(map(bson.encode, fields.pop(name)))) for name in write_fields]
+        return fields
+
+    def message(operation: Any, request_id: int, flags: int, body: bytes, _hello: Any) -> Any:
+        return encode_op_msg(request_id, flags, body, operation.sections)
+
+    with mock.patch.multiple(RunCommand, command=command, message=message):
+        return _reply_to(case, database)
+
+
+def _works_with_pymongo(case: Case, simulation: Scene) -> bool:
+    """True if a case works with PyMongo. Some cases catch errors of gmongo."""
+    with pymongo.MongoClient(simulation.uri) as client:
+        return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
+
+
+@pytest.mark.parametrize("file", rows_to_run([path.stem for path in files()]))
+def test_reply_equals_recording_or_reply_to_pymongo(
+    server: Server, databases: Databases, simulation: Callable[[], Scene], tally: Counter[str], file: str
+) -> None:
+    problems = []
+    for case in cases(file):
+        ours, theirs = databases.prepare_for(case)
+        reply = _reply_to(case, ours)
+        if difference(case.expected, reply) is None:
+            tally["equal to recording"] += 1
+            continue
+        peer_reply = _reply_to(case, theirs)
+        if reply == peer_reply == _SILENCE:
+            tally["no reply to both drivers"] += 1
+            server.revive()
+        elif _same(reply, peer_reply):
+            tally["other reply to both drivers"] += 1
+        elif not (_is_repeatable(case, theirs, peer_reply) and _is_repeatable(case, ours, reply)):
+            tally["different replies to one driver"] += 1
+        elif not _works_with_pymongo(case, simulation()):
+            tally["unsupported by PyMongo"] += 1
+        elif _same(peer_reply, _reply_to_command_of_pymongo(case, ours)):
+            tally["depends on payload sections"] += 1
+        elif peer_reply in list(ACCIDENTS) and reply != peer_reply:
+            tally["PyMongo fails"] += 1
+        else:
+            problems.append(f"{case.name}: PyMongo gets {peer_reply!r}, gmongo {reply!r}; recorded {case.expected!r}")
+    assert not problems, "\n".join(problems)

@@ -1,0 +1,25 @@
+"""The application for gunicorn. The module creates and uses the client at import time, before any fork.
+
+``BESIDE_DRIVER`` is ``gmongo`` or ``pymongo``. The module patches the process before it imports PyMongo.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tests.gevent.comparison.drivers import load
+
+client = load(os.environ["BESIDE_DRIVER"]).MongoClient(os.environ["HOSTED_DATABASE"])
+notes = client.hosted.notes
+notes.insert_one({"_id": "at import time"})
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """Store a document, read the document back, and reply with the process ID and the document."""
+    name = environ["PATH_INFO"][1:]
+    notes.insert_one({"_id": name})
+    document = notes.find_one({"_id": name})
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Connection", "close")])
+    return [f"{os.getpid()} {document and document['_id']}".encode()]

@@ -1,0 +1,133 @@
+"""A blocked loop: ``python -m tests.gevent.comparison.blocked_loop gmongo|pymongo URI SCENE…`` prints the outcomes.
+
+The server runs in another process and replies in time. The time limits are less than half of the blocked time.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.gevent.comparison.drivers import block_loop, load, witness
+
+driver = load(sys.argv[1])
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+LIMIT = 200  # milliseconds
+BLOCKED = 0.5  # seconds, plus 0.5 s for a streamed check
+ROUNDS = 4
+
+
+def outcomes_of(greenlets: list[Any]) -> Counter[str]:
+    """Count the answered reads, and the errors of the others."""
+    gevent.joinall(greenlets, timeout=20)
+    return Counter(each.value for each in greenlets)
+
+
+def read(client: Any) -> str:
+    try:
+        client.test.c.find_one()
+        return "answered"
+    except Exception as error:
+        return type(error).__name__
+
+
+def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
+    """Start `reads` reads of a client with one connection, and block the loop after some passes of the loop."""
+    outcomes: Counter[str] = Counter()
+    clients = []
+    for number in range(ROUNDS):
+        seen = witness(driver)
+        client = driver.MongoClient(sys.argv[2], event_listeners=[seen], retryReads=False, **options)
+        clients.append(client)
+        client.test.c.find_one()
+        readers = [gevent.spawn(read, client) for _ in range(reads)]
+        for _ in range(number + 1):
+            gevent.sleep(0)
+        outcomes["pending"] += sum(not each.ready() for each in readers)
+        block_loop(BLOCKED)
+        outcomes += outcomes_of(readers)
+        outcomes += Counter(seen.server_faults)
+    gevent.joinall([gevent.spawn(client.close) for client in clients])
+    return outcomes
+
+
+def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
+    """Block the loop immediately after the client has sent a check."""
+    seen, blocker = witness(driver), LoopBlocker(seconds)
+    options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
+    with gevent.Timeout(30), driver.MongoClient(sys.argv[2], event_listeners=[seen, blocker], **options) as client:
+        client.test.c.find_one()
+        blocker.left = ROUNDS
+        while blocker.left:
+            gevent.sleep(0.01)
+        gevent.sleep(0.1)
+        client.test.c.find_one()
+        return +Counter(seen.server_faults)
+
+
+class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[misc]
+    """Block the loop after checks.
+
+    :ivar left: the number of further checks.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.left = 0
+        self._seconds = seconds
+
+    def started(self, event: Any) -> None:
+        if self.left:
+            gevent.spawn(self._block)
+
+    def _block(self) -> None:
+        block_loop(self._seconds)
+        self.left = max(0, self.left - 1)
+
+    def succeeded(self, event: Any) -> None:
+        pass
+
+    failed = succeeded
+
+
+def run_with_dead_server() -> Counter[str]:
+    """Run with a server that ignores checks."""
+    seen = witness(driver)
+    options = {
+        "connectTimeoutMS": LIMIT,
+        "heartbeatFrequencyMS": 500,
+        "serverMonitoringMode": "poll",
+        "appName": "dead",
+    }
+    with driver.MongoClient(sys.argv[2], event_listeners=[seen], **options) as client, gevent.Timeout(10, False):
+        silent = {
+            "failCommands": ["hello", "isMaster"],
+            "appName": "dead",
+            "blockConnection": True,
+            "blockTimeMS": 1000,
+        }
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 2}, data=silent)
+        while not seen.marked_unknown:
+            gevent.sleep(0.01)
+    return Counter({"found": seen.marked_unknown > 0})
+
+
+SCENES: dict[str, Callable[[], Counter[str]]] = {
+    "polled checks": lambda: check_while_blocked("poll", BLOCKED),
+    "streamed checks": lambda: check_while_blocked("stream", BLOCKED + 0.5),
+    "operation with socketTimeoutMS": lambda: read_while_blocked(1, socketTimeoutMS=LIMIT),
+    "handshake": lambda: read_while_blocked(4, connectTimeoutMS=LIMIT),
+    "served waiter": lambda: read_while_blocked(2, maxPoolSize=1, waitQueueTimeoutMS=LIMIT),
+    "dead server": run_with_dead_server,
+}
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: SCENES[name]() for name in sys.argv[3:]}))

@@ -1,0 +1,72 @@
+"""Blocked time of the loop: ``python -m tests.gevent.comparison.blocked_time gmongo|pymongo URI TLS_URI``.
+
+The test sends the names of activities, one per line. The program prints a measurement of each activity as JSON.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.gevent.comparison.drivers import load, receive_line, send_line
+
+driver = load(sys.argv[1])
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+
+from tests.support.ticker import measured
+
+DOCUMENTS = 15_000
+TEXT = "x" * 1000  # with its frame, 15 MB in one batch
+
+client = driver.MongoClient(sys.argv[2])
+database = client[sys.argv[1]]  # both drivers use the same server
+large = database.large
+
+
+def read() -> None:
+    """Read with a short sleep every 50 documents."""
+    for number, _document in enumerate(large.find(batch_size=DOCUMENTS + 1)):
+        if number % 50 == 0:
+            gevent.sleep(1e-6)
+
+
+def iterate() -> None:
+    """Read all documents without sleeps."""
+    list(large.find(batch_size=DOCUMENTS + 1))
+
+
+def insert() -> Callable[[], Any]:
+    """Insert 10,000 small documents into a new collection."""
+    small = [{"_id": number, "text": TEXT[:100]} for number in range(10_000)]
+    database.small.drop()
+    return lambda: database.small.insert_many(small)
+
+
+def connect() -> Callable[[], Any]:
+    """Connect with TLS. The certificates are loaded before."""
+    encrypted = driver.MongoClient(sys.argv[3], connect=False)
+
+    def use() -> None:
+        with encrypted:
+            encrypted.admin.command("ping")
+
+    return use
+
+
+def main() -> None:
+    """Measure the activities that the test sends."""
+    large.insert_many([{"_id": number, "text": TEXT} for number in range(DOCUMENTS)])
+    send_line("ready")
+    prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}
+    while name := receive_line():
+        send_line(json.dumps(measured(prepared[name]())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The end of clients: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENE`` prints the outcome.
+
+A scene may never return, so the test has a time limit.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import sys
+
+from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+
+driver = load(sys.argv[1])
+
+import gc
+import weakref
+
+import gevent
+
+
+def join() -> None:
+    """Join the hub with an open client. The join returns when no operation is left."""
+    client = driver.MongoClient(sys.argv[2])
+    client.test.c.find_one()
+    send_line("opened")
+    gevent.get_hub().join()
+    send_line("returned")
+
+
+def drop() -> None:
+    """Delete the last reference to a client."""
+    client = driver.MongoClient(sys.argv[2])
+    client.test.c.find_one()
+    known = weakref.ref(client)
+    send_line("opened")
+    receive_line()
+    del client
+    for _ in range(20):
+        gc.collect()
+        if known() is None:
+            break
+        gevent.sleep(0.05)
+    send_line("collected" if known() is None else "not collected")
+    receive_line()
+
+
+def thread() -> None:
+    """Use the client of another native thread."""
+    client = driver.MongoClient(sys.argv[2])
+    client.test.c.find_one()
+
+    def use() -> str:
+        try:
+            return "works" if client.test.c.find_one({}) is None else "?"
+        except Exception as error:
+            return describe(error)
+
+    send_line("opened")
+    native = gevent.get_hub().threadpool.spawn(use)
+    send_line("other thread:", native.get())
+    send_line("own thread:", use())
+
+
+def end() -> None:
+    """End the main greenlet with an open client."""
+    client = driver.MongoClient(sys.argv[2])
+    client.test.c.find_one()
+    send_line("opened")
+
+
+if __name__ == "__main__":
+    {"join": join, "drop": drop, "thread": thread, "end": end}[sys.argv[3]]()

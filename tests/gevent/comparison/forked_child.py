@@ -1,0 +1,102 @@
+"""Use of a client in a forked child: ``python -m tests.gevent.comparison.forked_child gmongo|pymongo URI WAY STATE``.
+
+``WAY`` is ``os``, ``gevent`` or ``multiprocessing``. In the state ``quiet``, the heartbeat interval is 60 s: only the
+child sends commands. In the state ``busy``, eight greenlets of the parent wait for replies, which arrive while the
+child lives. The child has copies of these greenlets.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import sys
+
+from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+
+driver = load(sys.argv[1])
+
+import json
+import multiprocessing
+import os
+from collections import Counter
+from typing import Any
+
+import gevent
+import gevent.os
+
+READERS = 8
+QUIET = {"serverMonitoringMode": "poll", "heartbeatFrequencyMS": 60_000}
+MEANWHILE = 0.8 if sys.argv[4] == "busy" else 0
+
+
+def use_in_child(client: Any) -> None:
+    """Use the client for the first time in the child."""
+    try:
+        with gevent.Timeout(30):
+            client.test.c.insert_one({"_id": "child"})
+            document = client.test.c.find_one({"_id": "child"})
+            gevent.sleep(MEANWHILE)
+            client.close()
+        send_line("child:", "works" if document == {"_id": "child"} else document)
+    except BaseException as error:
+        send_line("child:", describe(error))
+
+
+def fork_and_wait(fork: Any, waitpid: Any, client: Any) -> int:
+    child = fork()
+    if child == 0:
+        try:
+            use_in_child(client)
+        finally:
+            os._exit(0)
+    while not (status := waitpid(child, os.WNOHANG))[0]:
+        gevent.sleep(0.005)
+    return int(status[1])
+
+
+def start_process(client: Any) -> int | None:
+    child = multiprocessing.get_context("fork").Process(target=use_in_child, args=(client,))
+    child.start()
+    while child.exitcode is None:
+        gevent.sleep(0.005)
+    return child.exitcode
+
+
+WAYS = {
+    "os": lambda client: fork_and_wait(os.fork, os.waitpid, client),
+    "gevent": lambda client: fork_and_wait(gevent.os.fork, gevent.os.waitpid, client),
+    "multiprocessing": start_process,
+}
+
+
+def read(client: Any, number: int) -> str:
+    try:
+        with gevent.Timeout(3):
+            document = client.test.c.find_one({"number": number})
+        return "answered" if document and document["number"] == number else f"read {document}"
+    except BaseException as error:
+        return "no answer" if isinstance(error, gevent.Timeout) else type(error).__name__
+
+
+def main() -> None:
+    """Run the scene."""
+    busy = sys.argv[4] == "busy"
+    client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
+    client.test.c.insert_many([{"number": number} for number in range(READERS)])
+    slow = {"failCommands": ["find"], "blockConnection": True, "blockTimeMS": 500}
+    readers = []
+    if busy:
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": READERS}, data=slow)
+        readers = [gevent.spawn(read, client, number) for number in range(READERS)]
+    send_line("before the fork")
+    receive_line()
+    status = WAYS[sys.argv[3]](client)
+    send_line("child ended with", status)
+    receive_line()
+    send_line(json.dumps(Counter(each.get() for each in readers)))
+    send_line("parent:", read(client, 1))
+    client.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Interrupt scenarios at each switch, and print the losses.
+
+Usage: ``python -m tests.gevent.comparison.interruptions gmongo|pymongo SCENARIO…``.
+
+The simulated server runs in the same process, so that each run has the same switches. The checks use only operations,
+events, timeouts and the server, which both drivers have.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.gevent.comparison.drivers import describe, load, witness
+
+driver = load(sys.argv[1])
+
+import gc
+import itertools
+
+import gevent
+
+from gmongo.testing import Deployment
+from tests.gevent.switching.interruptions import KINDS, Kind
+from tests.gevent.switching.tracing import Tracer
+from tests.support.wait import comes_true
+
+SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
+LIMIT = 2.0  # seconds, for operations of some milliseconds
+MOST_POINTS = 60
+
+_numbers = itertools.count()
+
+
+class Scene:
+    """The work of an interrupted greenlet.
+
+    :param act: receives the client.
+    :param options: the options of the client.
+    :param warm: True if the pool has a connection at the start.
+    :param full: True if another greenlet uses the only connection, and one more greenlet waits.
+    """
+
+    def __init__(
+        self, act: Callable[[Any], Any], *, warm: bool = True, full: bool = False, options: dict[str, Any] | None = None
+    ) -> None:
+        self.act = act
+        self.warm = warm
+        self.full = full
+        self.width = 1 if full else 2
+        self.options = {"maxPoolSize": self.width, **(options or {})}
+
+
+def transact(client: Any) -> None:
+    with client.start_session() as session, session.start_transaction():
+        client.test.written.insert_one({"a": 1}, session=session)
+        client.test.facts.find_one({"_id": 1}, session=session)
+
+
+SCENES = {
+    "first use": Scene(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
+    "find_one": Scene(lambda client: client.test.facts.find_one({"_id": 5})),
+    "insert_one": Scene(lambda client: client.test.written.insert_one({"a": 1})),
+    "find and getMore": Scene(lambda client: list(client.test.facts.find(batch_size=3))),
+    "transaction": Scene(transact),
+    "check-out from a full pool": Scene(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
+}
+
+
+class Run:
+    """A run with a new client.
+
+    :ivar losses: the lost resources.
+    """
+
+    def __init__(self, deployment: Deployment, scene: Scene) -> None:
+        self.deployment = deployment
+        self.name = f"run {next(_numbers)}"
+        self.scene = scene
+        self.losses: set[str] = set()
+        self.witness = witness(driver)
+        self.raised: BaseException | None = None
+        self.others: list[gevent.Greenlet] = []
+        self.closing: Any = None
+        options = {"serverMonitoringMode": "poll", "appName": self.name, **scene.options}
+        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.witness], **options)
+
+    def run(self, point: int, kind: Kind) -> Tracer:
+        scene, client = self.scene, self.client
+        before = open_transactions(self.deployment)
+        if scene.warm:
+            client.test.facts.find_one({"_id": 1})
+        if scene.full:
+            self.others.append(gevent.spawn(client.admin.command, "ping"))
+            comes_true(lambda: self.witness.pings)
+        greenlet = gevent.Greenlet(self._act)
+        with Tracer(point, kind, lambda each: each is greenlet) as tracer:
+            greenlet.start()
+            gevent.sleep(0)
+            if scene.full:
+                self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
+            gevent.joinall([greenlet], timeout=LIMIT)
+        self._await_others()
+        if tracer.thrown:
+            self._check(greenlet, tracer, before)
+        elif self.losses or self.raised:
+            raise AssertionError(f"the scene fails without interruption: {self.losses}, {self.raised!r}")
+        return tracer
+
+    def _act(self) -> None:
+        try:
+            self.scene.act(self.client)
+        except BaseException as error:
+            self.raised = error
+
+    def _await_others(self) -> None:
+        gevent.joinall(self.others, timeout=LIMIT / 8)
+        if not all(each.ready() for each in self.others):
+            self.losses.add("another greenlet waits, although the connection is available")
+        elif not all(each.successful() for each in self.others):
+            self.losses.add("another greenlet failed")
+
+    def _check(self, greenlet: Any, tracer: Tracer, before: list[Any]) -> None:
+        if not greenlet.ready():
+            self.losses.add("does not end")
+            greenlet.kill(timeout=LIMIT)
+        if not any(self.raised is each for each in tracer.thrown):
+            self.losses.add(f"a different exception was raised: {describe(self.raised)}")
+        self.raised = None
+        tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
+        if self.witness.unended:
+            gc.collect()
+        if not comes_true(lambda: not self.witness.unended, 0.005):
+            self.losses.add("a command without an end event")
+        if self.witness.marked_unknown or self.witness.pools_cleared:
+            self.losses.add("the server was marked Unknown, or its pool was cleared")
+        if len(tracer.thrown) < 2 and not comes_true(lambda: not self._transactions(before), 0.05):
+            self.losses.add("a transaction left open at the server")
+        self._check_next_operations()
+
+    def _transactions(self, before: list[Any]) -> list[Any]:
+        return [each for each in open_transactions(self.deployment) if each not in before]
+
+    def _check_next_operations(self) -> None:
+        """Check the next operations, and the number of concurrent operations."""
+        found = [self._call_with_limit(self.client.test.facts.find_one, {"_id": number}) for number in range(2)]
+        if found != [{"_id": number, "of": number} for number in range(2)]:
+            self.losses.add("the next operation fails")
+        elif not any(self._serves_concurrently() for _ in range(4)):
+            self.losses.add("the pool serves fewer concurrent operations")
+
+    def _serves_concurrently(self) -> bool:
+        self.witness.most_pings = 0
+        pinging = [
+            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scene.width)
+        ]
+        gevent.joinall(pinging)
+        return bool(self.witness.most_pings == self.scene.width and all(each.value for each in pinging))
+
+    def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            with gevent.Timeout(LIMIT):
+                return call(*arguments)
+        except (Exception, gevent.Timeout):
+            return None
+
+    def close(self) -> None:
+        """Close the client in the background, because PyMongo needs half a second."""
+        if not self._call_with_limit(lambda: self.client.close() or True):
+            self.losses.add("close() does not end")
+        self.client = None
+
+    def check_connections(self) -> None:
+        """Check that the closed client has no connections at the server."""
+        if not comes_true(lambda: not self._connections(), 0.1):
+            self.losses.add("a connection is left at the server after close()")
+
+    def _connections(self) -> list[Any]:
+        every = [each for member in self.deployment.members for each in member.connections.values()]
+        return [each for each in every if each.app_name == self.name]
+
+
+def open_transactions(deployment: Deployment) -> list[Any]:
+    transactions = [each.transaction for each in deployment._cluster.store._state.sessions]
+    return [each for each in transactions if each is not None and each.status == "in progress"]
+
+
+def count_losses(runs: list[Run]) -> Counter[str]:
+    """Count the runs with each loss."""
+    tally = Counter({"points": len(runs), "points where something is lost": sum(bool(run.losses) for run in runs)})
+    for run in runs:
+        tally.update(run.losses)
+    return tally
+
+
+def fill(deployment: Deployment) -> None:
+    """Insert the documents, and delay each ping, so that several pings overlap."""
+    with driver.MongoClient(deployment.uri) as client:
+        client.test.facts.insert_many([{"_id": number, "of": number} for number in range(8)])
+        client.test.create_collection("written")
+    slow = {"failCommands": ["ping"], "blockConnection": True, "blockTimeMS": 5}
+    deployment.set_fail_point("failCommand", "alwaysOn", slow)
+
+
+def run_all(deployment: Deployment, scene: Scene) -> Iterator[Run]:
+    """Yield a run for each kind of interruption and each switch of the scene."""
+    for kind in SELECTED_KINDS:
+        for point in range(MOST_POINTS):
+            run = Run(deployment, scene)
+            tracer = run.run(point, kind)
+            run.closing = gevent.spawn(run.close)
+            if tracer.thrown:
+                yield run
+            if not tracer.reached:
+                break
+
+
+def main() -> None:
+    """Run the scenes of the command line with all kinds of interruptions."""
+    gc.collect()
+    gc.freeze()  # makes the collections of each run faster
+    with Deployment.replica_set(members=1) as deployment:
+        fill(deployment)
+        found = {name: list(run_all(deployment, SCENES[name])) for name in sys.argv[2:]}
+        every = [run for runs in found.values() for run in runs]
+        gevent.joinall([run.closing for run in every], raise_error=True)
+        gc.collect()
+        for run in every:
+            run.check_connections()
+        print(json.dumps({name: count_losses(runs) for name, runs in found.items()}))
+
+
+if __name__ == "__main__":
+    main()

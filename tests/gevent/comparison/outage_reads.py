@@ -1,0 +1,58 @@
+"""Wait for a primary in 1,000 greenlets.
+
+Usage: ``python -m tests.gevent.comparison.outage_reads gmongo|pymongo URI TIMEOUT ENDS``.
+
+``TIMEOUT`` is the server selection timeout in milliseconds. If ``ENDS`` is ``foreign``, a ``gevent.Timeout`` of the
+program ends each greenlet before. The test kills and restarts the server, and sends lines to the program. The program
+prints the CPU time of the wait in seconds per second, and the counts of the errors as JSON.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+
+driver = load(sys.argv[1])
+
+import time
+from collections import Counter
+from typing import Any
+
+import gevent
+
+WAITERS = 1000
+PERIOD = 1.2
+
+
+def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
+    own_timeout = gevent.Timeout(PERIOD + 0.6 + number / WAITERS if ends == "foreign" else None)
+    try:
+        with own_timeout:
+            client.test.c.find_one()
+    except BaseException as error:
+        errors["its own Timeout" if error is own_timeout else describe(error)[:50]] += 1
+
+
+def main() -> None:
+    """Run the scene."""
+    client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=int(sys.argv[3]), maxPoolSize=50)
+    client.test.c.find_one()
+    send_line("ready")
+    receive_line()  # the server is dead
+    gevent.sleep(0.6)
+    errors: Counter[str] = Counter()
+    waiters = [gevent.spawn(find, client, number, sys.argv[4], errors) for number in range(WAITERS)]
+    gevent.sleep(0.5)
+    started, cpu = time.perf_counter(), time.process_time()
+    gevent.sleep(PERIOD)
+    send_line((time.process_time() - cpu) / (time.perf_counter() - started))
+    gevent.joinall(waiters)
+    send_line(json.dumps({"errors": errors, "answered": WAITERS - sum(errors.values())}))
+
+
+if __name__ == "__main__":
+    main()

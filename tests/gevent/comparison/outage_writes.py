@@ -1,0 +1,86 @@
+"""Writers during an outage: ``python -m tests.gevent.comparison.outage_writes gmongo|pymongo URI``.
+
+The test starts the server again, and sends a line. The program prints JSON: True if each writer has recovered, the
+counts of errors, the errors other than connection failures, and the acknowledged writes.
+"""
+
+# ruff: noqa: E402 - PyMongo is patched before anything else is imported
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.gevent.comparison.drivers import load, receive_line, send_line
+
+driver = load(sys.argv[1])
+
+from collections import Counter
+from typing import Any
+
+import gevent
+
+WRITERS = 20
+PATIENCE = 20
+OPTIONS = {"serverSelectionTimeoutMS": 1500, "socketTimeoutMS": 1000, "maxPoolSize": 10, "heartbeatFrequencyMS": 500}
+
+
+class Writer:
+    """Insert documents one by one, each with one attempt."""
+
+    def __init__(self, collection: Any, number: int) -> None:
+        self._collection = collection
+        self._number = number
+        self.acknowledged: list[str] = []
+        self.errors: Counter[str] = Counter()
+        self.unexpected: set[str] = set()
+
+    def run(self) -> None:
+        """Insert until the greenlet is killed."""
+        attempt = 0
+        while True:
+            attempt += 1
+            name = f"{self._number}-{attempt}"
+            try:
+                self._collection.insert_one({"_id": name})
+                self.acknowledged.append(name)
+            except Exception as error:
+                self.errors[type(error).__name__] += 1
+                if not isinstance(error, driver.errors.ConnectionFailure):
+                    self.unexpected.add(type(error).__name__)
+            gevent.sleep(0.02)
+
+
+def await_writes(writers: list[Writer]) -> bool:
+    """Wait until each writer has written again."""
+    before = [len(writer.acknowledged) for writer in writers]
+    with gevent.Timeout(PATIENCE, False):
+        while any(len(writer.acknowledged) <= count for writer, count in zip(writers, before, strict=True)):
+            gevent.sleep(0.05)
+        return True
+    return False
+
+
+def main() -> None:
+    """Run the scene."""
+    with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
+        writers = [Writer(client.load[sys.argv[1]], number) for number in range(WRITERS)]
+        greenlets = [gevent.spawn(writer.run) for writer in writers]
+        send_line("writing" if await_writes(writers) else "cannot write")
+        receive_line()
+        recovered = await_writes(writers)
+        gevent.killall(greenlets)
+    send_line(
+        json.dumps(
+            {
+                "recovered": recovered,
+                "errors": sum((writer.errors for writer in writers), Counter()),
+                "unexpected": sorted(set().union(*(writer.unexpected for writer in writers))),
+                "acknowledged": [name for writer in writers for name in writer.acknowledged],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

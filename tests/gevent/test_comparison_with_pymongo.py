@@ -1,0 +1,215 @@
+"""Scenes with gmongo, and for comparison with PyMongo under monkey-patching.
+
+The assertions are for gmongo. The outcomes of PyMongo are measured and printed (``pytest -rP``). The only assertion
+about PyMongo is that gmongo uses less CPU.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import gevent
+import pytest
+
+from gmongo.testing import Deployment, DeploymentProcess
+from tests.apps.hosting import Load, connections, hosted
+from tests.gevent.comparison.driver_programs import Player, run_both, run_program, warnings
+from tests.support.wait import until
+
+pytestmark = pytest.mark.long
+
+WAITERS = 1000
+
+
+SCENES = (("first use", "find_one", "insert_one"), ("find and getMore", "check-out from a full pool"), ("transaction",))
+
+
+def run_each(names, scene):
+    """Run the scene with each name concurrently."""
+    players = [gevent.spawn(scene, name) for name in names]
+    try:
+        gevent.joinall(players, raise_error=True)
+    finally:
+        gevent.killall(players)
+    return {name: player.value for name, player in zip(names, players, strict=True)}
+
+
+def run_groups(program, driver, *arguments, groups):
+    """Run one process for each group of scenes, and return the outcomes of all scenes."""
+    outcomes = run_each(groups, lambda group: json.loads(run_program(program, driver, *arguments, *group)))
+    return {name: outcome for group in outcomes.values() for name, outcome in group.items()}
+
+
+def test_interruption_at_any_switch_loses_nothing():
+    """The interruptions are a kill, a foreign timeout, and both in sequence, early and late."""
+    outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENES))
+    for driver, scenes in outcomes.items():
+        total = sum((Counter(tally) for tally in scenes.values()), Counter())
+        print(f"{driver}, all scenes: {dict(total)}")
+    for name, tally in outcomes["gmongo"].items():
+        assert tally.pop("points") >= 6, name
+        assert tally == {"points where something is lost": 0}, name
+
+
+def run_outage(driver, patience, ends, recovers=False):
+    """Return the outcomes of 1,000 waiters, the CPU time per second, and the most concurrent handshakes."""
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        Player("outage_reads", driver, deployment.uri, patience, ends) as each,
+    ):
+        assert each.line() == "ready", each.stderr
+        (member,) = deployment.members
+        member.kill()
+        each.proceed()
+        outcomes = {"CPU": float(each.line())}
+        if recovers:
+            member.restart()
+            member.delay(0.002)
+        outcomes["handshakes"] = most_handshakes(member, each)
+        return {**outcomes, **json.loads(each.rest())}
+
+
+def most_handshakes(member, player):
+    most = 0
+    while player.process.poll() is None:
+        handshaking = [each for each in member.connections.values() if not each.operations["find"]]
+        most = max(most, len(handshaking) - 2)  # two connections of the monitor
+        gevent.sleep(0.0005)
+    return most
+
+
+def test_waiters_succeed_after_outage():
+    outcomes = run_both(lambda driver: run_outage(driver, "30000", "own", recovers=True))["gmongo"]
+    assert outcomes["errors"] == {}
+    assert outcomes["answered"] == WAITERS
+    # Two concurrent handshakes, and connections whose first find has not arrived yet.
+    assert outcomes["handshakes"] <= 5
+
+
+def test_foreign_timeouts_in_outage_raise_only_themselves():
+    outcomes = run_both(lambda driver: run_outage(driver, "30000", "foreign"))
+    assert outcomes["gmongo"]["errors"] == {"its own Timeout": WAITERS}
+    assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
+
+
+BLOCKED_SCENES = (
+    ("polled checks", "dead server"),
+    ("streamed checks",),
+    ("operation with socketTimeoutMS", "handshake", "served waiter"),
+)
+
+
+def test_blocked_loop_causes_no_failures():
+    def run_blocked(driver):
+        with DeploymentProcess("--replica-set", "1") as one:
+            return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENES)
+
+    outcomes = run_both(run_blocked)["gmongo"]
+    assert [outcomes[name] for group in BLOCKED_SCENES[:2] for name in group] == [{}, {"found": True}, {}]
+    for name in BLOCKED_SCENES[2]:
+        assert outcomes[name].pop("pending") > 0, name
+        assert list(outcomes[name]) == ["answered"], name
+
+
+WAYS = ("os", "gevent", "multiprocessing")
+
+
+def run_fork(driver, way, state):
+    """Return the output, the child's commands on connections of the parent, and the number of lost connections."""
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        Player("forked_child", driver, deployment.uri, way, state) as each,
+    ):
+        assert each.line() == "before the fork", each.stderr
+        (member,) = deployment.members
+        if state == "busy":
+            until(lambda: len(deployment.commands.named("find")) == 8)
+        else:
+            until(lambda: not any(connection.busy_with for connection in member.connections.values()))
+        before, log = set(member.connections), len(deployment.commands)
+        each.proceed()
+        output = [each.line(), each.line()]
+        sent = [command.name for command in deployment.commands[log:] if command.connection in before]
+        lost = len(before - set(member.connections))
+        each.proceed()
+        output += [json.loads(each.line()), each.rest()]
+        return {"output": output, "sent": sent, "lost": lost, "stderr": stderr(each)}
+
+
+def stderr(player):
+    return {**player.warnings, "tracebacks": player.stderr.count("Traceback")}
+
+
+def run_forks(state):
+    """Run each kind of fork, and return the outcomes."""
+    return run_both(lambda driver: run_each(WAYS, lambda way: run_fork(driver, way, state)))["gmongo"]
+
+
+def test_forked_child_sends_nothing_on_parents_connections():
+    """The parent is idle, so the child causes all commands."""
+    output = ["child: works", "child ended with 0", {}, "parent: answered"]
+    expected = {"output": output, "sent": [], "lost": 0, "stderr": {"tracebacks": 0}}
+    assert run_forks("quiet") == dict.fromkeys(WAYS, expected)
+
+
+def test_fork_keeps_pending_replies_of_parent():
+    for outcomes in run_forks("busy").values():
+        assert not set(outcomes.pop("sent")) - {"hello", "ismaster"}  # the parent's monitor may send checks
+        output = ["child: works", "child ended with 0", {"answered": 8}, "parent: answered"]
+        assert outcomes == {"output": output, "lost": 0, "stderr": {"tracebacks": 0}}
+
+
+def run_end(driver, scene):
+    """Return the output and the warnings. PyMongo does not always return."""
+    bound = 3 if driver == "pymongo" else 60
+    with Deployment.replica_set(members=1) as deployment, Player("client_end", driver, deployment.uri, scene) as each:
+        assert each.line() == "opened", each.stderr
+        each.proceed()
+        rest = gevent.spawn(each.rest)
+        if scene == "drop":
+            until(lambda: rest.ready() or not deployment.members[0].connections)
+            each.proceed()
+        rest.join(timeout=bound)
+        output = rest.value.splitlines() if rest.ready() else "does not return"
+        rest.kill()
+        return {"output": output, "warnings": each.warnings}
+
+
+ENDS = {
+    "join": ["returned"],
+    "end": [],
+    "drop": ["collected"],
+    "thread": ["other thread: InvalidOperation: a MongoClient belongs to the native thread", "own thread: works"],
+}
+
+
+def test_open_client_does_not_prevent_end():
+    outcomes = run_both(lambda driver: run_each(ENDS, lambda scene: run_end(driver, scene)))["gmongo"]
+    for scene, output in ENDS.items():
+        assert [line[: len(start)] for line, start in zip(outcomes[scene]["output"], output, strict=True)] == output
+        assert outcomes[scene]["warnings"] == {}
+
+
+COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")
+SETTINGS = ("-c", str(Path(__file__).parents[1] / "apps" / "gunicorn_settings.py"))
+
+
+def test_gunicorn_with_preload_ends_without_warnings(tmp_path):
+    """The application uses the client before gunicorn forks its workers."""
+    pytest.importorskip("gunicorn")
+    pytest.importorskip("packaging", reason="gunicorn's gevent worker needs it")
+
+    def preloaded(driver):
+        application = "tests.gevent.comparison.application:application"
+        with Deployment.replica_set(members=1) as deployment:
+            log = tmp_path / driver
+            with hosted(deployment, log, *COMMAND, *SETTINGS, application, BESIDE_DRIVER=driver) as host:
+                with Load(host.port()) as load:
+                    until(lambda: len(set(load.answered_by)) == 2)
+                status = host.end()
+                until(lambda: not connections(deployment))
+                return {"status": status, "warnings": warnings("\n".join(host.lines))}
+
+    assert run_both(preloaded)["gmongo"] == {"status": 0, "warnings": {}}

@@ -1,0 +1,160 @@
+"""Malformed hellos, followed by good hellos: the client must recover."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+from time import monotonic
+from typing import Any
+
+import gevent
+from bson import Int64, ObjectId
+from gevent.pool import Pool
+
+from gmongo import MongoClient, WriteConcern
+from gmongo.errors import ConfigurationError
+from gmongo.read_preferences import Nearest
+from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
+from tests.hostile.invariants import Commands, Findings, Violation, attempt, silent_stderr
+from tests.hostile.malformed_documents import damaged, encoded, mutated, value
+from tests.hostile.malformed_replies import hello_message, quick_checks
+from tests.support.greenlets import living
+
+_AT_ONCE = 8
+_STALE = Nearest(max_staleness=90)
+_W2 = WriteConcern(2)
+_FIELDS = (
+    "hosts", "passives", "arbiters", "me", "primary", "setName", "tags", "topologyVersion", "lastWrite", "$clusterTime",
+    "electionId", "connectionId", "logicalSessionTimeoutMinutes", "maxBsonObjectSize", "maxMessageSizeBytes",
+    "maxWireVersion", "maxWriteBatchSize", "minWireVersion", "setVersion", "ok", "msg", "secondary", "hidden",
+    "isreplicaset", "arbiterOnly", "compression", "serviceId", "saslSupportedMechs", "speculativeAuthenticate",
+    "isWritablePrimary", "helloOk", "code", "errmsg", "errorLabels",
+)  # fmt: skip
+
+
+class _Case:
+    """A client, and a server with malformed hellos."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self.rng = rng = random.Random(f"{seed}:{number}")
+        self.bad_hellos = rng.choice((1, 2, 3))  # number of malformed hellos
+        self.damages_bytes = rng.random() < 0.25
+        self.is_good = False
+        self.count = 0
+
+    def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+        if name != "hello":
+            return message(encoded(good_reply(name, command)), number)
+        reply = hello(self.peer.name)
+        if "topologyVersion" in command and command["topologyVersion"] == reply["topologyVersion"]:
+            gevent.sleep(0.01)
+        if self.is_good:
+            # A new process ID and a newer election: the client must accept this hello.
+            reply["topologyVersion"] = {"processId": ObjectId(b"n" * 12), "counter": Int64(5)}
+            reply["electionId"], reply["setVersion"] = ObjectId(b"\xff" * 12), 2**63 - 1
+            return hello_message(reply, command, number)
+        self.count += 1
+        wrong = reply
+        if self.count <= self.bad_hellos or self.rng.random() < 0.5:
+            wrong = mutated(reply, self.rng) if self.rng.random() < 0.5 else reply
+            for _ in range(self.rng.choice((1, 1, 2))):
+                wrong[self.rng.choice(_FIELDS)] = value(self.rng)
+        raw = hello_message(wrong, command, number)
+        return damaged(raw, self.rng) if self.damages_bytes else raw
+
+    def run(self) -> BaseException | None:
+        """Run a client, and return its first error.
+
+        :raises Violation: the error is not documented, or the client does not recover.
+        """
+        commands, rng = Commands(), self.rng
+        with HostilePeer(self.answer) as self.peer:
+            options: dict[str, Any] = {
+                "serverSelectionTimeoutMS": 40, "connectTimeoutMS": 60, "heartbeatFrequencyMS": 500,
+                "event_listeners": [commands], "retryWrites": rng.random() < 0.5,
+                "serverMonitoringMode": rng.choice(("poll", "stream")),
+            }  # fmt: skip
+            kind = rng.randrange(3)
+            if kind == 0:
+                options["directConnection"] = True
+            elif kind == 1:
+                options["replicaSet"] = "rs"
+            with MongoClient(self.peer.name, **options) as client:
+                operations = (
+                    client.d.c.find_one,
+                    lambda: client.d.c.insert_many([{}, {}]),
+                    lambda: client.d.with_options(read_preference=_STALE).c.find_one(),
+                    lambda: client.d.c.with_options(write_concern=_W2).insert_one({}),
+                )
+                error = attempt(rng.choice(operations))
+                attempt(rng.choice(operations))
+                self.is_good = True
+                self._recover(client)
+            if commands.open or commands.faults:
+                raise Violation(f"commands {commands.open} {commands.faults}")
+        return error
+
+    def _recover(self, client: MongoClient[Any]) -> None:
+        """Check that the client uses the good server, unless the topology has removed the server."""
+        end = monotonic() + 20  # connections may time out on a busy machine
+        address = "127.0.0.1", self.peer.port
+        while True:
+            error = attempt(client.d.c.find_one)
+            if error is None:
+                return
+            if address not in client.topology_description.server_descriptions():
+                return  # a malformed hello has removed the server
+            if isinstance(error, ConfigurationError):
+                return  # the replica set name differs
+            if monotonic() > end:
+                raise Violation(f"the client does not recover: {error!r:.500}")
+            gevent.sleep(0.01)
+
+
+class Hellos:
+    """A campaign like :class:`tests.hostile.malformed_replies.Replies`."""
+
+    name = "hellos"
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.findings = Findings(self.name, seed)
+
+    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
+        """Run at most `cases` cases within the time limit. Eight cases run concurrently, because cases mostly wait."""
+        end = None if seconds is None else monotonic() + seconds
+        before = resource_counts()
+        pool = Pool(_AT_ONCE)
+        try:
+            with quick_checks(), silent_stderr():
+                for number in range(first, first + cases):
+                    if (end is not None and monotonic() > end) or len(self.findings.violations) >= 50:
+                        break
+                    pool.spawn(self._case, number)
+                pool.join()
+        except Violation as violation:
+            self.findings.violations.append((-1, str(violation)))
+        self._check_gone(before)
+        return self.findings
+
+    def _case(self, number: int) -> None:
+        self.findings.cases += 1
+        try:
+            self.findings.add(_Case(self.seed, number).run())
+        except Violation as violation:
+            self.findings.violations.append((number, str(violation)))
+
+    def _check_gone(self, before: tuple[int, int]) -> None:
+        for _ in range(100):
+            gc.collect()
+            greenlets, descriptors = resource_counts()
+            if greenlets <= before[0] and descriptors <= before[1] + 2:
+                return
+            gevent.sleep(0.02)
+        self.findings.violations.append((-1, f"left: greenlets and descriptors {resource_counts()}, before {before}"))
+
+
+def resource_counts() -> tuple[int, int]:
+    """Return the numbers of greenlets and descriptors."""
+    return len(living()), len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,210 @@
+"""Malformed replies to all operations, determined by a seed."""
+
+from __future__ import annotations
+
+import gc
+import random
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import gevent
+from bson import CodecOptions
+from bson.raw_bson import RawBSONDocument
+
+from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
+from gmongo.sdam import monitor
+from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
+from tests.hostile.invariants import Commands, Findings, Violation, attempt, check_at_rest, silent_stderr
+from tests.hostile.malformed_documents import damaged, encoded, mutated
+
+_RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
+_AT_REST_EVERY = 20
+
+
+def _transaction(client: MongoClient[Any]) -> None:
+    with client.start_session() as session, session.start_transaction():
+        client.d.c.insert_one({}, session=session)
+        client.d.c.find_one({}, session=session)
+
+
+def _with_transaction(client: MongoClient[Any]) -> None:
+    with gevent.Timeout(0.05, False), client.start_session() as session:
+        session.with_transaction(lambda session: client.d.c.insert_one({}, session=session))
+
+
+def _in_session(client: MongoClient[Any]) -> None:
+    with client.start_session() as session:
+        client.d.c.find_one({}, session=session)
+        client.d.c.find_one({}, session=session)
+
+
+def _watch(client: MongoClient[Any]) -> None:
+    with client.d.c.watch() as stream:
+        stream.try_next()
+        stream.try_next()
+        stream.try_next()
+
+
+def _bulk(client: MongoClient[Any]) -> None:
+    result = client.d.c.bulk_write([InsertOne({}), UpdateOne({}, {"$set": {"a": 1}}, upsert=True), DeleteOne({})])
+    assert repr(result.upserted_ids)
+
+
+def _client_bulk(client: MongoClient[Any]) -> None:
+    models = [InsertOne({}, namespace="d.c"), ReplaceOne({}, {}, namespace="d.c"), DeleteOne({}, namespace="d.e")]
+    assert repr(client.bulk_write(models, verbose_results=True).insert_results)
+
+
+def _update(client: MongoClient[Any]) -> None:
+    result = client.d.c.update_one({}, {"$set": {"a": 1}}, upsert=True)
+    assert repr((result.matched_count, result.modified_count, result.upserted_id, result.raw_result))
+
+
+OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
+    lambda c: c.d.c.find_one({"_id": 1}),
+    lambda c: list(c.d.c.find()),
+    lambda c: list(c.d.c.find(batch_size=1)),
+    lambda c: list(c.d.c.find_raw_batches()),
+    lambda c: c.d.c.with_options(codec_options=_RAW).find_one(),
+    lambda c: list(c.d.c.with_options(codec_options=_RAW).find()),
+    lambda c: c.d.c.insert_one({}),
+    lambda c: c.d.c.insert_many([{}, {}]),
+    _update,
+    lambda c: c.d.c.replace_one({}, {}),
+    lambda c: c.d.c.delete_one({}).deleted_count,
+    lambda c: c.d.c.find_one_and_update({}, {"$set": {"a": 1}}),
+    lambda c: list(c.d.c.aggregate([])),
+    lambda c: list(c.d.aggregate([{"$documents": []}, {"$out": "x"}])),
+    lambda c: c.d.c.distinct("a"),
+    lambda c: c.d.c.count_documents({}),
+    lambda c: c.d.c.estimated_document_count(),
+    lambda c: c.d.list_collection_names(),
+    lambda c: c.list_database_names(),
+    lambda c: c.d.c.index_information(),
+    lambda c: c.d.c.create_index("a"),
+    lambda c: c.d.c.drop_index("a"),
+    lambda c: c.d.c.options(),
+    lambda c: c.d.drop_collection("c"),
+    lambda c: c.d.validate_collection("c"),
+    lambda c: c.d.command("ping"),
+    lambda c: c.d.command("ping", codec_options=_RAW),
+    lambda c: c.d.c.find().explain(),
+    lambda c: c.server_info(),
+    _bulk,
+    _client_bulk,
+    _transaction,
+    _with_transaction,
+    _in_session,
+    _watch,
+)
+
+
+class Replies:
+    """A campaign. The seed and the case number determine a case, so that a case can run alone.
+
+    :param seed: the seed of the campaign.
+    :param share_of_damage: the share of replies with damaged bytes instead of changed documents.
+    """
+
+    name = "replies"
+
+    def __init__(self, seed: int, share_of_damage: float = 0.0) -> None:
+        self.seed = seed
+        self.findings = Findings(self.name if not share_of_damage else "framing", seed)
+        self._damage = share_of_damage
+        self._rng = random.Random()
+        self._wrong = 0  # number of further malformed replies
+
+    def _answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
+        if name == "hello":
+            return hello_message(hello(self._peer.name), command, number)
+        reply = good_reply(name, command)
+        if self._wrong <= 0 or (name in ("endSessions", "killCursors") and self._rng.random() < 0.7):
+            return message(encoded(reply), number)
+        self._wrong -= 1
+        if self._rng.random() < self._damage:
+            return damaged(message(encoded(reply), number), self._rng)
+        return message(encoded(mutated(reply, self._rng)), number)
+
+    @contextmanager
+    def client(self) -> Iterator[tuple[MongoClient[Any], Commands]]:
+        """Create a client of the malformed server."""
+        commands = Commands()
+        options = {
+            "event_listeners": [commands], "serverSelectionTimeoutMS": 3000, "baseBackoffMS": 1, "maxPoolSize": 5,
+            "serverMonitoringMode": "poll", "heartbeatFrequencyMS": 500, "waitQueueTimeoutMS": 3000,
+        }  # fmt: skip
+        if self._damage:
+            options["socketTimeoutMS"] = 30  # ends the wait for a message with a too large length
+        with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
+            yield client, commands
+
+    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
+        """Run at most `cases` cases within the time limit."""
+        end = None if seconds is None else monotonic() + seconds
+        with quick_checks(), HostilePeer(self._answer) as self._peer:
+            number = first
+            while number < first + cases and (end is None or monotonic() < end) and len(self.findings.violations) < 50:
+                number = self._run_some(number, min(first + cases, number + 2000))
+        return self.findings
+
+    def _run_some(self, number: int, last: int) -> int:
+        """Run cases with one client, until a violation or the last case."""
+        try:
+            with silent_stderr(), self.client() as (client, commands):
+                while number < last:
+                    number += 1
+                    self.findings.cases += 1
+                    self._case(client, commands, number - 1)
+                gc.collect()
+                check_at_rest(client, commands)
+        except Violation as violation:
+            self.findings.violations.append((number - 1, str(violation)))
+        return number
+
+    def _case(self, client: MongoClient[Any], commands: Commands, number: int) -> None:
+        self._rng = rng = random.Random(f"{self.seed}:{number}")
+        operation = rng.choice(OPERATIONS)
+        self._wrong = rng.choice((1, 1, 1, 2, 4))
+        try:
+            self.findings.add(attempt(lambda: operation(client)))
+            self._wrong = 0
+            if number % _AT_REST_EVERY == 0:
+                check_at_rest(client, commands)
+                check_good(client, number)
+        except Violation as violation:
+            what = OPERATIONS.index(operation)
+            raise Violation(f"operation {what}: {violation}") from violation
+
+
+def check_good(client: MongoClient[Any], number: int) -> None:
+    """Check that the client reads a good reply."""
+    with gevent.Timeout(5, Violation("the client does not use a good server within 5 s")):
+        try:
+            if client.d.c.find_one({"_id": number}) != {"_id": number}:
+                raise Violation("the reply of another request")
+        except Violation:
+            raise
+        except Exception as error:
+            raise Violation(f"a good reply is rejected: {error!r:.300}") from error
+
+
+def hello_message(reply: dict[str, Any], command: dict[str, Any], number: int) -> bytes:
+    body = encoded(reply)
+    if "$db" in command:
+        return message(body, number)
+    return struct.pack("<iiiiiqii", 36 + len(body), 1, number, 1, 8, 0, 0, 1) + body
+
+
+@contextmanager
+def quick_checks() -> Iterator[None]:
+    """Reduce the minimum interval between checks to 5 ms."""
+    before = monitor.MIN_HEARTBEAT_FREQUENCY
+    monitor.MIN_HEARTBEAT_FREQUENCY = 0.005
+    try:
+        yield
+    finally:
+        monitor.MIN_HEARTBEAT_FREQUENCY = before

@@ -1,0 +1,74 @@
+"""``python -m tests.hostile.pymongo_outcomes CASES SEED``: send wrong replies to PyMongo, and count the outcomes."""
+
+from __future__ import annotations
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import random  # noqa: E402
+import sys  # noqa: E402
+from collections import Counter  # noqa: E402
+
+import gevent  # noqa: E402
+import pymongo  # noqa: E402
+from bson.errors import BSONError  # noqa: E402
+from pymongo.errors import PyMongoError  # noqa: E402
+
+from tests.hostile.callback_server import HostilePeer  # noqa: E402
+from tests.hostile.malformed_replies import OPERATIONS, Replies  # noqa: E402
+
+_LONGEST = 5.0
+# Operations with model classes of gmongo.
+_FOREIGN = frozenset({"_bulk", "_client_bulk"})
+
+
+def main(cases: int, seed: int) -> Counter[str]:
+    """Run the cases of a campaign with PyMongo, and count the outcomes."""
+    campaign, outcomes = Replies(seed), Counter[str]()
+    operations = [each for each in OPERATIONS if each.__name__ not in _FOREIGN]
+    with HostilePeer(campaign._answer) as campaign._peer:
+        client = None
+        for number in range(cases):
+            if client is None:
+                options = {"serverSelectionTimeoutMS": 3000, "serverMonitoringMode": "poll"}
+                client = pymongo.MongoClient(f"mongodb://{campaign._peer.name}/?replicaSet=rs", **options)
+            campaign._rng = rng = random.Random(f"{seed}:{number}")
+            operation = rng.choice(OPERATIONS)
+            campaign._wrong = rng.choice((1, 1, 1, 2, 4))
+            if operation not in operations:
+                continue
+            try:
+                with gevent.Timeout(_LONGEST):
+                    operation(client)
+            except (PyMongoError, BSONError):
+                outcomes["documented errors"] += 1
+            except gevent.Timeout:
+                outcomes["no end within 5 s"] += 1
+                client = None
+            except Exception as error:
+                outcomes["other errors"] += 1
+                outcomes[f"  {type(error).__name__}"] += 1
+            else:
+                outcomes["results"] += 1
+            campaign._wrong = 0
+            if number % 50 == 0 and client is not None and not _works(client):
+                outcomes["clients unusable after good replies"] += 1
+                client = None
+    return outcomes
+
+
+def _works(client: pymongo.MongoClient) -> bool:  # type: ignore[type-arg]
+    for _ in range(3):
+        try:
+            with gevent.Timeout(_LONGEST):
+                if client.d.c.find_one({"_id": 1}) == {"_id": 1}:
+                    return True
+        except (Exception, gevent.Timeout):
+            gevent.sleep(0.6)
+    return False
+
+
+if __name__ == "__main__":
+    for outcome, count in main(int(sys.argv[1]), int(sys.argv[2])).most_common():
+        print(count, outcome)

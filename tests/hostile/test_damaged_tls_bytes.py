@@ -1,0 +1,156 @@
+"""A proxy between client and server that damages the bytes of TLS connections."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+import pytest
+import trustme
+from gevent import socket
+from gevent.server import StreamServer
+from gevent.ssl import SSLContext
+
+from gmongo import MongoClient
+from gmongo.errors import PyMongoError, ServerSelectionTimeoutError
+from gmongo.options import tls_context
+from tests.hostile.invariants import Commands, attempt, check_at_rest, silent_stderr
+from tests.support.tls import TlsServer
+from tests.support.wait import eventually
+
+FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate", "reset", "half", "stall")
+
+
+class Middleman:
+    """Forward bytes, and damage a part of the bytes."""
+
+    def __init__(self, port: int, rng: random.Random) -> None:
+        self._port = port
+        self._rng = rng
+        self.rate = 0.0
+        self.hit = 0
+        self._server = StreamServer(("127.0.0.1", 0), self._serve)
+        self._server.start()
+        self.port: int = self._server.server_port
+
+    def close(self) -> None:
+        self._server.stop(timeout=0)
+
+    def _serve(self, client: Any, _address: Any) -> None:
+        server = socket.create_connection(("127.0.0.1", self._port))
+        directions = [gevent.spawn(self._forward, client, server), gevent.spawn(self._forward, server, client)]
+        gevent.joinall(directions, count=1)
+        gevent.killall(directions)
+        client.close()
+        server.close()
+
+    def _forward(self, source: Any, target: Any) -> None:
+        held = b""
+        try:
+            while data := source.recv(16384):
+                if self._rng.random() < self.rate:
+                    self.hit += 1
+                    data, held = self._damage(data, held)
+                    if data is None:
+                        return
+                target.sendall(data)
+        except OSError:
+            pass
+
+    def _damage(self, data: bytes, held: bytes) -> tuple[Any, bytes]:
+        rng, fault = self._rng, self._rng.choice(FAULTS)
+        at = rng.randrange(len(data))
+        if fault == "flip":
+            return data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :], held
+        if fault in ("cut", "reset"):
+            return None, held
+        if fault in ("delay", "stall"):
+            gevent.sleep(0.002 if fault == "delay" else 0.3)
+            return data, held
+        if fault == "swap":
+            return held or data, data
+        changes = {
+            "repeat": data + data,
+            "lose": b"",
+            "insert": data[:at] + rng.randbytes(7) + data[at:],
+            "truncate": data[:at],
+            "half": data[: len(data) // 2],
+        }
+        return changes[fault], held
+
+
+@pytest.mark.real_time
+def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: SimpleNamespace) -> None:
+    rng, commands = random.Random(19), Commands()
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.server)
+    right = 0
+    with silent_stderr(), TlsServer(context) as server:
+        proxy = Middleman(server.port, rng)
+        options: dict[str, Any] = {
+            "tls": True, "tlsCAFile": files.ca, "socketTimeoutMS": 100, "connectTimeoutMS": 300, "maxPoolSize": 4,
+            "serverSelectionTimeoutMS": 3000, "event_listeners": [commands], "serverMonitoringMode": "poll",
+        }  # fmt: skip
+        with MongoClient("localhost", proxy.port, **options) as client:
+            client.d.command("ping")
+            proxy.rate = 0.05
+            for number in range(400):
+                found: list[Any] = []
+                error = attempt(lambda number=number, found=found: found.append(client.d.c.find_one({"_id": number})))
+                assert found in ([], [{"_id": number}])
+                right += bool(found)
+                assert error is None or isinstance(error, PyMongoError)
+            proxy.rate = 0.0
+            eventually(lambda: attempt(lambda: client.d.command("ping")) is None)
+            check_at_rest(client, commands)
+        proxy.close()
+    assert proxy.hit > 20
+    assert right > 200
+
+
+def server_with(certificate: trustme.LeafCert) -> TlsServer:
+    context = SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate.configure_cert(context)
+    return TlsServer(context)
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("names", "common_name", "accepted"),
+    [
+        (("localhost",), None, True),
+        (("localhost",), "other", True),
+        (("other.example.com",), "localhost", False),
+        (("*.example.com",), "localhost", False),
+        (("127.0.0.1",), None, False),  # a name is not an address
+        (("ann@localhost",), "localhost", False),
+    ],
+)
+def test_only_subject_alternative_names_are_accepted(
+    names: tuple[str, ...], common_name: str | None, accepted: bool, tmp_path: Any
+) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    options: dict[str, Any] = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem"), "serverSelectionTimeoutMS": 400}
+    with (
+        server_with(authority.issue_cert(*names, common_name=common_name)) as server,
+        MongoClient("localhost", server.port, **options) as client,
+    ):
+        if accepted:
+            assert client.d.c.find_one({"_id": 1}) == {"_id": 1}
+        else:
+            with pytest.raises(ServerSelectionTimeoutError, match="certificate was not accepted"):
+                client.d.c.find_one()
+            assert not server.received
+
+
+@pytest.mark.parametrize("option", ["tlsInsecure", "tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"])
+def test_tls_option_disables_only_its_check(option: str) -> None:
+    context = tls_context({"tls": True, option.lower(): True})
+    assert context is not None
+    assert not context.check_hostname
+    assert (context.verify_mode == ssl.CERT_NONE) == (option != "tlsAllowInvalidHostnames")
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2

@@ -1,0 +1,196 @@
+"""An ended greenlet releases its locals without the garbage collector.
+
+A greenlet keeps the exception that ended it, and the exception keeps the frames of its traceback. A frame that refers
+to the greenlet or the exception makes a cycle. The cycle keeps locals of the application, and perhaps a connection.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+from gevent import Timeout
+
+from gmongo import MongoClient
+from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
+from gmongo.testing import Deployment
+from gmongo.wire.timeout import interrupt_after
+from tests.gevent.switching.harness import Stage, _fill
+from tests.gevent.switching.interruptions import EARLY, KINDS, Kind, track_timeouts
+from tests.gevent.switching.scenarios import SCENARIOS
+from tests.gevent.switching.tracing import Tracer
+from tests.support.server import ScriptedServer, silent
+from tests.support.wait import comes_true
+
+pytestmark = pytest.mark.usefixtures("collector_off")
+
+
+class Request:
+    """An object of the application."""
+
+
+@pytest.mark.one_in(6)
+# Other kinds are raised by a function of the test, whose frame would be in the traceback.
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.landing == EARLY], ids=lambda kind: kind.name.replace(" ", "-")
+)
+@pytest.mark.parametrize(
+    "scenario",
+    [each for each in SCENARIOS if not each.survives and not each.closes],
+    ids=lambda scenario: scenario.name.replace(" ", "-"),
+)
+def test_interrupted_greenlet_releases_locals(scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    track_timeouts(monkeypatch)
+    with scenario.deployment() as deployment:
+        _fill(deployment)
+        runs = [run_with_exception_at(scenario, deployment, point, kind) for point in range(4)]
+    assert any(thrown for thrown, _gone in runs)
+    left = [point for point, (_thrown, gone) in enumerate(runs) if not gone]
+    assert not left, f"locals are still alive after interruption at switches {left}"
+
+
+def run_with_exception_at(scenario: Any, deployment: Deployment, point: int, kind: Kind) -> tuple[bool, bool]:
+    """Throw at one switch. Return True if the exception was thrown, and True if the locals are released."""
+    request = Request()
+    watched = weakref.ref(request)
+    stage = Stage(scenario, deployment, yields=False)
+
+    def act(request: Request) -> None:
+        try:
+            scenario.act(stage)
+        except BaseException:
+            return
+
+    try:
+        if scenario.warm:
+            stage.warm()
+        scenario.prepare(stage)
+        stage.greenlet = gevent.Greenlet(act, request)
+        del request
+        stage.greenlet.start()
+        with Tracer(point, kind, lambda each: each is stage.greenlet) as tracer:
+            scenario.meanwhile(stage)
+            comes_true(stage.greenlet.ready, 5)
+            gevent.joinall(stage.others, timeout=1)
+        assert stage.greenlet.ready()
+        thrown = bool(tracer.thrown)
+        tracer.thrown.clear()
+        tracer.subject = stage.greenlet = None
+        return thrown, comes_true(lambda: watched() is None, 0.3)
+    finally:
+        stage.kept.clear()
+        stage.client.close()
+
+
+OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("wait", ["no reply", "backoff"])
+def test_killed_greenlet_releases_locals(wait: str, observed: bool) -> None:
+    """The greenlet has no exception handler, and keeps the exception."""
+    options: dict[str, Any] = {"slow_operation_ms": 60_000} if observed else {}
+    with ScriptedServer() as server, MongoClient(server.name, baseBackoffMS=60_000, **options) as client:
+        client.admin.command("ping")
+        if wait == "no reply":
+            server.fail("find", silent)
+        else:
+            server.replies["find"] = lambda _command: OVERLOADED
+        request = Request()
+        watched = weakref.ref(request)
+        greenlet = gevent.spawn(lambda request: client.db.c.find_one(), request)
+        del request
+        server.wait_for("find")
+        gevent.sleep(0.02)
+        greenlet.kill()
+        del greenlet
+        assert comes_true(lambda: watched() is None, 0.3)
+
+
+@pytest.mark.parametrize("how", ["kill", "timeout"])
+def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
+    def read_all() -> None:
+        if how == "kill":
+            list(client.s.d.find({}, batch_size=3))
+            return
+        limit = Timeout.start_new(0.015)
+        try:
+            list(client.s.d.find({}, batch_size=3))
+        except Timeout as error:
+            assert error is limit
+        finally:
+            limit.close()
+
+    with Deployment.load_balanced(log=False) as deployment, MongoClient(deployment.uri, maxPoolSize=6) as client:
+        client.s.d.insert_many([{"_id": number} for number in range(30)])
+        deployment.network.latency = 0.002
+        for number in range(60):
+            greenlet = gevent.spawn(read_all)
+            gevent.sleep(number * 0.0005)
+            if how == "kill":
+                greenlet.kill()
+            else:
+                greenlet.join()
+            del greenlet
+        assert comes_true(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
+
+
+FAILURES = {
+    "command error": {"ok": 0, "code": 59, "errmsg": "scripted error"},
+    "not primary": {"ok": 0, "code": 10107, "errmsg": "not primary"},
+    "overload": {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": ["SystemOverloadedError", "RetryableError"]},
+    "malformed cursor": {"ok": 1, "cursor": 5},
+}
+
+
+def text_after_release(act: Callable[[], object], *errors: type[Exception]) -> str:
+    """Handle the error of `act`, check that the locals are released, and return the error text."""
+    request = Request()
+    watched = weakref.ref(request)
+
+    def handle(_request: Request) -> str:
+        try:
+            return str(act())
+        except errors as error:
+            return str(error)
+
+    text = handle(request)
+    del request
+    gevent.sleep(0)  # the hub may still run the callback of the timeout
+    assert watched() is None
+    return text
+
+
+@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+def test_handled_error_reply_releases_locals(reply: dict[str, Any]) -> None:
+    with ScriptedServer({"find": reply}) as server, MongoClient(server.name, baseBackoffMS=1) as client:
+        assert text_after_release(client.db.c.find_one, Exception)
+
+
+def test_handled_connection_error_releases_locals() -> None:
+    with ScriptedServer() as server, MongoClient(server.name, serverSelectionTimeoutMS=100) as client:
+        client.admin.command("ping")
+        server.stop()
+        assert text_after_release(client.db.c.find_one, Exception)
+
+
+def test_handled_timeout_before_send_releases_locals() -> None:
+    """An example is an abort of a transaction after its time limit."""
+
+    def act() -> None:
+        with interrupt_after(0, NetworkTimeout("no time")):
+            pass
+
+    assert text_after_release(act, NetworkTimeout) == "no time"
+
+
+def test_handled_wait_queue_timeout_releases_locals() -> None:
+    with ScriptedServer() as server, MongoClient(server.name, maxPoolSize=1, waitQueueTimeoutMS=5) as client:
+        client.admin.command("ping")
+        pool = client._topology.pools()[0]
+        connection = pool.check_out()
+        assert "Timed out" in text_after_release(client.db.c.find_one, WaitQueueTimeoutError)
+        pool.check_in(connection)

@@ -1,0 +1,235 @@
+"""Run tests in a process that has imported all modules. A fork for each change replaces the code of functions.
+
+A change of code that runs on import needs a new process (see :mod:`tests.mutations.trials`). As a pytest plugin
+(``-p tests.mutations.forking_pytest``) this module collects the tests, and then runs the requested tests.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from types import CodeType, FunctionType
+
+import pytest
+
+from tests.mutations.change_kinds import meaning
+from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
+from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
+
+_SOCKET = "GMONGO_WARM"  # the descriptor for requests
+_START_TIMEOUT = 120  # seconds
+_ELAPSED_RATIO = 6  # the limit for the ratio of elapsed time to processor time
+
+
+class RunsAtImport(Exception):
+    """A change affects more than functions."""
+
+
+def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the functions of a module that differ after a change, with both versions.
+
+    :raises RunsAtImport: other code also differs.
+    """
+    if not _is_function(before) and _without_inner_code(before) != _without_inner_code(after):
+        raise RunsAtImport(before.co_name)
+    if _is_function(before):
+        if (
+            before.co_name.startswith("<") and before.co_name != "<lambda>"
+        ):  # a comprehension, whose code belongs to no function object
+            raise RunsAtImport(before.co_name)
+        if before.co_freevars != after.co_freevars:
+            raise RunsAtImport(before.co_name)
+        yield before, after
+    inner = list(zip(_inner_codes(before), _inner_codes(after), strict=False))
+    if len(_inner_codes(before)) == len(_inner_codes(after)) and all(old.co_name == new.co_name for old, new in inner):
+        for old, new in inner:
+            if meaning(old) != meaning(new) and (not _is_function(before) or not old.co_name.startswith("<")):
+                yield from changed_functions(old, new)
+
+
+def _is_function(code: CodeType) -> bool:
+    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _inner_codes(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]
+
+
+def _without_inner_code(code: CodeType) -> object:
+    """Return the behaviour of a code object without its functions and classes."""
+    nothing = (lambda: None).__code__
+    return meaning(
+        code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
+    )
+
+
+class Warm:
+    """A pytest process in a copy of the project that can run each test.
+
+    :param root: the copy, unchanged during the start.
+    :param folders: the folders of the tests.
+    """
+
+    def __init__(self, root: Path, folders: Iterable[str]) -> None:
+        self._root = root
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-m", "not long", "--timeout-method=thread"),
+                *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", __name__, f"--basetemp={root}/tmp"),
+                *(f"tests/{folder}" for folder in folders),
+            ],
+            cwd=root,
+            env=environment(root, {**WITHOUT_OFFICIAL_TESTS, _SOCKET: str(theirs.fileno())}),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=(root / "output").open("w"),
+            stderr=subprocess.STDOUT,
+        )
+        theirs.close()
+        self._file = ours.makefile("rw", encoding="utf-8")
+        ours.close()
+        self._answer()
+
+    def first_failure(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
+        """Return the first test that fails with the current file. A test that times out must also fail alone.
+
+        :param file: the path below ``gmongo``.
+        :param before: the text of the file at the start of the process.
+        :param tests: names, each with its timeout in seconds.
+        :param seconds: the processor time after which no further test starts.
+        :raises RunsAtImport: the change needs a new process.
+        """
+        left = dict(tests)
+        while True:
+            outcome = self._run(file, before, left, seconds)
+            if not outcome.timed_out:
+                return outcome
+            alone = self._run(file, before, {outcome.failed: 2 * left.pop(outcome.failed)}, seconds)
+            if alone.failed:
+                return alone
+
+    def _run(self, file: str, before: str, tests: Mapping[str, float], seconds: float) -> Outcome:
+        path = self._root / "gmongo" / file
+        pairs = changed_functions(
+            compile(before, str(path), "exec", dont_inherit=True),
+            compile(path.read_text("utf-8"), str(path), "exec", dont_inherit=True),
+        )
+        list(pairs)  # raises an error if the change needs a new process
+        story = self._root / "story"
+        story.write_text("", "utf-8")
+        print(json.dumps([str(path), before, dict(tests), seconds, str(story)]), file=self._file, flush=True)
+        code = int(self._answer())
+        return outcome_of(code, story.read_text("utf-8").splitlines(), "")
+
+    def _answer(self) -> str:
+        if answer := self._file.readline():
+            return answer
+        raise RuntimeError((self._root / "output").read_text("utf-8")[-2000:])
+
+    def close(self) -> None:
+        self._file.close()
+        self._process.wait()
+
+
+class _Plugin:
+    """A plugin that runs requested tests in a child instead of all tests."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._file = socket.socket(fileno=descriptor).makefile("rw", encoding="utf-8")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        gc.unfreeze()
+        functions: dict[tuple[str, int, str], list[FunctionType]] = {}
+        for each in gc.get_objects():
+            if type(each) is FunctionType and "/gmongo/" in each.__code__.co_filename:
+                functions.setdefault(_place(each.__code__), []).append(each)
+        gc.collect()
+        gc.freeze()
+        self._send("ready")
+        for line in self._file:
+            path, before, limits, seconds, story = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                code = 3
+                try:
+                    os.setsid()
+                    limit_memory()
+                    _replace_functions(functions, Path(path), before)
+                    # A file on the command line, as in a recording, may have more tests than in its folder.
+                    chosen = [(items[name], limit) for name, limit in limits.items() if name in items]
+                    code = _run(session, chosen, seconds, Path(story))
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            self._send(str(_exit_code_of(pid, _START_TIMEOUT + 2 * _ELAPSED_RATIO * seconds)))
+        return True
+
+    def _send(self, text: str) -> None:
+        print(text, file=self._file, flush=True)
+
+
+def _exit_code_of(pid: int, seconds: float) -> int:
+    """Return the exit code of a child, and kill the child after a timeout."""
+    end = monotonic() + seconds
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found or monotonic() > end:
+            break
+        sleep(0.005)
+    try:  # with the processes of the tests
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    if not found:
+        _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _place(code: CodeType) -> tuple[str, int, str]:
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def _replace_functions(
+    functions: Mapping[tuple[str, int, str], Sequence[FunctionType]], path: Path, before: str
+) -> None:
+    """Give the functions of a file the code of its current text."""
+    codes = (compile(text, str(path), "exec", dont_inherit=True) for text in (before, path.read_text("utf-8")))
+    for old, new in changed_functions(*codes):
+        for function in functions.get(_place(old), ()):
+            function.__code__ = new
+
+
+def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, story: Path) -> int:
+    """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
+    writer = Story(story)
+    session.config.pluginmanager.register(writer, "story")
+    used, end = sum(os.times()[:4]), monotonic() + _ELAPSED_RATIO * seconds
+    for number, (item, limit) in enumerate(items):
+        if sum(os.times()[:4]) - used > seconds or monotonic() > end:
+            break
+        following = items[number + 1][0] if number + 1 < len(items) else None
+        item.add_marker(pytest.mark.timeout(limit), append=False)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if writer.failed:
+            session._setupstate.teardown_exact(None)
+            return 1
+    return 0
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if descriptor := os.environ.pop(_SOCKET, ""):
+        config.pluginmanager.register(_Plugin(int(descriptor)), "warm")

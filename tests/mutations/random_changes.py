@@ -1,0 +1,323 @@
+"""Draw random changes from all possible changes, and choose the tests that can detect a change."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, pairwise
+from types import CodeType
+
+from tests.mutations.change_kinds import Change, changes, differs
+from tests.mutations.mutation import ROOT
+from tests.mutations.recording import Recording, Test
+
+_LINE_TESTS = 5  # tests
+_QUICK, _QUICK_COUNT = 0.02, 300  # seconds, and the number of such tests that come first
+_PORTION = 5.0  # seconds
+_OVERHEAD = 0.01  # seconds for each test
+_OTHER_SUBJECT = 20  # factor for the cost of a test of another subject
+_TESTS_OF = {
+    "_encryption": "encryption",
+    "_server_facts": "unit",
+    "_stand_in": "libraries",
+    "_telemetry": "telemetry",
+    "engines": "api",
+    "events": "unit",
+    "gridfs": "api",
+    "monitoring": "unit",
+    "operations": "api",
+    "options": "unit",
+    "wire": "tls",
+}  # other packages have a folder of the same name, and top-level modules belong to the API
+_READ_ALL_TEXTS = (  # tests that read the text of all files
+    "tests/unit/test_exception_causes.py::test_error_raised_in_handler_names_its_cause",
+    "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
+)
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads all modules
+_LONGEST = 8.0  # seconds, the limit for a chosen test
+_READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")  # read the classes or numbers
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A change of the whole lines from `line` on, which `apply` finds again after other changes of the file."""
+
+    file: str
+    line: int
+    kind: str
+    old: str
+    new: str
+
+    @property
+    def package(self) -> str:
+        """Return the folder of the file, or ``api`` for a top-level module."""
+        return self.file.partition("/")[0] if "/" in self.file else "api"
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.line} ({self.kind})"
+
+    def apply(self, source: str) -> str | None:
+        """Return the changed text, with `old` nearest to the line, or None if the text lacks `old`."""
+        lines, old = source.splitlines(keepends=True), self.old.splitlines(keepends=True)
+        places = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
+        if not places:
+            return None
+        at = min(places, key=lambda place: abs(place + 1 - self.line))
+        return "".join([*lines[:at], self.new, *lines[at + len(old) :]])
+
+
+def files(only: Iterable[str] = ()) -> list[str]:
+    """Return the files of gmongo, or of the given packages (``api`` for top-level modules) and files.
+
+    :raises ValueError: a name is unknown.
+    """
+    every = sorted(str(path.relative_to(ROOT / "gmongo")) for path in (ROOT / "gmongo").rglob("*.py"))
+    chosen: set[str] = set()
+    for name in only:
+        found = {
+            file for file in every if file == name or file.startswith(name + "/") or (name == "api" and "/" not in file)
+        }
+        if not found:
+            raise ValueError(f"there is no package or file {name!r} below gmongo")
+        chosen |= found
+    return sorted(chosen) if chosen else every
+
+
+def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
+    """Return random changes, evenly spread over the lines: a random line, then a kind, then a change.
+
+    :param sources: the texts of the files.
+    """
+    generator = random.Random(seed)
+    by_line: dict[tuple[str, int], dict[str, list[Change]]] = {}
+    for file, source in sources.items():
+        for change in changes(file, source):
+            by_line.setdefault((file, change.line), {}).setdefault(change.kind, []).append(change)
+    lines = sorted(by_line)
+    count = min(count, len(lines))
+    bounds = [len(lines) * number // count for number in range(count + 1)] if count else []
+    result = []
+    for first, beyond in pairwise(bounds):
+        for place in generator.sample(lines[first:beyond], beyond - first):
+            if found := _random_change(by_line[place], sources[place[0]], generator):
+                result.append(found)
+                break
+    return result
+
+
+def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> Drawn | None:
+    """Return one change of a line, or None if no change has an effect."""
+    for kind in generator.sample(sorted(kinds), len(kinds)):
+        for change in generator.sample(kinds[kind], len(kinds[kind])):
+            if differs(change, source):
+                return _whole_lines(change, source)
+    return None
+
+
+def _whole_lines(change: Change, source: str) -> Drawn:
+    data = source.encode()
+    start = data.rfind(b"\n", 0, change.start) + 1
+    end = data.find(b"\n", change.end) + 1 or len(data)
+    new = data[start : change.start] + change.new.encode() + data[change.end : end]
+    return Drawn(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
+
+
+def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
+    """Return the tests that may detect a change, and the number of such tests.
+
+    The fast tests come first, sorted by specificity. Next come some tests for each line of the function that
+    only a part of the tests reaches, such as a branch. A change outside functions selects the tests of files
+    that import the module instead. The cheapest test of each test function comes last.
+
+    :param seconds: the limit for the total duration of the tests.
+    """
+    reaching = _reaching(recording, drawn)
+    order = _in_rounds(reaching, drawn.file)
+    lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
+    at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
+    rare = [
+        test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
+    ]
+    if not lines:
+        rare = [
+            test
+            for files in (_READ_ALL_MODULES, _importing(drawn.file))
+            for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
+        ]
+    text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
+    if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
+        text.append(found)
+    quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
+    return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(reaching.union(text))
+
+
+def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
+    """Yield the names of tests within the time limit. Portions group the tests of a file, which share fixtures."""
+    left, portion, of_portion = seconds, dict[str, list[str]](), 0.0
+    for test in tests:
+        if test.seconds > min(left, _LONGEST):
+            continue
+        left -= test.seconds + 0.003
+        of_portion += test.seconds
+        portion.setdefault(test.name.partition("::")[0], []).append(test.name)
+        if of_portion > _PORTION:
+            yield from chain.from_iterable(portion.values())
+            portion, of_portion = {}, 0.0
+    yield from chain.from_iterable(portion.values())
+
+
+def _by_cost(tests: Iterable[Test], file: str) -> list[Test]:
+    """Return the tests by cost: fast tests, with few reached lines, of the subject of the file."""
+
+    def cost(test: Test) -> tuple[float, str]:
+        near = _is_about(test.name.partition("::")[0], file)
+        return (test.seconds + _OVERHEAD) * (50 + test.breadth) * (1 if near else _OTHER_SUBJECT), test.name
+
+    return sorted(tests, key=cost)
+
+
+def _in_rounds(tests: Iterable[Test], file: str) -> list[Test]:
+    """Return the best test of each function, then the second best tests, and so on."""
+    seen: Counter[str] = Counter()
+    rounds = []
+    for test in _by_cost(tests, file):
+        function = test.name.partition("[")[0]
+        rounds.append((seen[function], len(rounds), test))
+        seen[function] += 1
+    return [test for _, _, test in sorted(rounds)]
+
+
+def _is_about(tests: str, file: str) -> bool:
+    """Return True if a test file is in the folder of the package, or imports the module."""
+    package = file.partition("/")[0] if "/" in file else "api"
+    return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
+
+
+def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
+    if _function_at(drawn.file, drawn.line) and (
+        reaching := recording.reaching(drawn.file, _traced_line(drawn.file, drawn.line))
+    ):
+        return set(reaching)
+    lines, names = _place(drawn.file, drawn.line)
+    found = {test for line in lines for test in recording.reaching(drawn.file, line)}
+    if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
+        return found
+    if names:  # tests may read a table without running its lines
+        importing = {*_importing(drawn.file), *_READ_ALL_MODULES}
+        found.update(test for test in recording.tests.values() if test.name.partition("::")[0] in importing)
+    for name in names:  # the line runs on import: all users of the name may detect the change
+        for file, line in _mentions(name):
+            if _function_at(file, line):
+                found.update(recording.reaching(file, line))
+    return found or (set(recording.reaching_file(drawn.file)) if names else set())
+
+
+@cache
+def _tree(file: str) -> ast.Module:
+    return ast.parse((ROOT / "gmongo" / file).read_text("utf-8"))
+
+
+@cache
+def _traced_lines(file: str) -> frozenset[int]:
+    """Return the lines that a tracer reports. A line without own instruction, such as a `continue`, is missing."""
+
+    def lines(code: CodeType) -> Iterator[int]:
+        yield from (line for *_, line in code.co_lines() if line)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                yield from lines(inner)
+
+    return frozenset(lines(compile((ROOT / "gmongo" / file).read_text("utf-8"), file, "exec", dont_inherit=True)))
+
+
+def _traced_line(file: str, line: int) -> int:
+    """Return the line, or the last previous line that a tracer reports."""
+    return max((each for each in _traced_lines(file) if each <= line), default=line)
+
+
+@cache
+def _function_around(file: str, line: int) -> range:
+    found = [
+        range(node.lineno, (node.end_lineno or 0) + 1)
+        for node in ast.walk(_tree(file))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return min(found, key=len, default=range(0))
+
+
+@cache
+def _function_at(file: str, line: int) -> bool:
+    return any(
+        isinstance(node, (ast.FunctionDef, ast.Lambda)) and _body_begins(node) <= line <= (node.end_lineno or 0)
+        for node in ast.walk(_tree(file))
+    )
+
+
+def _body_begins(node: ast.FunctionDef | ast.Lambda) -> int:
+    return node.body[0].lineno if isinstance(node, ast.FunctionDef) else node.body.lineno
+
+
+def _place(file: str, line: int) -> tuple[range, list[str]]:
+    """Return the lines of the innermost statement or function head, and the names assigned outside functions."""
+    statement = _innermost(_tree(file), line)
+    if isinstance(statement, ast.FunctionDef):
+        return range(statement.body[0].lineno, (statement.end_lineno or 0) + 1), [statement.name]
+    if statement is None:
+        return range(line, line + 1), []
+    body = getattr(statement, "body", None)
+    lines = range(statement.lineno, body[0].lineno if body else (statement.end_lineno or line) + 1)
+    if _function_at(file, line):
+        return lines, []
+    if isinstance(statement, ast.ClassDef):
+        return range(0), [statement.name]
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", statement)]
+    if isinstance(targets[0], ast.Tuple):
+        targets = targets[0].elts
+    return range(0), [found.group() for each in targets if (found := re.match(r"\w+", ast.unparse(each)))]
+
+
+def _innermost(node: ast.AST, line: int) -> ast.stmt | None:
+    for child in ast.iter_child_nodes(node):
+        first = (
+            min([child.lineno, *(each.lineno for each in getattr(child, "decorator_list", ()))])
+            if hasattr(child, "lineno")
+            else 0
+        )
+        if isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case)) and (
+            not first or first <= line <= (getattr(child, "end_lineno", None) or line)
+        ):
+            if inner := _innermost(child, line):
+                return inner
+            if isinstance(child, ast.stmt):
+                return child
+    return None
+
+
+@cache
+def _importing(file: str) -> frozenset[str]:
+    package, _, name = f"gmongo/{file}".removesuffix(".py").removesuffix("/__init__").replace("/", ".").rpartition(".")
+    package, name = re.escape(package), re.escape(name)
+    pattern = re.compile(rf"\b{package}\.{name}\b|from {package} import (\(\s*)?(\w+( as \w+)?,\s*)*{name}\b")
+    return frozenset(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if pattern.search(path.read_text("utf-8"))
+    )
+
+
+@cache
+def _mentions(name: str) -> list[tuple[str, int]]:
+    """Return the files and lines that use a name."""
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    return [
+        (file, number)
+        for file in files()
+        for number, line in enumerate((ROOT / "gmongo" / file).read_text("utf-8").splitlines(), 1)
+        if pattern.search(line)
+    ]

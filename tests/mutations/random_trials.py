@@ -1,0 +1,137 @@
+"""Run random mutations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+
+from tests.mutations.forking_pytest import RunsAtImport, Warm
+from tests.mutations.mutation import ROOT
+from tests.mutations.random_changes import Drawn, choose, draw, files
+from tests.mutations.recording import FOLDERS, Recording, recorded
+from tests.mutations.trials import NotRun, Outcome, each_in_a_copy, first_failure
+
+KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
+_TRACED = 10  # maximum slowdown of a test during the recording
+OUTCOMES = (KILLED, SURVIVED, UNREACHED, NOT_TRIED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of a mutation: `outcome` is one of :data:`OUTCOMES`.
+
+    :param why: the test that killed the mutation, the number of passed tests, or the reason for no trial.
+    """
+
+    drawn: Drawn
+    outcome: str
+    why: str
+    seconds: float
+
+
+def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm: Warm) -> Trial:
+    """Run one mutation in a copy, and restore the copy.
+
+    :param seconds: the limit for the tests.
+    :param warm: a process in the copy, for changes of functions.
+    """
+    began = monotonic()
+
+    def result(outcome: str, why: str) -> Trial:
+        return Trial(drawn, outcome, why, monotonic() - began)
+
+    path = root / "gmongo" / drawn.file
+    before = path.read_text("utf-8")
+    after = drawn.apply(before)
+    if after is None:
+        return result(NOT_TRIED, "its lines are gone")
+    tests, among = choose(recording, drawn, _TRACED * seconds)
+    if not tests:
+        return result(UNREACHED, f"of {among}" if among else "")
+    path.write_text(after, "utf-8")
+    try:
+        outcome = _first_failure(drawn, before, root, recording, tests, seconds, warm)
+    except NotRun as error:
+        return result(NOT_TRIED, str(error))
+    finally:
+        path.write_text(before, "utf-8")
+    if outcome.failed:
+        return result(KILLED, outcome.failed + (" (timed out)" if outcome.timed_out else ""))
+    return result(SURVIVED, f"{outcome.ran} of the {among} tests that reach it")
+
+
+def _first_failure(
+    drawn: Drawn, before: str, root: Path, recording: Recording, tests: Sequence[str], seconds: float, warm: Warm
+) -> Outcome:
+    if not recording.runs_at_import(drawn.file, drawn.line):
+        try:
+            return warm.first_failure(drawn.file, before, {test: recording.limit(test) for test in tests}, seconds)
+        except RunsAtImport:
+            pass
+    tests, _ = choose(recording, drawn, seconds)  # a new process must collect the test files
+    return first_failure(root, list(dict.fromkeys(test.partition("::")[0] for test in tests)), tests)
+
+
+def report(trials: Sequence[Trial]) -> str:
+    """Return a table by package, and a diff of each surviving mutation."""
+    rows = ["| package | mutations | " + " | ".join(OUTCOMES) + " | % |", "|---|---:|" + "---:|" * (len(OUTCOMES) + 1)]
+    for package in [*sorted({trial.drawn.package for trial in trials}), "all"]:
+        counts = Counter(trial.outcome for trial in trials if package in (trial.drawn.package, "all"))
+        tried = sum(counts.values()) - counts[NOT_TRIED]
+        killed = f"{100 * counts[KILLED] / tried:.0f}" if tried else "-"
+        numbers = " | ".join(str(counts[outcome]) for outcome in OUTCOMES)
+        rows.append(f"| {package} | {sum(counts.values())} | {numbers} | {killed} |")
+    for trial in trials:
+        if trial.outcome != KILLED:
+            rows.append(f"\n{trial.drawn.name}: {trial.outcome} {trial.why}\n{_difference(trial.drawn)}")
+    return "\n".join(rows)
+
+
+def _difference(drawn: Drawn) -> str:
+    return (
+        re.sub("^", "-", drawn.old.rstrip("\n"), flags=re.M)
+        + "\n"
+        + re.sub("^", "+", drawn.new.rstrip("\n"), flags=re.M)
+    )
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the requested number of mutations. Return 1 if a mutation survived or could not run."""
+    if options.again:
+        mutations = [Drawn(**each) for each in json.loads(options.again.read_text("utf-8"))]
+    else:
+        named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
+        sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
+        mutations = draw(sources, options.random, options.seed)
+    folders = options.folders.split(",") if options.folders else FOLDERS
+    recording = recorded(folders, options.record_again)
+    for name in recording.red:
+        print(f"failed without a mutation, excluded: {name}")
+
+    warm: dict[Path, Warm] = {}
+
+    def run(drawn: Drawn, root: Path) -> Trial:
+        if root not in warm:
+            warm[root] = Warm(root, folders)
+        trial = attempt(drawn, root, recording, options.seconds, warm[root])
+        print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
+        if trial.outcome != KILLED:
+            print(_difference(drawn), flush=True)
+        return trial
+
+    try:
+        trials = list(each_in_a_copy(mutations, options.jobs, run))
+    finally:
+        for each in warm.values():
+            each.close()
+    print(report(trials))
+    survivors = [asdict(trial.drawn) for trial in trials if trial.outcome != KILLED]
+    if options.keep:
+        options.keep.write_text(json.dumps(survivors, indent=1), "utf-8")
+    return int(bool(survivors))

@@ -1,0 +1,101 @@
+"""Judgement of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.pymongo_suite.__main__ import judged
+from tests.pymongo_suite.differences import Difference, differences, differing, obsolete, unexplained
+from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
+
+PASSED, SKIPPED = Outcome("passed"), Outcome("skipped", "no server")
+FAILED = Outcome("failed", "AttributeError: 'Cursor' object has no attribute '_data'")
+TEST = "test_cursor.TestCursor.test_batch_size"
+
+
+def table_of(kind: str, *what: str) -> dict[str, Difference]:
+    return {TEST: Difference(TEST, kind, what)}
+
+
+def test_table_is_sorted_and_valid() -> None:
+    table = differences()
+    assert [problem for line in table.values() if (problem := line.problem()) is not None] == []
+    assert list(table) == sorted(table)
+
+
+@pytest.mark.parametrize("outcome", [FAILED, SKIPPED, None])
+def test_test_that_passes_with_pymongo_only_is_differing(outcome: Outcome | None) -> None:
+    gmongo = {} if outcome is None else {TEST: outcome}
+    assert set(differing({TEST: PASSED}, gmongo)) == {TEST}
+    assert differing({TEST: FAILED}, gmongo) == differing({TEST: SKIPPED}, gmongo) == {}
+    assert differing({TEST: PASSED}, {TEST: PASSED}) == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "explained"),
+    [
+        ({}, False),
+        (table_of("private", "_data"), True),
+        (table_of("private", "_other"), False),
+        (table_of("private", "_of_this_test"), False),
+        (table_of("private", "_of_this_test", "no attribute"), True),
+        (table_of("private", "_of_its_decorator", "not there", "no attribute"), True),
+        (table_of("private", "_of_this_test", "not there"), False),
+        (table_of("private", "_of_another_test", "no attribute"), False),
+        (table_of("wording", "object", "has no attribute"), True),
+        (table_of("wording", "object", "ours"), False),
+        (table_of("wording", "object", "ours", "has no attribute"), True),
+        (table_of("wording", "theirs", "has no attribute"), False),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "'Cursor' object"), True),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there", "'Cursor' object"), True),
+        (table_of("documented", "docs/differences.md", "X.509 without TLS", "not there"), False),
+    ],
+)
+def test_line_explains_failure_with_its_texts(tmp_path: Path, table: dict[str, Difference], explained: bool) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_cursor.py").write_text(
+        dedent("""
+            class TestCursor:
+                @patched("_of_its_decorator")
+                def test_batch_size(self):
+                    self._of_this_test()
+
+                def test_other(self):
+                    self._of_another_test()
+        """)
+    )
+    assert unexplained({TEST: FAILED}, table, tmp_path) == ([] if explained else [TEST])
+
+
+def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
+    table = table_of("private", "_data")
+    assert obsolete([TEST], [TEST], table) == []
+    assert obsolete([], [], table) == []
+    assert obsolete([], [TEST], table) == [TEST]
+    results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
+    assert judged(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
+    del results["gmongo", "sharded"], results["pymongo", "sharded"]
+    assert judged(results, table, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Difference(TEST, "other", ("_data",)),
+        Difference(TEST, "private", ()),
+        Difference(TEST, "wording", ("one",)),
+        Difference(TEST, "documented", ("docs/differences.md", "X.509 without TLS")),
+        Difference(TEST, "documented", ("docs/differences.md", "missing text", "its failure")),
+    ],
+)
+def test_invalid_line_has_problem(line: Difference) -> None:
+    assert line.problem() is not None
+
+
+def test_numbers_that_tests_change_exist() -> None:
+    private = importlib.import_module("tests.pymongo_suite.private_names")
+    assert all(hasattr(owner, name) for owner, name in private._INITIAL_VALUES)

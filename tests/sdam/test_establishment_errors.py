@@ -1,0 +1,216 @@
+"""Effects of errors during connection establishment on the server, step by step.
+
+The SDAM specification defines two groups. Network errors before the end of the hello are overload errors, and change
+neither server nor pool. Other errors of the server mark it Unknown and clear the pool. Timeouts of the application have
+no effect on the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gevent
+import pytest
+from bson.errors import BSONError
+from gevent.event import Event
+
+import gmongo
+from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
+from gmongo.wire.transport import TransportError
+from tests.sdam.harness import pool_of
+from tests.support.clients import Client
+from tests.support.proxies import Socks5
+from tests.support.recorder import Recorder
+from tests.support.server import ScriptedServer, cut, garbled, silent
+from tests.support.wait import eventually
+
+BOTH = {"SystemOverloadedError", "RetryableError"}
+REFUSED = {"ok": 0, "code": 18, "errmsg": "no such user"}
+LOGIN = {"username": "ann", "password": "secret", "authMechanism": "PLAIN"}
+
+
+@pytest.fixture
+def server() -> Any:
+    with ScriptedServer() as server:
+        server.replies["saslStart"] = {"ok": 1, "conversationId": 1, "done": True, "payload": b""}
+        yield server
+
+
+def refuse_hello(server: ScriptedServer) -> None:
+    server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
+
+
+def overload_hello(server: ScriptedServer) -> None:
+    labels = sorted(BOTH)
+    server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 462, "errmsg": "busy", "errorLabels": labels}
+
+
+# Step and fault -> the cause, the error, True if the error has labels, True if the server becomes Unknown.
+FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool, bool]] = {
+    "connect: refused": (lambda server: server.stop(), AutoReconnect, True, False),
+    "hello: closed": (lambda server: server.fail("handshake", cut(0)), AutoReconnect, True, False),
+    "hello: half": (lambda server: server.fail("handshake", cut(20)), AutoReconnect, True, False),
+    "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
+    "hello: overload": (overload_hello, OperationFailure, True, False),
+    "hello: refused": (refuse_hello, OperationFailure, False, True),
+    "hello: garbage": (lambda server: server.fail("handshake", garbled), BSONError, False, True),
+    "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
+    "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
+    "authentication: silent": (lambda server: server.fail("saslStart", silent), NetworkTimeout, False, True),
+    "authentication: refused": (lambda server: server.replies.update(saslStart=REFUSED), OperationFailure, False, True),
+}
+
+
+def known_client(connect: Any, server: ScriptedServer, recorder: Recorder, **options: Any) -> Client:
+    """Return a client with a known server and an empty pool."""
+    options = {"heartbeatFrequencyMS": 60_000, "maxAdaptiveRetries": 0, "retryReads": False, **LOGIN, **options}
+    client: Client = connect(server, **options)
+    recorder.wait_for("PoolReady")
+    return client
+
+
+def server_events(recorder: Recorder) -> list[str]:
+    return recorder.only("ServerDescriptionChanged Unknown", "PoolCleared", "HeartbeatFailed")
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31", "BP-05", "BP-06")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("step", FAILURES)
+def test_handshake_error_of_operation_has_specified_effects(
+    connect: Any, server: Any, recorder: Recorder, step: str
+) -> None:
+    cause, kind, has_labels, clears = FAILURES[step]
+    client = known_client(connect, server, recorder, connectTimeoutMS=150)
+    cause(server)
+    with pytest.raises(kind) as raised:
+        client.db.c.find_one()
+    assert (getattr(raised.value, "_error_labels", set()) >= BOTH) is has_labels
+    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
+    assert recorder.only("ConnectionClosed", "ConnectionCheckOutFailed") == [
+        "ConnectionClosed",
+        "ConnectionCheckOutFailed",
+    ]
+    stats = pool_of(client, server)
+    assert (stats["state"], stats["total"]) == ("paused" if clears else "ready", 0)
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31", "CMAP-175")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("step", [step for step in FAILURES if step != "connect: refused"])
+def test_handshake_error_of_upkeep_has_specified_effects(
+    connect: Any, server: Any, recorder: Recorder, step: str
+) -> None:
+    """The upkeep waits after the error."""
+    cause, _kind, _has_labels, clears = FAILURES[step]
+    gate = Event()
+    recorder.hooks["PoolReady"] = lambda _event: (cause(server), gate.wait())
+    connect(
+        server, heartbeatFrequencyMS=60_000, minPoolSize=1, connectTimeoutMS=150, serverMonitoringMode="poll", **LOGIN
+    )
+    recorder.wait_for("PoolReady")
+    gate.set()
+    recorder.wait_for("ConnectionClosed")
+    gevent.sleep(0.1)
+    assert server_events(recorder) == (["ServerDescriptionChanged Unknown", "PoolCleared"] if clears else [])
+    assert len(recorder.of("ConnectionCreated")) == 1
+
+
+class Stop(Exception):
+    """A timeout class of the application."""
+
+
+LIMITS: dict[str, tuple[Callable[[Client], Any], type[BaseException]]] = {
+    "gmongo.timeout": (lambda client: within(gmongo.timeout(0.05), client), NetworkTimeout),
+    "gevent.Timeout": (lambda client: within(gevent.Timeout(0.05), client), gevent.Timeout),
+    "application class": (lambda client: within(gevent.Timeout(0.05, Stop), client), Stop),
+}
+
+
+def within(limit: Any, client: Client) -> None:
+    with limit:
+        client.db.c.find_one()
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_application_timeout_while_connecting_keeps_server_known(
+    connect: Any, server: Any, recorder: Recorder, stage: str, limit: str
+) -> None:
+    run, kind = LIMITS[limit]
+    client = known_client(connect, server, recorder)
+    server.fail(stage, silent)
+    with pytest.raises(kind) as raised:
+        run(client)
+    assert not getattr(raised.value, "_error_labels", set()) & BOTH
+    assert server_events(recorder) == []
+    assert pool_of(client, server)["state"] == "ready"
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("CMAP-96", "SM-31")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("stage", ["handshake", "saslStart"])
+def test_kill_while_connecting_keeps_server_known(connect: Any, server: Any, recorder: Recorder, stage: str) -> None:
+    client = known_client(connect, server, recorder)
+    before = len(server.commands(stage))
+    server.fail(stage, silent)
+    finding = gevent.spawn(client.db.c.find_one)
+    eventually(lambda: len(server.commands(stage)) > before)
+    finding.kill()
+    assert server_events(recorder) == []
+    assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
+    with Socks5() as proxy:
+        client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
+        proxy.refuse_with = 5
+        with pytest.raises(AutoReconnect, match="SOCKS5") as raised:
+            client.db.c.find_one()
+    assert not raised.value._error_labels & BOTH
+    assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]
+
+
+@pytest.mark.requirement("CMAP-85")
+def test_connect_timeout_limits_sum_of_handshake_steps(connect: Any, server: Any, recorder: Recorder) -> None:
+    """The test compares the order of timers, because timers may be late."""
+    client = known_client(connect, server, recorder, connectTimeoutMS=400)
+
+    def late(peer: Any, message: bytes) -> None:
+        gevent.sleep(0.3)
+        peer.send(message)
+
+    server.fail("handshake", late)
+    server.fail("saslStart", silent)
+    finding = gevent.spawn(client.db.c.find_one)
+    ended: list[bool] = []
+    gevent.spawn_later(0.38, lambda: ended.append(finding.ready()))
+    gevent.spawn_later(0.6, lambda: ended.append(finding.ready()))
+    eventually(lambda: len(ended) == 2)
+    assert ended == [False, True]
+    assert isinstance(finding.exception, NetworkTimeout)
+
+
+@pytest.mark.requirement("BP-05")
+@pytest.mark.usefixtures("no_pauses")
+@pytest.mark.parametrize("how", ["unknown", "timeout"])
+def test_dns_failure_or_timeout_adds_no_overload_labels(
+    connect: Any, server: Any, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    client = known_client(connect, server, recorder, connectTimeoutMS=100)
+
+    def resolve(*_arguments: Any) -> Any:
+        if how == "timeout":
+            gevent.sleep(10)
+        raise TransportError("Name or service not known")
+
+    monkeypatch.setattr("gmongo.wire.connect.resolve", resolve)
+    with pytest.raises(AutoReconnect) as raised:
+        client.db.c.find_one()
+    assert not raised.value._error_labels & BOTH
+    assert server_events(recorder) == ["ServerDescriptionChanged Unknown", "PoolCleared"]

@@ -1,0 +1,32 @@
+"""Pytest plugin that enables tracing, metrics and slow operations for every client.
+
+    python -m pytest -p tests.support.observe_every_client tests/spec
+
+The observers must not change the outcome of a test.
+"""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+
+from gmongo._telemetry.settings import TelemetrySettings
+from gmongo.client_options import ClientOptions
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    observed = TelemetrySettings(
+        traces=True,
+        query_text_max_length=500,
+        tracer_provider=provider,
+        metrics=True,
+        meter_provider=MeterProvider(shutdown_on_exit=False),
+        slow=60.0,
+    )
+    own = ClientOptions.telemetry
+    patch = pytest.MonkeyPatch()
+    # A client with its own telemetry options keeps these options.
+    patch.setattr(ClientOptions, "telemetry", lambda self: own(self) if own(self) != TelemetrySettings() else observed)
+    config.add_cleanup(patch.undo)
