@@ -65,7 +65,7 @@ def created_options(body: Mapping[str, Any]) -> Document:
 def _is_default(name: str, value: Any) -> bool:
     """Whether an option is not kept, because it says nothing."""
     if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
-        return not value
+        return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
 
 
