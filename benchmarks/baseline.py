@@ -20,7 +20,7 @@ import gevent
 from bson.binary import Binary
 from bson.objectid import ObjectId
 
-from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED, ZIPF, unsaved_many
+from benchmarks.documents import CHANGE, DATABASE, HUNDRED, MEGABYTE, ONE, QUERY, UNSAVED, ZIPF, documents_without_id
 from benchmarks.replies import HEADER, INT32, OP_MSG
 
 _READ, _WRITE = 1, 2
@@ -158,7 +158,7 @@ class Baseline:
         return inserted
 
     def insert_many(self) -> int:
-        documents = unsaved_many()
+        documents = documents_without_id()
         for document in documents:
             document["_id"] = ObjectId()
         payload = b"".join([bson.encode(document) for document in documents])

@@ -46,5 +46,5 @@ def rows(settings: Settings) -> Iterator[Row]:
 def _cost(program: Program, kind: str, count: int) -> float:
     """Return the CPU time of an operation in microseconds."""
     before = program.processor_seconds
-    load.put(program.streams, exchange(kind, count), CALLERS)
+    load.send(program.streams, exchange(kind, count), CALLERS)
     return (program.processor_seconds - before) / (count * CALLERS) * 1e6

@@ -60,18 +60,18 @@ UNSAVED = _padded(DOCUMENT_BYTES)
 SAVED: dict[str, Any] = {**QUERY, **UNSAVED}
 
 
-def unsaved_many() -> list[dict[str, Any]]:
+def documents_without_id() -> list[dict[str, Any]]:
     """Return new documents for ``insert_many``, which adds an ``_id`` to each."""
     return [dict(UNSAVED) for _ in range(MANY)]
 
 
-def saved(count: int, size: int) -> list[dict[str, Any]]:
+def stored_documents(count: int, size: int) -> list[dict[str, Any]]:
     """Return `count` documents for the reply to a ``find``, each with `size` bytes of BSON."""
     fields = _padded(size)
     return [{"_id": _id(number), **fields} for number in range(count)]
 
 
-def saved_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
+def stored_documents_of_sizes(sizes: list[int]) -> list[dict[str, Any]]:
     """Return documents for the reply to a ``find``, with these BSON sizes in bytes."""
     return [{"_id": _id(number), **_padded(size)} for number, size in enumerate(sizes)]
 

@@ -21,7 +21,7 @@ from gevent.queue import Queue
 from gevent.server import StreamServer
 from gevent.socket import socket as GeventSocket
 
-from benchmarks.documents import DATABASE, DOCUMENT_BYTES, saved
+from benchmarks.documents import DATABASE, DOCUMENT_BYTES, stored_documents
 from benchmarks.processors import pin_server
 from benchmarks.replies import HEADER, MORE_TO_COME, OP_MSG, OP_QUERY, Replies
 
@@ -36,7 +36,7 @@ class LongCursor:
     """Encoded replies with the documents of the cursor."""
 
     def __init__(self) -> None:
-        documents = saved(BATCH_SIZE, DOCUMENT_BYTES)
+        documents = stored_documents(BATCH_SIZE, DOCUMENT_BYTES)
         self.first = self._body(documents, "firstBatch", CURSOR_ID)
         self.next = self._body(documents, "nextBatch", CURSOR_ID)
         self.last = self._body(documents, "nextBatch", 0)
@@ -128,7 +128,7 @@ def main() -> None:
     listener = GeventSocket(fileno=options.fd)
     listener.setblocking(False)
     StreamServer(listener, serve).start()
-    FileObject(sys.stdin.buffer, "rb").read()  # ends when every process has closed the other end
+    FileObject(sys.stdin.buffer, "rb").read()  # the stream ends when every process has closed the other end
 
 
 if __name__ == "__main__":

@@ -92,11 +92,11 @@ def measure() -> dict[str, Tally]:
             check(name, operations[name])
         with MongoClient("127.0.0.1", port, event_listeners=[silent_listener("gmongo")], **QUIET) as listened:
             operations[LISTENED] = driver_operations(listened)["find_one"]
-            traced, profiled = ({name: _cheapest(operations[name], start) for name in NAMES} for start in EVENTS)
+            traced, profiled = ({name: _smallest_counts(operations[name], start) for name in NAMES} for start in EVENTS)
     return {name: traced[name] + profiled[name] for name in NAMES}
 
 
-def _cheapest(operation: Operation, start: Callable[[Any], None]) -> Tally:
+def _smallest_counts(operation: Operation, start: Callable[[Any], None]) -> Tally:
     """Return the smallest tally of several rounds, because a reply that arrives in pieces costs more."""
     return min([count(operation, start) for _ in range(WARM_UP + ROUNDS)][WARM_UP:], key=Tally.total)
 
@@ -125,7 +125,7 @@ def write(measured: Budget) -> None:
     BUDGET.write_text(json.dumps(stored, indent=2) + "\n")
 
 
-def complaints(measured: Budget, budget: Budget) -> list[str]:
+def budget_violations(measured: Budget, budget: Budget) -> list[str]:
     """Return a line for each count far above or below its budget, and the command that changes the budget."""
     lines = [f"{name}: only measured, or only in the budget" for name in sorted(measured.keys() ^ budget.keys())]
     for name in [name for name in measured if name in budget]:
@@ -166,7 +166,7 @@ def main() -> int:
     if options.write:
         write(measured)
     budget = budgets().get(VERSION, {})
-    deviations = complaints(measured, budget) if budget else []
+    deviations = budget_violations(measured, budget) if budget else []
     title = "one operation (its budget)" if budget else "which has no budget"
     print(f"Python {VERSION}, {title}", table(measured, budget), *deviations, sep="\n")
     return 1 if deviations else 0

@@ -38,7 +38,7 @@ SCENES = [Scene(callers, processes) for processes in (1, 4) for callers in (100,
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Measure, and yield for each scene a row of the saturation and three rows of each load."""
+    """Yield a row of the saturation and three rows of each load, for each number of callers and processes."""
     if TABLE not in settings.only:
         return
     for scene in SCENES:
@@ -78,11 +78,11 @@ def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dic
 
         def under(rate: float, beside: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
-            return quantiles_of(load.put(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
+            return quantiles_of(load.send(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
 
         count = max(4 * settings.operations, scene.callers)
-        load.put(streams, one, count)  # connects
-        saturation = count / load.put(streams, one, count).clock
+        load.send(streams, one, count)  # connects
+        saturation = count / load.send(streams, one, count).clock
         found = {SATURATION: {"": saturation}}
         found |= {share: under(part * saturation) for share, part in SHARES.items()}
         found[f"{EQUAL_RATE} / s"] = under(EQUAL_RATE)

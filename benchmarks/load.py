@@ -44,7 +44,7 @@ def arrivals(rate: float, count: int) -> Iterator[float]:
     return accumulate(repeat(0.0, count) if rate == inf else (random.expovariate(rate) for _ in range(count)))
 
 
-def put(
+def send(
     streams: Sequence[socket],
     exchange: Exchange,
     count: int,
@@ -56,7 +56,7 @@ def put(
 
     :param rate: the requests per second; infinity sends the next request of each stream at once.
     :param beside: another stream with continuous unmeasured requests.
-    :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout ended.
+    :raises WorkerFailed: a stream ended, an answer was wrong, or the timeout expired.
     """
     by_number = {stream.fileno(): stream for stream in streams}
     idle, waiting, due = deque(by_number), deque[float](), deque(arrivals(rate, count))

@@ -56,7 +56,7 @@ class Reading(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Readings of one reader with one latency and one kind of work."""
+    """Times of one reader with one latency and one kind of work."""
 
     latency: float
     work: str

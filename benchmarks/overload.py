@@ -40,13 +40,13 @@ SendRequest = Callable[[MongoClient[Any]], int]
 # Strategies
 
 
-def once(client: MongoClient[Any]) -> int:
+def send_one_request(client: MongoClient[Any]) -> int:
     """Leave rejections to the driver, and return the number of commands of the application."""
     client.shop.orders.find_one({"_id": 1})
     return 1
 
 
-def naive(client: MongoClient[Any]) -> int:
+def retry_at_once(client: MongoClient[Any]) -> int:
     """Retry after each error at once, and return the number of attempts."""
     until = monotonic() + PATIENCE
     attempts = 0
@@ -57,11 +57,11 @@ def naive(client: MongoClient[Any]) -> int:
             return attempts
         except PyMongoError:
             if monotonic() > until:
-                raise GaveUp(attempts) from None
+                raise RetriesStopped(attempts) from None
 
 
-class GaveUp(PyMongoError):
-    """Error of an application that has stopped its retries.
+class RetriesStopped(PyMongoError):
+    """Error of an application that has ended its retries.
 
     :param attempts: the number of attempts.
     """
@@ -72,9 +72,9 @@ class GaveUp(PyMongoError):
 
 
 STRATEGIES: dict[str, tuple[SendRequest, dict[str, Any]]] = {
-    "policy": (once, {}),
-    "naive": (naive, {"maxAdaptiveRetries": 0}),
-    "none": (once, {"maxAdaptiveRetries": 0}),
+    "policy": (send_one_request, {}),
+    "naive": (retry_at_once, {"maxAdaptiveRetries": 0}),
+    "none": (send_one_request, {"maxAdaptiveRetries": 0}),
 }
 
 
@@ -108,7 +108,7 @@ class Tally:
             self.attempts += getattr(error, "attempts", 1)
             self.failures += 1
 
-    def result(self, strategy: str, greenlets: int) -> Result:
+    def results(self, strategy: str, greenlets: int) -> Result:
         """Return the rates since the last call of :meth:`begin`."""
         seconds = monotonic() - self._begin
         retries = self._client.retry_stats()["retries"] - self._retries
@@ -126,7 +126,7 @@ class Tally:
         )
 
 
-def _customer(tally: Tally) -> None:
+def _send_requests(tally: Tally) -> None:
     while True:
         gevent.sleep(random.expovariate(1 / PAUSE))
         tally.request()
@@ -137,11 +137,11 @@ def measure(uri: str, strategy: str, greenlets: int, seconds: float) -> Result:
     send, options = STRATEGIES[strategy]
     with MongoClient[Any](uri, maxPoolSize=100, **options) as client:
         tally = Tally(client, send)
-        crowd = [gevent.spawn(_customer, tally) for _ in range(greenlets)]
+        crowd = [gevent.spawn(_send_requests, tally) for _ in range(greenlets)]
         gevent.sleep(WARM_UP)
         tally.begin()
         gevent.sleep(seconds)
-        result = tally.result(strategy, greenlets)
+        result = tally.results(strategy, greenlets)
         gevent.killall(crowd)
     return result
 
@@ -159,7 +159,7 @@ def measure_peak(uri: str, strategy: str) -> Peak:
 
 
 @contextmanager
-def rationed() -> Any:
+def rate_limited_server() -> Any:
     """Run a server that admits :data:`RATE` requests per second, and yield its URI."""
     with DeploymentProcess("--standalone") as deployment:
         with MongoClient[Any](deployment.uri) as client:
@@ -183,7 +183,7 @@ def main() -> None:
     if find_spec("matplotlib") is None:
         parser.error("the plot needs matplotlib: pip install -e '.[dev]'")
     console, results = Console(), []
-    with rationed() as uri:
+    with rate_limited_server() as uri:
         peaks = [measure_peak(uri, strategy) for strategy in STRATEGIES]
         console.print(peak_table(peaks, PEAK))
         for size in SIZES:

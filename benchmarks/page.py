@@ -49,16 +49,16 @@ def write(record: Record, directory: Path) -> Path:
     :raises ValueError: the page lacks a mark.
     """
     page = directory / NAME
-    text = page.read_text() if page.exists() else _new()
+    text = page.read_text() if page.exists() else _empty_page()
     part = part_of(record)
-    page.write_text(renewed(text, "\n".join(results(record)), part.name))
+    page.write_text(replace_part(text, "\n".join(results(record)), part.name))
     other = directory / "concurrency.md"
     if record.tables.get(service.TABLE) and other.exists():
-        other.write_text(renewed(other.read_text(), "\n".join(_tables(record, [service.TABLE])), service.TABLE))
+        other.write_text(replace_part(other.read_text(), "\n".join(_tables(record, [service.TABLE])), service.TABLE))
     return page
 
 
-def renewed(text: str, between: str, name: str) -> str:
+def replace_part(text: str, between: str, name: str) -> str:
     """Return `text` with `between` as the new content between the marks.
 
     :raises ValueError: the text lacks a mark.
@@ -82,13 +82,13 @@ def results(record: Record) -> Iterator[str]:
     yield from ("", f"![{part.shows}]({part.plot})", "")
     yield ", ".join(f"{name} {version}" for name, version in record.versions.items()) + "."
     yield "Settings: " + ", ".join(f"{name} {value}" for name, value in record.settings.items()) + "."
-    yield from _tables(_main(record), TABLES)
+    yield from _tables(_selected_rows(record), TABLES)
     for line in failures(record.rows()):
         yield from ("", f"**Failed**: {line}")
     yield ""
 
 
-def _main(record: Record) -> Record:
+def _selected_rows(record: Record) -> Record:
     """Return the record with its plain operations at one number of greenlets."""
     rows = record.tables.get(operations.TABLE, [])
     rows = [row for row in rows if row.greenlets == GREENLETS and "+" not in row.name]
@@ -101,7 +101,7 @@ def _tables(record: Record, names: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def _new() -> str:
+def _empty_page() -> str:
     """Return a page with empty parts."""
     return "\n".join(["# Performance", "", *(mark for part in (CONTENDERS, MEASURED) for mark in marks(part.name)), ""])
 

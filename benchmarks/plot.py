@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import contest, crowd, latency, operations, page
 from benchmarks.record import Record, from_json
-from benchmarks.rounds import Row, middle, ratio, ratio_to_row
+from benchmarks.rounds import Row, median_of, ratio, ratio_to_row
 from benchmarks.sheets import ALL_TITLES, TITLES
 from benchmarks.targets import target_of
 
@@ -21,7 +21,7 @@ WIDTH = 0.8
 def write(record: Record, directory: Path) -> None:
     """Update the page and its plot. Requires matplotlib.
 
-    :raises ValueError: the page lacks the marks of the results.
+    :raises ValueError: the page has no marks at the begin and end of the results.
     """
     page.write(record, directory)
     part = page.part_of(record)
@@ -57,7 +57,7 @@ def _contenders(record: Record, axes: Any) -> None:
     rows = record.tables.get(contest.TABLE, [])
     for number, (name, title) in enumerate(ALL_TITLES.items()):
         places = [place + (number + 0.5) * WIDTH / len(ALL_TITLES) for place in range(len(rows))]
-        axes[0].bar(places, [middle(row, name) or 0 for row in rows], WIDTH / len(ALL_TITLES), label=title)
+        axes[0].bar(places, [median_of(row, name) or 0 for row in rows], WIDTH / len(ALL_TITLES), label=title)
     axes[0].set_xticks([place + WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
     axes[0].set(title="CPU per operation, µs (lower is better)", yscale="log")
     scene = latency.SCENES[0]
@@ -65,7 +65,7 @@ def _contenders(record: Record, axes: Any) -> None:
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
         selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, scene, quantile)) in by_name]
         for name, title in ALL_TITLES.items():
-            times = [middle(row, name) for row in selected]
+            times = [median_of(row, name) for row in selected]
             if any(times):
                 part.plot(range(len(times)), times, "o-", label=title)
         part.set_xticks(range(len(selected)), latency.LOADS[: len(selected)])

@@ -116,7 +116,7 @@ class Worker:
             pass  # the process has ended, and `result` raises
 
     def result(self) -> Result:
-        """Wait for the result of the present turn, and return it.
+        """Wait for the result of the current turn, and return the result.
 
         :raises WorkerFailed: the process ended with an error, or exceeded the time limit.
         """
@@ -127,7 +127,7 @@ class Worker:
                 raise WorkerFailed(f"not finished after {self._timeout:g} seconds")
             piece = stdout.read(4096)
             if not piece:
-                raise WorkerFailed(last_words(self._process, self._errors, self._timeout))
+                raise WorkerFailed(last_output_line(self._process, self._errors, self._timeout))
             line += piece
         result = json.loads(line)
         return Result(result["microseconds"], result["per_second"])
@@ -139,7 +139,7 @@ class Worker:
         self._errors.close()
 
 
-def last_words(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
+def last_output_line(process: subprocess.Popen[bytes], errors: IO[str], timeout: float) -> str:
     """Return the last line of the output of a process, after its end.
 
     :param errors: the file with the output.

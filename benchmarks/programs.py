@@ -28,7 +28,7 @@ import bson
 
 from benchmarks.documents import BATCH, CHANGE, LARGE_DOCUMENT_BYTES, MANY, MEGABYTE_BATCH, QUERY, UNSAVED
 from benchmarks.load import Exchange
-from benchmarks.processes import ROOT, WorkerFailed, last_words
+from benchmarks.processes import ROOT, WorkerFailed, last_output_line
 from benchmarks.processors import pin_client
 from benchmarks.real.of_drivers import PIPELINE
 from benchmarks.worker import POOL_SIZE
@@ -40,7 +40,7 @@ KINDS = {
     "update_one": 1,
     "find_100": BATCH,
     "find_megabyte": MEGABYTE_BATCH,
-    # The others need a real server.
+    # The other operations need a real server.
     "find_10000": MANY,
     "aggregate": 20,
     "bulk_write": 1000,
@@ -58,7 +58,7 @@ class Contender(NamedTuple):
     :param title: the displayed name, with the type of its documents unless they are dictionaries.
     :param tools: the programs on the path that build and run the contender; none for contenders in Python.
     :param build: the commands that build the contender, in a copy of its sources.
-    :param command: the command that starts the contender there.
+    :param command: the command that starts the contender in the copy.
     """
 
     title: str
@@ -180,7 +180,7 @@ def _accepted(
             except TimeoutError:
                 ended = next((process for process in started if process.poll() is not None), None)
                 if ended is not None:
-                    raise WorkerFailed(last_words(ended, errors, 1))
+                    raise WorkerFailed(last_output_line(ended, errors, 1))
                 if time.monotonic() > end:
                     raise WorkerFailed(f"not started after {_START_SECONDS} seconds")
 

@@ -28,8 +28,8 @@ from benchmarks.documents import (
     SAVED,
     ZIPF,
     ZIPF_BYTES,
-    saved,
-    saved_of_sizes,
+    stored_documents,
+    stored_documents_of_sizes,
 )
 
 HEADER = struct.Struct("<iiii")
@@ -145,10 +145,10 @@ def _times() -> dict[str, Any]:
 
 _BATCHES: dict[bytes, Callable[[], list[dict[str, Any]]]] = {
     ONE.encode(): lambda: [SAVED],
-    HUNDRED.encode(): lambda: saved(BATCH, DOCUMENT_BYTES),
-    LARGE.encode(): lambda: saved(LARGE_BATCH, LARGE_DOCUMENT_BYTES),
-    MEGABYTE.encode(): lambda: saved(MEGABYTE_BATCH, LARGE_DOCUMENT_BYTES),
-    ZIPF.encode(): lambda: saved_of_sizes(ZIPF_BYTES),
+    HUNDRED.encode(): lambda: stored_documents(BATCH, DOCUMENT_BYTES),
+    LARGE.encode(): lambda: stored_documents(LARGE_BATCH, LARGE_DOCUMENT_BYTES),
+    MEGABYTE.encode(): lambda: stored_documents(MEGABYTE_BATCH, LARGE_DOCUMENT_BYTES),
+    ZIPF.encode(): lambda: stored_documents_of_sizes(ZIPF_BYTES),
 }
 
 

@@ -32,22 +32,22 @@ def table(sheet: Sheet) -> Table:
     result = Table(title=sheet.title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for position, title in enumerate(sheet.head):
         result.add_column(
-            _folded(title),
+            _two_line_title(title),
             justify="right" if position else "left",
             no_wrap=position > 0 and len(sheet.head) < 9 and "·" not in sheet.title,
         )
     for group in sheet.groups:
         for line in group:
-            result.add_row(*(_styled(text) for text in line), end_section=line is group[-1])
+            result.add_row(*(_with_mark_style(text) for text in line), end_section=line is group[-1])
     return result
 
 
-def _folded(title: str) -> str:
+def _two_line_title(title: str) -> str:
     """Return the title of a column, in two lines if the column becomes narrower."""
     return title.replace(" / ", " /\n").replace("greenlets", "green-\nlets").replace(" µs", "\nµs")
 
 
-def _styled(text: str) -> str:
+def _with_mark_style(text: str) -> str:
     mark = _STYLES.get(text[-1:])
     return escape(text[:-2]) + mark if mark else escape(text.replace("+", "\n+"))
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from benchmarks.processes import WorkerFailed
 
-Entrant = TypeVar("Entrant")
+Contender = TypeVar("Contender")
 Outcome = TypeVar("Outcome")
 
 
@@ -39,32 +39,32 @@ class Row(NamedTuple):
     failures: dict[str, str]
 
 
-def order(entrants: Sequence[Entrant], number: int) -> list[Entrant]:
-    """Return the order of the entrants in a round. Each entrant is equally often the first."""
-    first = number % len(entrants)
-    return [*entrants[first:], *entrants[:first]]
+def order(contenders: Sequence[Contender], number: int) -> list[Contender]:
+    """Return the order of the contenders in a round. Each contender is equally often the first."""
+    first = number % len(contenders)
+    return [*contenders[first:], *contenders[:first]]
 
 
 def take_turns(
-    entrants: Sequence[Entrant], rounds: int, measure: Callable[[Entrant], Outcome]
-) -> tuple[dict[Entrant, list[Outcome]], dict[Entrant, str]]:
-    """Measure all entrants in turns. A failed entrant drops out, and the others continue.
+    contenders: Sequence[Contender], rounds: int, measure: Callable[[Contender], Outcome]
+) -> tuple[dict[Contender, list[Outcome]], dict[Contender, str]]:
+    """Measure all contenders in turns. Other contenders continue after a failure.
 
-    :param measure: returns the result of an entrant, or raises WorkerFailed.
-    :returns: the results of all rounds by entrant, and the error of each failed entrant.
+    :param measure: returns the result of a contender, or raises WorkerFailed.
+    :returns: the results of all rounds by contender, and the error of each failed contender.
     """
-    results: dict[Entrant, list[Outcome]] = {entrant: [] for entrant in entrants}
-    failures: dict[Entrant, str] = {}
-    for number in range(rounds if entrants else 0):
-        for position in order(range(len(entrants)), number):
-            entrant = entrants[position]
-            if entrant in failures:
+    results: dict[Contender, list[Outcome]] = {contender: [] for contender in contenders}
+    failures: dict[Contender, str] = {}
+    for number in range(rounds if contenders else 0):
+        for position in order(range(len(contenders)), number):
+            contender = contenders[position]
+            if contender in failures:
                 continue
             try:
-                results[entrant].append(measure(entrant))
+                results[contender].append(measure(contender))
             except WorkerFailed as failure:
-                failures[entrant] = str(failure)
-                results[entrant].clear()
+                failures[contender] = str(failure)
+                results[contender].clear()
     return results, failures
 
 
@@ -90,7 +90,7 @@ def _ratio(over: Sequence[float], under: Sequence[float]) -> Ratio | None:
     return summary([one / other for one, other in zip(over, under, strict=False)])
 
 
-def middle(row: Row, contender: str) -> float | None:
+def median_of(row: Row, contender: str) -> float | None:
     """Return the median of a contender, or None if the contender was not measured."""
     numbers = summary(row.numbers.get(contender, ()))
     return numbers and numbers.median

@@ -92,17 +92,17 @@ def _measured(service: Service, route: str, settings: Settings, count: int) -> d
         port, process = stack.enter_context(_served(service, uri))
         streams = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(CALLERS)]
         exchange = _exchange(streams[0], f"GET {route} HTTP/1.1\r\nHost: service\r\n\r\n".encode())
-        load.put(streams, exchange, 2 * CALLERS)  # connects
+        load.send(streams, exchange, 2 * CALLERS)  # connects
         workers = [process, *_children(process)]
         before = processor_seconds(workers)
-        saturation = count / load.put(streams, exchange, count).clock
+        saturation = count / load.send(streams, exchange, count).clock
         numbers = {
             (COST, "ms"): (processor_seconds(workers) - before) / count * 1e3,
             (SATURATION, "/ s"): saturation,
             (MEMORY, "MB"): _resident_megabytes(workers[-1]),
         }
         for name, rate in ((HALF, saturation / 2), (EQUAL, EQUAL_RATE)):
-            latencies = load.put(streams, exchange, max(2, count // 2), rate).latencies
+            latencies = load.send(streams, exchange, max(2, count // 2), rate).latencies
             numbers |= {(f"{name}, {quantile}", "ms"): number for quantile, number in quantiles_of(latencies).items()}
         return numbers
 

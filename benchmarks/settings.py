@@ -14,7 +14,7 @@ class Settings(NamedTuple):
     """Settings of all tables.
 
     :param only: the names of the measured operations and of the other measured tables.
-    :param rounds: the turns of every contender, but at most :data:`FRESH` if each turn needs a new process.
+    :param rounds: the number of turns of every contender. Turns that need a new process are limited to :data:`FRESH`.
     :param operations: the number of ``find_one`` operations in a turn.
     :param greenlets: the numbers of greenlets; None uses the numbers of each operation in the standard run.
     :param listener: True registers a command listener with the drivers in all measurements.

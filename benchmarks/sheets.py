@@ -1,4 +1,4 @@
-"""Tables as texts, for the terminal and for the page."""
+"""Tables of text, for the terminal and for the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from benchmarks import contest, crowd, latency, operations, programs, service, stall, start, surcharge
 from benchmarks.record import Record
-from benchmarks.rounds import Ratio, Row, middle, ratio, ratio_to_row, summary
+from benchmarks.rounds import Ratio, Row, median_of, ratio, ratio_to_row, summary
 from benchmarks.targets import TARGETS, Target, measured_ratio, target_of
 
 TITLES = {"gmongo": "gmongo", "pymongo": "PyMongo", "floor": "floor"}
@@ -66,14 +66,14 @@ def _operations(rows: Sequence[Row]) -> Iterator[Sheet]:
 
 def _operation(row: Row, pairs: Sequence[tuple[str, str]], contenders: Sequence[str]) -> list[str]:
     ratios = [_ratio(row, over, under) for over, under in pairs]
-    return [row.name, str(row.greenlets), *ratios, *(_orientation(middle(row, name)) for name in contenders)]
+    return [row.name, str(row.greenlets), *ratios, *(_rounded(median_of(row, name)) for name in contenders)]
 
 
 def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
     head = ["operation", "over", "ratio", "gmongo µs", "that µs"]
     lines = [
         [row.name.partition(",")[0], under, _ratio(row, "gmongo", under)]
-        + [_orientation(middle(row, name)) for name in ("gmongo", under)]
+        + [_rounded(median_of(row, name)) for name in ("gmongo", under)]
         for row in rows
         for under in row.numbers.keys() - {"gmongo"}
     ]
@@ -98,19 +98,19 @@ def _crowd_line(rows: dict[tuple[str, int | None], Row], name: str, size: int) -
         row = rows[quantity, size]
         target = target_of(row, crowd.BASE) if name == "gmongo" else None
         ratios.append(_number(ratio_to_row(row, rows[quantity, crowd.BASE], name), target))
-        numbers.append(_orientation(middle(row, name)))
+        numbers.append(_rounded(median_of(row, name)))
     return [TITLES[name], str(size), *ratios, *numbers]
 
 
 def _stall(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _duel("Stalls of the loop: medians", rows)
+    yield _two_drivers("Stalls of the loop: medians", rows)
 
 
 def _start(rows: Sequence[Row]) -> Iterator[Sheet]:
-    yield _duel("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
+    yield _two_drivers("Starting, in fresh interpreters: medians of CPU time and of growth of resident memory", rows)
 
 
-def _duel(title: str, rows: Sequence[Row]) -> Sheet:
+def _two_drivers(title: str, rows: Sequence[Row]) -> Sheet:
     lines = []
     for row in rows:
         numbers = [
@@ -127,17 +127,17 @@ def _contest(rows: Sequence[Row]) -> Iterator[Sheet]:
     head, lines = ["client"], []
     for kind in contest.SHARES:
         head += [f"{kind} µs", "gmongo / it"]
-    for name in _entrants(rows):
+    for name in _measured_contenders(rows):
         numbers = []
         for row in rows:
-            median = middle(row, name)
+            median = median_of(row, name)
             numbers.append(NOTHING if median is None else f"{median:.1f}")
             numbers.append(NOTHING if name == "gmongo" else _ratio(row, "gmongo", name))
         lines.append([ALL_TITLES[name], *numbers])
     yield Sheet(f"CPU of each client per operation, {contest.CALLERS} at once: medians", head, [lines])
 
 
-def _entrants(rows: Sequence[Row]) -> list[str]:
+def _measured_contenders(rows: Sequence[Row]) -> list[str]:
     return [name for name in ALL_TITLES if any(row.numbers.get(name) for row in rows)]
 
 
@@ -146,16 +146,16 @@ def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
 
     def cell(load: str, scene: latency.Scene, name: str) -> str:
         places = [(latency.name(load, scene, quantile), scene.callers) for quantile in latency.QUANTILES]
-        medians = [middle(by_place[place], name) for place in places if place in by_place]
-        return " · ".join(_short(number) for number in medians if number is not None) or NOTHING
+        medians = [median_of(by_place[place], name) for place in places if place in by_place]
+        return " · ".join(_significant_digits(number) for number in medians if number is not None) or NOTHING
 
     for scene in latency.SCENES:
         saturation = by_place.get((latency.name(latency.SATURATION, scene), scene.callers))
         if saturation:
             loads = [load for load in latency.LOADS if (latency.name(load, scene, "p50"), scene.callers) in by_place]
             lines = [
-                [ALL_TITLES[name], _orientation(middle(saturation, name)), *(cell(load, scene, name) for load in loads)]
-                for name in _entrants([saturation])
+                [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, scene, name) for load in loads)]
+                for name in _measured_contenders([saturation])
             ]
             title = (
                 f"Latency of find_one in ms: p50 · p99 · p99.9. {scene.callers} callers, processes: {scene.processes}"
@@ -167,14 +167,14 @@ def _service(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_name = {row.name: row for row in rows}
 
     def cell(name: str, route: str, quantity: str) -> str:
-        median = middle(by_name[f"{route}: {quantity}"], name)
-        return NOTHING if median is None else _short(median)
+        median = median_of(by_name[f"{route}: {quantity}"], name)
+        return NOTHING if median is None else _significant_digits(median)
 
     head = ["service", "requests / s", "CPU ms", f"{service.HALF}, ms", f"{service.EQUAL}, ms", "memory MB"]
     for route in service.ROUTES:
         cost = by_name.get(f"{route}: {service.COST}")
         lines = []
-        for name in [name for name in service.SERVICES if cost and middle(cost, name)]:
+        for name in [name for name in service.SERVICES if cost and median_of(cost, name)]:
             times = [
                 " · ".join(cell(name, route, f"{what}, {quantile}") for quantile in latency.QUANTILES)
                 for what in (service.HALF, service.EQUAL)
@@ -207,10 +207,10 @@ def _ratio(row: Row, over: str, under: str) -> str:
 
 def _target_line(target: Target, number: Ratio, unit: str) -> list[str]:
     limit = f"{'≥' if target.at_least else '≤'} {target.limit:.2f}"
-    return [target.row, str(target.greenlets or ""), _what(target.under, unit), limit, _number(number, target)]
+    return [target.row, str(target.greenlets or ""), _target_name(target.under, unit), limit, _number(number, target)]
 
 
-def _what(under: str | int | None, unit: str) -> str:
+def _target_name(under: str | int | None, unit: str) -> str:
     if under is None:
         return f"gmongo, {unit}"
     if isinstance(under, int):
@@ -230,11 +230,11 @@ def _three_digits(number: float) -> str:
     return f"{number:.2f}" if abs(number) < 100 else f"{number:.0f}"
 
 
-def _short(number: float) -> str:
+def _significant_digits(number: float) -> str:
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
-def _orientation(number: float | None) -> str:
+def _rounded(number: float | None) -> str:
     return NOTHING if number is None else f"{number:.0f}"
 
 

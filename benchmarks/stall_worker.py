@@ -15,7 +15,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from benchmarks.documents import DATABASE, LARGE, LARGE_BATCH, ONE, unsaved_many
+from benchmarks.documents import DATABASE, LARGE, LARGE_BATCH, ONE, documents_without_id
 from benchmarks.processors import pin_client
 from benchmarks.worker import open_client, prepare
 
@@ -100,7 +100,7 @@ def measure(database: Any) -> dict[str, float]:
     large, one = database[LARGE], database[ONE]
     read_stall, firsts = measured(read, lambda: large)
     iterate_stall, _nothing = measured(iterate, lambda: large)
-    insert_stall, _results = measured(one.insert_many, unsaved_many)
+    insert_stall, _results = measured(one.insert_many, documents_without_id)
     return {"read": read_stall, "first": min(firsts) * 1000, "iterate": iterate_stall, "insert": insert_stall}
 
 

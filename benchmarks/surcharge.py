@@ -1,4 +1,4 @@
-"""The table of additional cost of variants: gmongo relative to its plain case, and with TLS to a baseline with TLS."""
+"""The table of additional costs of variants of gmongo. The plain case and, for TLS, a baseline are the denominators.
 
 from __future__ import annotations
 

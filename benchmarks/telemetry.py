@@ -1,4 +1,4 @@
-"""Cost of observers: ``python -m benchmarks.telemetry``.
+"""CPU time of telemetry: ``python -m benchmarks.telemetry``.
 
 The benchmark measures the CPU time of ``find_one`` on the canned server. The clients are a client without observers, a
 traced client without a provider, and clients with observers. Another variant is a handwritten span with the same
@@ -32,7 +32,7 @@ WAYS = {
 }
 
 
-def by_hand(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
+def handwritten_spans(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[[], Any]:
     """Return a function that runs ``find_one`` in handwritten spans."""
     host, port = address
     where = {"db.system.name": "mongodb", "db.namespace": "bench", "db.collection.name": ONE}
@@ -51,7 +51,7 @@ def by_hand(tracer: Any, collection: Any, address: tuple[str, int]) -> Callable[
     return find
 
 
-def ways(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
+def variants(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]]:
     """Return the compared functions, and the clients to close."""
     provider, meters = TracerProvider(shutdown_on_exit=False), MeterProvider(shutdown_on_exit=False)
     tracing = {"enabled": True, "tracer_provider": provider}
@@ -69,7 +69,7 @@ def ways(uri: str) -> tuple[dict[str, Callable[[], Any]], list[MongoClient[Any]]
     plain = clients["not observed"]
     plain.bench[ONE].find_one()
     assert plain.address is not None
-    functions["spans by hand"] = by_hand(provider.get_tracer("application"), plain.bench[ONE], plain.address)
+    functions["spans by hand"] = handwritten_spans(provider.get_tracer("application"), plain.bench[ONE], plain.address)
     return {name: functions[name] for name in WAYS}, list(clients.values())
 
 
@@ -81,7 +81,7 @@ def _find_one(client: MongoClient[Any]) -> Callable[[], Any]:
 def measure(rounds: int) -> dict[str, float]:
     """Return the CPU time of one operation in microseconds, by variant."""
     with canned_server() as port:
-        compared, clients = ways(f"mongodb://127.0.0.1:{port}/")
+        compared, clients = variants(f"mongodb://127.0.0.1:{port}/")
         best = dict.fromkeys(compared, float("inf"))
         for _ in range(rounds):
             for name, find in compared.items():

@@ -79,7 +79,7 @@ CONTENDERS: dict[str, Callable[[argparse.Namespace], Opened]] = {
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Run the turns that the options specify, and yield the result of each turn."""
     operations, close = CONTENDERS[options.contender](options)
-    from benchmarks.workloads import check, spent
+    from benchmarks.workloads import check, measure_times
 
     pin_client()
     each = max(2, options.count // options.greenlets)
@@ -88,7 +88,7 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     try:
         check(options.operation, operation)
         for _turn in sys.stdin if options.turns else [None]:
-            seconds = spent(operation, options.greenlets, each, warm_up=max(2, each // 5))
+            seconds = measure_times(operation, options.greenlets, each, warm_up=max(2, each // 5))
             yield {
                 "contender": options.contender,
                 "count": count,

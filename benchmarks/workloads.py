@@ -22,13 +22,13 @@ from benchmarks.documents import (
     SAVED,
     UNSAVED,
     ZIPF,
-    unsaved_many,
+    documents_without_id,
 )
 
 Operation = Callable[[], Any]
 
 
-class Spent(NamedTuple):
+class Times(NamedTuple):
     """Times of a run in seconds.
 
     :param processor: the CPU time of the process.
@@ -46,7 +46,7 @@ class Workload(NamedTuple):
     :param share: the number of runs for each ``find_one`` of the settings, lower for an expensive operation.
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
-    :param most: the maximum number of concurrent greenlets, which limits the memory; None means no limit.
+    :param most: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
     :param circumstance: the name of a variant in ``CIRCUMSTANCES``, which the baseline does not have.
     """
 
@@ -58,7 +58,7 @@ class Workload(NamedTuple):
     circumstance: str | None = None
 
 
-def _under(circumstance: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
+def _variants(circumstance: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
     for name in names:
         result = SAVED if name == "find_one" else 1
         yield f"{name}+{circumstance}", Workload(name, 1, result, greenlets=(greenlets,), circumstance=circumstance)
@@ -72,15 +72,15 @@ WORKLOADS = {
     "find_100": Workload("find_100", 0.25, BATCH),
     "find_zipf": Workload("find_zipf", 0.2, BATCH, greenlets=(10, 100)),
     "insert_many": Workload("insert_many", 0.0006, MANY, greenlets=(1, 10), most=10),
-    **dict(_under("listener", "find_one")),
-    **dict(_under("debug", "find_one")),
-    **dict(_under("stable_api", "find_one", "insert_one", "update_one")),
-    **dict(_under("timeout", "find_one", "insert_one", "update_one")),
-    **dict(_under("tls", "find_one", "insert_one", "update_one")),
-    **dict(_under("replica_set", "find_one", "insert_one", "update_one")),
-    **dict(_under("secondary", "find_one")),
-    **dict(_under("workers", "find_one", "insert_one")),
-    **dict(_under("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
+    **dict(_variants("listener", "find_one")),
+    **dict(_variants("debug", "find_one")),
+    **dict(_variants("stable_api", "find_one", "insert_one", "update_one")),
+    **dict(_variants("timeout", "find_one", "insert_one", "update_one")),
+    **dict(_variants("tls", "find_one", "insert_one", "update_one")),
+    **dict(_variants("replica_set", "find_one", "insert_one", "update_one")),
+    **dict(_variants("secondary", "find_one")),
+    **dict(_variants("workers", "find_one", "insert_one")),
+    **dict(_variants("10_connections", "find_one", "insert_one", "update_one", greenlets=100)),
 }
 
 
@@ -118,7 +118,7 @@ def driver_operations(client: Any) -> dict[str, Operation]:
 def bulk_operations(client: Any) -> dict[str, Operation]:
     """Return operations on many documents, for a client with the API of PyMongo."""
     one = client[DATABASE][ONE]
-    return {"insert_many": lambda: len(one.insert_many(unsaved_many()).inserted_ids)}
+    return {"insert_many": lambda: len(one.insert_many(documents_without_id()).inserted_ids)}
 
 
 def check(name: str, operation: Operation) -> None:
@@ -157,7 +157,7 @@ class StartingLine:
         self._start.set()
 
 
-def spent(operation: Operation, greenlets: int, count: int, warm_up: int) -> Spent:
+def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int) -> Times:
     """Return the times of this process while greenlets run an operation.
 
     The greenlets first warm up, and then wait for the common start.
@@ -176,7 +176,7 @@ def spent(operation: Operation, greenlets: int, count: int, warm_up: int) -> Spe
     processor, clock = time.process_time(), time.perf_counter()
     line.start()
     gevent.joinall(running, raise_error=True)
-    return Spent(time.process_time() - processor, time.perf_counter() - clock)
+    return Times(time.process_time() - processor, time.perf_counter() - clock)
 
 
 def _run(operation: Operation, count: int, warm_up: int, line: StartingLine) -> None:

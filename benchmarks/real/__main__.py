@@ -31,19 +31,19 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(options: argparse.Namespace, tell: Callable[[str], Any]) -> dict[str, Any]:
+def measure(options: argparse.Namespace, report_progress: Callable[[str], Any]) -> dict[str, Any]:
     """Measure the parts that the options name. The result can be written as JSON."""
     contenders = [name for name in options.contenders.split(",") if programs.missing(name) is None]
     only = options.only or PARTS
     found: dict[str, Any] = {"versions": versions(), "rounds": options.rounds, "operations": {}}
     for name in [name for name in DEPLOYMENTS if name in only]:
         able = [each for each in contenders if each != "floor" or name == "standalone"]
-        measured = operations.measure(name, able, options.rounds, options.operations, tell)
+        measured = operations.measure(name, able, options.rounds, options.operations, report_progress)
         found["operations"][name] = {kind: each.as_json() for kind, each in measured.items()}
     if FAILOVER in only:
-        found[FAILOVER] = failover.measure(options.failures, tell)
+        found[FAILOVER] = failover.measure(options.failures, report_progress)
     if CROWDS in only:
-        found[CROWDS] = crowds.measure(tell)
+        found[CROWDS] = crowds.measure(report_progress)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Large numbers of greenlets on one pool, clients and databases: time and memory for each of them."""
+"""CPU time and memory of many greenlets on one pool, many clients, and many names of databases."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _CONTENDERS = ("gmongo", "pymongo")
 _TIMEOUT = 300.0  # seconds
 
 
-def measure(tell: Callable[[str], Any]) -> dict[str, Any]:
-    """Measure each size in a process of its own. Return measurement → contender → size → numbers of the worker."""
+def measure(report_progress: Callable[[str], Any]) -> dict[str, Any]:
+    """Measure each size in a separate process. Return measurement → contender → size → numbers of the worker."""
     found: dict[str, Any] = {}
     with deployment("standalone") as uri:
         for number, (name, sizes) in enumerate(SIZES.items()):
             found[name] = {contender: {} for contender in _CONTENDERS}
             for size in sizes:
                 for contender in _CONTENDERS:
-                    tell(f"{size} {name}: {contender}")
+                    report_progress(f"{size} {name}: {contender}")
                     arguments = ["-m", "benchmarks.real.crowds_worker", contender, uri, str(number), str(size)]
                     try:
                         result = run_python(arguments, _TIMEOUT)

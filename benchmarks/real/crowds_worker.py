@@ -1,7 +1,7 @@
 """Run one size of one measurement: ``python -m benchmarks.real.crowds_worker CONTENDER URI MEASUREMENT SIZE``.
 
-Prints a JSON array for each greenlet, client, database or connection: the CPU time in milliseconds, and the growth of
-the resident memory in kilobytes.
+The program prints a JSON array: the CPU time in milliseconds, and the growth of the resident memory in kilobytes.
+Both numbers are for each greenlet, client, database or connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.worker import prepare
 
 
 def greenlets(client_of: Callable[..., Any], size: int) -> int:
-    """Run one operation in each greenlet on a pool of 100 connections. Return the memory while most of them wait."""
+    """Run one operation in each greenlet on a pool of 100 connections. Return the memory while most greenlets wait."""
     import gevent
     from gevent.event import Event
 
@@ -41,7 +41,7 @@ def greenlets(client_of: Callable[..., Any], size: int) -> int:
 
 
 def clients(client_of: Callable[..., Any], size: int) -> int:
-    """Open clients with an operation each, return the memory, and close the clients."""
+    """Open clients with an operation each, and return the memory before they close."""
     opened = []
     for _ in range(size):
         opened.append(client_of())
@@ -64,7 +64,7 @@ def databases(client_of: Callable[..., Any], size: int) -> int:
 
 
 def connections(client_of: Callable[..., Any], size: int) -> int:
-    """Open idle connections: the minimum of the pool."""
+    """Open idle connections through ``minPoolSize``."""
     client = client_of(minPoolSize=size, maxPoolSize=size)
     client.admin.command("ping")
     deadline = time.monotonic() + 60

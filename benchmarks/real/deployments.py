@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, saved
+from benchmarks.documents import BATCH, DATABASE, DOCUMENT_BYTES, HUNDRED, LARGE, MANY, ONE, SAVED, stored_documents
 from benchmarks.processors import beside_server
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedDatabase, EmbeddedReplicaSet
@@ -37,7 +37,7 @@ def deployment(name: str) -> Iterator[str]:
 def _fill(client: MongoClient[dict[str, Any]]) -> None:
     database = client[DATABASE]
     database[ONE].insert_one(dict(SAVED))
-    database[HUNDRED].insert_many(saved(BATCH, DOCUMENT_BYTES))
-    database[LARGE].insert_many(saved(MANY, DOCUMENT_BYTES))
+    database[HUNDRED].insert_many(stored_documents(BATCH, DOCUMENT_BYTES))
+    database[LARGE].insert_many(stored_documents(MANY, DOCUMENT_BYTES))
     for name in ("bulk", "transactions"):
         database.create_collection(name)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.processes import ROOT
-from benchmarks.real.partition import Doors
+from benchmarks.real.partition import MemberProxies
 from gmongo import MongoClient
 from gmongo.testing import EmbeddedReplicaSet
 from gmongo.testing.mongod.connection import CommandFailedError, run_command
@@ -33,7 +33,7 @@ _CHANGE = {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": True}
 _PROBE = {"update": "probe", "$db": "benchmark", "updates": [_CHANGE]}
 
 
-def measure(failures: int, tell: Callable[[str], Any]) -> dict[str, Any]:
+def measure(failures: int, report_progress: Callable[[str], Any]) -> dict[str, Any]:
     """Measure failovers of each kind.
 
     :param failures: the number of failovers of each kind.
@@ -41,19 +41,20 @@ def measure(failures: int, tell: Callable[[str], Any]) -> dict[str, Any]:
     """
     with ExitStack() as stack:
         replica_set = stack.enter_context(EmbeddedReplicaSet(election_timeout=_ELECTION_TIMEOUT))
-        doors = stack.enter_context(Doors(replica_set))
-        workers = stack.enter_context(_workers(doors.uri))
+        proxies = stack.enter_context(MemberProxies(replica_set))
+        workers = stack.enter_context(_workers(proxies.uri))
         times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
         for number in range(failures):
             for kind in KINDS:
-                tell(f"failover {number + 1}: primary {kind}")
-                times[kind].append(_fail(replica_set, doors, kind))
-        stories = {name: worker() for name, worker in workers.items()}
+                report_progress(f"failover {number + 1}: primary {kind}")
+                times[kind].append(_fail(replica_set, proxies, kind))
+        results = {name: worker() for name, worker in workers.items()}
         with MongoClient(replica_set.uri) as client:
-            faults = {name: _faults(client, name, story) for name, story in stories.items()}
+            faults = {name: _faults(client, name, result) for name, result in results.items()}
     return {
         "delays": {
-            kind: {name: _delays(story, moments) for name, story in stories.items()} for kind, moments in times.items()
+            kind: {name: _delays(result, moments) for name, result in results.items()}
+            for kind, moments in times.items()
         },
         "faults": faults,
     }
@@ -61,14 +62,14 @@ def measure(failures: int, tell: Callable[[str], Any]) -> dict[str, Any]:
 
 @contextmanager
 def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
-    """Start a worker process for each contender. Yield the functions that end a worker and return its story."""
+    """Start a worker process for each contender. Yield the functions that end a worker and return its results."""
     with TemporaryDirectory() as folder:
         started = {}
         for name in CONTENDERS:
             command = [sys.executable, "-m", "benchmarks.real.failover_worker", name, uri, str(Path(folder, name))]
             started[name] = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)
 
-        def ender(name: str) -> Callable[[], dict[str, Any]]:
+        def end_function(name: str) -> Callable[[], dict[str, Any]]:
             def end() -> dict[str, Any]:
                 started[name].communicate(timeout=120)
                 return dict(json.loads(Path(folder, name).read_text()))
@@ -77,15 +78,15 @@ def _workers(uri: str) -> Iterator[dict[str, Callable[[], dict[str, Any]]]]:
 
         try:
             time.sleep(3)  # all workers have connected
-            yield {name: ender(name) for name in started}
+            yield {name: end_function(name) for name in started}
         finally:
             for process in started.values():
                 process.kill()
                 process.wait()
 
 
-def _fail(replica_set: EmbeddedReplicaSet, doors: Doors, kind: str) -> tuple[float, float]:
-    """Take the primary away.
+def _fail(replica_set: EmbeddedReplicaSet, proxies: MemberProxies, kind: str) -> tuple[float, float]:
+    """Make the primary unavailable.
 
     :returns: the moment of the failure, and the moment when a probe wrote to the new primary.
     """
@@ -97,12 +98,12 @@ def _fail(replica_set: EmbeddedReplicaSet, doors: Doors, kind: str) -> tuple[flo
     start = time.monotonic()
     for probe in probes:
         probe.start()
-    _take_away(old, doors, kind)
+    _stop_primary(old, proxies, kind)
     for probe in probes:
         while probe.is_alive() and not found:
             time.sleep(_PROBE_INTERVAL)
     time.sleep(_AFTER)
-    doors.open(old)
+    proxies.open(old)
     if old.is_stopped:
         old.resume()
     elif not old.is_running:
@@ -111,19 +112,19 @@ def _fail(replica_set: EmbeddedReplicaSet, doors: Doors, kind: str) -> tuple[flo
     return start, found[0]
 
 
-def _take_away(old: Server, doors: Doors, kind: str) -> None:
+def _stop_primary(old: Server, proxies: MemberProxies, kind: str) -> None:
     if kind == "killed":
         old.kill()
     elif kind == "stopped":
         old.stop()
     elif kind == "cut off":
-        doors.close(old)
+        proxies.close(old)
     else:
         old.step_down(10)
 
 
 def _probe(member: Server, found: list[float]) -> None:
-    """Write to a member until it accepts the write as the primary, and append the moment."""
+    """Write to a member until the member accepts the write as the primary. Append the moment."""
     host, _colon, port = member.address.rpartition(":")
     end = time.monotonic() + 60
     while not found and time.monotonic() < end:
@@ -135,27 +136,27 @@ def _probe(member: Server, found: list[float]) -> None:
             found.append(time.monotonic())
 
 
-def _delays(story: dict[str, Any], moments: list[tuple[float, float]]) -> dict[str, float]:
+def _delays(result: dict[str, Any], moments: list[tuple[float, float]]) -> dict[str, float]:
     """Return quantiles of the milliseconds from the probe's write to the first write of each greenlet."""
     delays = []
     for _start, writable in moments:
-        for writes in story["writes"]:
+        for writes in result["writes"]:
             following = [end for end in writes if end >= writable]
             delays.append((following[0] - writable) * 1e3 if following else float("inf"))
     delays.sort()
     return {"p50": median(delays), "p99": delays[int(len(delays) * 0.99)]}
 
 
-def _faults(client: MongoClient[dict[str, Any]], name: str, story: dict[str, Any]) -> dict[str, Any]:
+def _faults(client: MongoClient[dict[str, Any]], name: str, result: dict[str, Any]) -> dict[str, Any]:
     """Count the errors, and compare the data with the acknowledged writes."""
     database = client["benchmark"]
     present = {each["_id"] for each in database[f"facts_{name}"].find({}, {"_id": 1})}
     counts = {each["_id"]: each["n"] for each in database[f"counters_{name}"].find()}
-    acknowledged = set(story["inserted"])
+    acknowledged = set(result["inserted"])
     return {
-        "writes": len(acknowledged) + sum(story["counted"]),
-        "errors": story["errors"],
+        "writes": len(acknowledged) + sum(result["counted"]),
+        "errors": result["errors"],
         "lost": len(acknowledged - present)
-        + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(story["counted"])),
-        "twice": sum(max(0, counts.get(number, 0) - tried) for number, tried in enumerate(story["tried"])),
+        + sum(max(0, done - counts.get(number, 0)) for number, done in enumerate(result["counted"])),
+        "twice": sum(max(0, counts.get(number, 0) - tried) for number, tried in enumerate(result["tried"])),
     }

@@ -19,7 +19,7 @@ CALLERS = 50
 _PAUSE = 0.02  # seconds between two operations of a caller
 
 
-class Story:
+class CallerResults:
     """Results of all callers.
 
     :param callers: the number of callers.
@@ -33,32 +33,32 @@ class Story:
         self.ended = False
 
 
-def call(database: Any, name: str, number: int, story: Story, error_class: type[Exception]) -> None:
-    """Insert, update and read in turns, until the story has ended."""
+def call(database: Any, name: str, number: int, results: CallerResults, error_class: type[Exception]) -> None:
+    """Insert, update and read in turns, until ``results.ended`` is true."""
     facts, counters = database[f"facts_{name}"], database[f"counters_{name}"]
     turn = 0
-    while not story.ended:
+    while not results.ended:
         turn += 1
         try:
             if turn % 3 == 0:
                 counters.find_one({"_id": number})
             elif turn % 3 == 1:
                 facts.insert_one({"_id": f"{number}-{turn}"})
-                story.inserted.append(f"{number}-{turn}")
-                story.writes[number].append(time.monotonic())
+                results.inserted.append(f"{number}-{turn}")
+                results.writes[number].append(time.monotonic())
             else:
-                story.tried[number] += 1
+                results.tried[number] += 1
                 counters.update_one({"_id": number}, {"$inc": {"n": 1}}, upsert=True)
-                story.counted[number] += 1
-                story.writes[number].append(time.monotonic())
+                results.counted[number] += 1
+                results.writes[number].append(time.monotonic())
         except error_class as error:
             text = f"{type(error).__name__}: {str(error)[:80]}"
-            story.errors[text] = story.errors.get(text, 0) + 1
+            results.errors[text] = results.errors.get(text, 0) + 1
         time.sleep(_PAUSE)
 
 
 def main() -> None:
-    """Run the callers, and write the story to the file."""
+    """Run the callers, and write the results to the file."""
     name, uri, file = sys.argv[1:]
     if name == "gmongo":
         from gevent import monkey
@@ -69,18 +69,18 @@ def main() -> None:
     package = "gmongo" if name == "gmongo" else "pymongo"
     client = import_module(package).MongoClient(uri, w="majority", maxPoolSize=CALLERS)
     error_class = import_module(f"{package}.errors").PyMongoError
-    story = Story(CALLERS)
+    results = CallerResults(CALLERS)
     arguments = (client["benchmark"], name)
     callers = [
-        threading.Thread(target=call, args=(*arguments, number, story, error_class)) for number in range(CALLERS)
+        threading.Thread(target=call, args=(*arguments, number, results, error_class)) for number in range(CALLERS)
     ]
     for caller in callers:
         caller.start()
     sys.stdin.read()
-    story.ended = True
+    results.ended = True
     for caller in callers:
         caller.join()
-    Path(file).write_text(json.dumps(vars(story)))
+    Path(file).write_text(json.dumps(vars(results)))
     client.close()
 
 

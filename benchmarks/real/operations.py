@@ -69,14 +69,14 @@ def kinds_of(name: str) -> list[str]:
 
 
 def measure(
-    name: str, contenders: Sequence[str], rounds: int, operations: int, tell: Callable[[str], Any]
+    name: str, contenders: Sequence[str], rounds: int, operations: int, report_progress: Callable[[str], Any]
 ) -> dict[str, Measured]:
     """Measure all operations on a deployment.
 
     :param name: the name of the deployment.
     :param rounds: the number of turns of each contender.
     :param operations: the number of `find_one` operations in a turn.
-    :param tell: a function that receives the name of each measurement.
+    :param report_progress: a function that receives the name of each measurement.
     :returns: operation → results.
     """
     results: dict[str, Measured] = {}
@@ -89,7 +89,7 @@ def measure(
             return programs[contender]
 
         for kind in kinds_of(name):
-            tell(f"{name}: {kind}")
+            report_progress(f"{name}: {kind}")
             count = max(1, round(operations * SHARES[kind] / CALLERS))
             for contender in contenders:
                 _warm_up(program, contender, kind)
@@ -98,7 +98,7 @@ def measure(
             latencies, rates = {}, {}
             for contender in [each for each in contenders if each not in failures]:
                 size = max(20, round(_BEFORE_LATENCIES * SHARES[kind]))
-                found = load.put(program(contender).streams, exchange(kind), size)
+                found = load.send(program(contender).streams, exchange(kind), size)
                 latencies[contender] = quantiles_of(found.latencies)
                 rates[contender] = size / found.clock
             results[kind] = Measured(Row(kind, CALLERS, "µs", cost, failures), latencies, rates)
@@ -107,13 +107,13 @@ def measure(
 
 def _warm_up(program: Callable[[str], Program], contender: str, kind: str) -> None:
     try:
-        load.put(program(contender).streams, exchange(kind), CALLERS)
+        load.send(program(contender).streams, exchange(kind), CALLERS)
     except WorkerFailed:
-        pass  # its first turn fails as well, and the row reports the failure
+        pass  # the first turn of the contender also fails, and the row reports the failure
 
 
 def _cost(program: Callable[[str], Program], kind: str, count: int, contender: str) -> float:
     running_program = program(contender)
     before = running_program.processor_seconds
-    load.put(running_program.streams, exchange(kind, count), CALLERS)
+    load.send(running_program.streams, exchange(kind, count), CALLERS)
     return (running_program.processor_seconds - before) / (count * CALLERS) * 1e6

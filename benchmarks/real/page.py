@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.page import renewed
+from benchmarks.page import replace_part
 from benchmarks.processes import ROOT
 from benchmarks.programs import CONTENDERS
 from benchmarks.real.failover import KINDS
@@ -18,11 +18,11 @@ Run = dict[str, Any]
 
 def write(runs: Sequence[Run]) -> None:
     """Write the results into the page."""
-    PAGE.write_text(renewed(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
+    PAGE.write_text(replace_part(PAGE.read_text(), "\n".join(["", *lines(runs), ""]), _MARK))
 
 
 def lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield the lines of the page, with means of the runs. A ratio has half the difference of two runs behind ±."""
+    """Yield the lines of the page, with means of the runs. The sign ± precedes half the difference of two runs."""
     yield ", ".join(f"{name} {found}" for name, found in runs[0]["versions"].items()) + f". Runs: {len(runs)}."
     for deployment in runs[0]["operations"]:
         yield from _operations([run["operations"][deployment] for run in runs], deployment)
@@ -38,27 +38,27 @@ def _operations(runs: Sequence[Run], deployment: str) -> Iterator[str]:
     yield from ("", f"### Client CPU on a {deployment} deployment: gmongo over each client", "")
     yield from _table(
         ["client", *kinds],
-        [[CONTENDERS[name].title, *(_spread(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
+        [[CONTENDERS[name].title, *(_mean_ratio(runs, kind, "gmongo over", name) for kind in kinds)] for name in peers],
     )
-    entrants = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
+    contenders = [name for name in CONTENDERS if any(name in runs[0][kind]["rates"] for kind in kinds)]
     title = f"### Operations per second, and latency p50 · p99 · p99.9 in ms, on a {deployment} deployment"
     yield from ("", title, "")
     yield from _table(
         ["client", *kinds],
-        [[CONTENDERS[name].title, *(_loop(runs, kind, name) for kind in kinds)] for name in entrants],
+        [[CONTENDERS[name].title, *(_rate_and_latencies(runs, kind, name) for kind in kinds)] for name in contenders],
     )
     failures = {name: why for kind in kinds for name, why in runs[0][kind]["failures"].items()}
     yield from (f"\nNot measured: {CONTENDERS[name].title}: {why}" for name, why in failures.items())
 
 
-def _spread(runs: Sequence[Run], kind: str, quantity: str, name: str) -> str:
+def _mean_ratio(runs: Sequence[Run], kind: str, quantity: str, name: str) -> str:
     found = [run[kind][quantity][name] for run in runs if name in run[kind][quantity]]
     if not found:
         return "-"
     return f"{fmean(found):.2f}" + (f" ±{(max(found) - min(found)) / 2:.2f}" if len(found) > 1 else "")
 
 
-def _loop(runs: Sequence[Run], kind: str, name: str) -> str:
+def _rate_and_latencies(runs: Sequence[Run], kind: str, name: str) -> str:
     found = [run[kind] for run in runs if name in run[kind]["rates"]]
     if not found:
         return "-"
@@ -95,11 +95,11 @@ def _crowds(runs: Sequence[Run]) -> Iterator[str]:
         rows = []
         for contender in contenders:
             cells = [[run[name][contender][size] for run in runs if run[name][contender][size]] for size in sizes]
-            rows.append([CONTENDERS[contender].title, *(_pair(each) for each in cells)])
+            rows.append([CONTENDERS[contender].title, *(_time_and_memory(each) for each in cells)])
         yield from _table(["client", *sizes], rows)
 
 
-def _pair(found: Sequence[Sequence[float]]) -> str:
+def _time_and_memory(found: Sequence[Sequence[float]]) -> str:
     return " · ".join(f"{fmean(each[index] for each in found):.3g}" for index in (0, 1)) if found else "-"
 
 

@@ -16,7 +16,7 @@ from gmongo.testing.mongod.server import Server
 _CHUNK = 1 << 16
 
 
-class Doors:
+class MemberProxies:
     """A proxy for each member.
 
     :param replica_set: the running replica set. Its configuration is changed: the hosts become the proxies.
@@ -24,12 +24,12 @@ class Doors:
 
     def __init__(self, replica_set: EmbeddedReplicaSet) -> None:
         self._replica_set = replica_set
-        self._doors: dict[Server, _Door] = {member: _Door(member.address) for member in replica_set.members}
+        self._doors: dict[Server, _Proxy] = {member: _Proxy(member.address) for member in replica_set.members}
 
     @property
     def uri(self) -> str:
         """The connection string with the addresses of the proxies."""
-        hosts = ",".join(door.address for door in self._doors.values())
+        hosts = ",".join(proxy.address for proxy in self._doors.values())
         return f"mongodb://{hosts}/?replicaSet={self._replica_set.name}"
 
     def close(self, member: Server) -> None:
@@ -40,11 +40,11 @@ class Doors:
         """Connect a member again."""
         self._doors[member].is_open.set()
 
-    def __enter__(self) -> Doors:
+    def __enter__(self) -> MemberProxies:
         primary = self._replica_set.primary
         config = primary.command({"replSetGetConfig": 1})["config"]
-        for host, door in zip(config["members"], self._doors.values(), strict=True):
-            host["host"] = door.address
+        for host, proxy in zip(config["members"], self._doors.values(), strict=True):
+            host["host"] = proxy.address
         config["version"] += 1
         primary.command({"replSetReconfig": config, "force": True})
         self._replica_set.await_members()
@@ -53,11 +53,11 @@ class Doors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for door in self._doors.values():
-            door.end()
+        for proxy in self._doors.values():
+            proxy.end()
 
 
-class _Door:
+class _Proxy:
     """The proxy of one member: a thread for each direction of each connection."""
 
     def __init__(self, address: str) -> None:
@@ -86,9 +86,9 @@ class _Door:
             return
         for each in (client, server):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._pass(client, server)
+        self._relay(client, server)
 
-    def _pass(self, client: socket.socket, server: socket.socket) -> None:
+    def _relay(self, client: socket.socket, server: socket.socket) -> None:
         with client, server:
             peers = {client: server, server: client}
             while True:
