@@ -1,4 +1,4 @@
-"""The table of additional costs of variants of gmongo. The plain case and, for TLS, a baseline are the denominators.
+"""The table of additional costs of variants, relative to the plain case, or with TLS to a baseline with TLS."""
 
 from __future__ import annotations
 
