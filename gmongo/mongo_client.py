@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, overload
 
 from bson.codec_options import DEFAULT_CODEC_OPTIONS, CodecOptions, TypeRegistry
 from bson.errors import BSONError
-from gevent import Timeout
+from gevent import Timeout, sleep
 
 from gmongo._documents import Document, DocumentDict, Value
 from gmongo._inherited_options import InheritedOptions
@@ -28,8 +28,15 @@ from gmongo.driver_info import DriverInfo
 from gmongo.engines.client_bulk import ClientBulk
 from gmongo.engines.cursor_killer import CursorKiller
 from gmongo.engines.session_reaper import SessionReaper
-from gmongo.errors import ConfigurationError, InvalidOperation, PyMongoError
+from gmongo.errors import (
+    AutoReconnect,
+    ConfigurationError,
+    InvalidOperation,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
 from gmongo.events.command import CommandEvents
+from gmongo.execution.deadline import checked_seconds, current_deadline, deadline_after, until
 from gmongo.execution.executor import Executor
 from gmongo.execution.operation import required
 from gmongo.execution.operation_context import OperationContext
@@ -47,8 +54,9 @@ from gmongo.sdam.selection import WRITABLE
 from gmongo.sdam.topology import Topology
 from gmongo.sdam.topology_description import TopologyDescription
 from gmongo.server_type import SERVER_TYPE
-from gmongo.wire.address import Address
+from gmongo.wire.address import Address, address_text
 from gmongo.wire.reply_schema import DOCUMENTS, TEXT
+from gmongo.wire.timeout import limit_text, remaining
 from gmongo.write_concern import WriteConcern
 
 if TYPE_CHECKING:
@@ -60,6 +68,7 @@ __all__ = ["MongoClient"]
 _REPLICA_SETS = (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary)
 # The time limit of all server requests of close(), in seconds.
 _CLOSE_TIMEOUT = 1.0
+_READY_INTERVAL = 0.01  # seconds
 
 DocumentType = TypeVar("DocumentType", bound=Document)
 OtherType = TypeVar("OtherType", bound=Document)
@@ -694,6 +703,60 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         return self._executor.overload.stats()
 
     # Lifetime
+
+    def wait_until_ready(self, timeout: float | None = None) -> None:
+        """Wait for a usable server, and for the ``minPoolSize`` connections to each available server.
+
+        ::
+
+            client = MongoClient(uri, minPoolSize=5)
+            client.wait_until_ready(timeout=10)
+
+        A program that calls this method at its start ends there if its URI or password is wrong. The method sends
+        ``ping`` with the client's read preference, and repeats ``ping`` after network errors.
+
+        :param timeout: the limit in seconds, which overrides ``timeoutMS``. 0 means no limit, and None (the default)
+            means ``serverSelectionTimeoutMS``.
+        :raises ServerSelectionTimeoutError: the client was not ready in time. The message has the reason.
+        :raises OperationFailure: the authentication failed.
+        :raises ConfigurationError: the server or its DNS records do not fit the options.
+        """
+        limit = checked_seconds(timeout), "timeout of wait_until_ready"
+        if timeout is None:
+            limit = self._options.server_selection_timeout, "serverSelectionTimeoutMS"
+        with until(deadline_after(*limit)):
+            deadline = current_deadline()
+            for check in (self._ping_error, self._missing_connections):
+                while reason := check():
+                    left = remaining(deadline)
+                    if left is not None and left <= _READY_INTERVAL:
+                        raise ServerSelectionTimeoutError(f"not ready within {limit_text(deadline)}: {reason}")
+                    sleep(_READY_INTERVAL)
+
+    def _ping_error(self) -> str | None:
+        """Send a ping, and return the text of an error that may pass."""
+        try:
+            self.admin.command("ping", read_preference=self.read_preference)
+        except PyMongoError as error:
+            if isinstance(error, ServerSelectionTimeoutError) or not (
+                error.timeout or isinstance(error, AutoReconnect)
+            ):
+                raise
+            return str(error)
+        return None
+
+    def _missing_connections(self) -> str | None:
+        """Return a text about an available server with less than ``minPoolSize`` connections."""
+        required = self._options.pool_options.min_pool_size
+        established = {
+            address_text(pool["address"]): pool["total"] - pool["pending"]
+            for pool in self.pool_stats()
+            if pool["state"] == "ready"
+        }
+        missing = [f"{address} has {count} of them" for address, count in established.items() if count < required]
+        if not established:
+            return "the server is not available any more"
+        return f"minPoolSize is {required} connections, and {', '.join(missing)}" if missing else None
 
     def close(self) -> None:
         """End sessions and cursors on the server, stop all greenlets, and close all connections.

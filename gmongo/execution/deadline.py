@@ -66,11 +66,20 @@ def timeout(seconds: float | None) -> AbstractContextManager[None]:
     :raises TypeError: `seconds` is not a number.
     :raises ValueError: `seconds` is negative.
     """
+    return until(deadline_after(checked_seconds(seconds), "gmongo.timeout"))
+
+
+def checked_seconds(seconds: float | None) -> float | None:
+    """Check the argument `timeout` of a function, and return it.
+
+    :raises TypeError: the timeout is not a number.
+    :raises ValueError: the timeout is negative.
+    """
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float))):
         raise TypeError(f"timeout must be a number of seconds or None, not {seconds!r}")
     if seconds is not None and seconds < 0:
         raise ValueError(f"timeout must be 0 or more seconds, not {seconds!r}")
-    return until(deadline_after(seconds, "gmongo.timeout"))
+    return seconds
 
 
 def checked_timeout(name: str, milliseconds: object) -> float | None:

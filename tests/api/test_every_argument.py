@@ -182,6 +182,7 @@ CLIENT: dict[str, dict[str, Any]] = {
     "list_databases": {},
     "server_info": {},
     "start_session": {},
+    "wait_until_ready": {"timeout": NOT_TESTED},  # The limit changes no command.
     "watch": {},
 }
 SESSION_METHODS: dict[str, dict[str, Any]] = {

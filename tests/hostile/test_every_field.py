@@ -121,6 +121,7 @@ OPERATIONS: dict[str, Callable[[Any], Any]] = {
     "MongoClient.server_info": lambda c: c.server_info(),
     "MongoClient.start_session": _in_transaction,
     "MongoClient.start_session with snapshot": _in_snapshot,
+    "MongoClient.wait_until_ready": lambda c: c.wait_until_ready(),
     "MongoClient.watch": _watched,
     "GridFSBucket.delete": lambda c: _bucket(c).delete(OID),
     "GridFSBucket.delete_by_name": lambda c: _bucket(c).delete_by_name("n"),

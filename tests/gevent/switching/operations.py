@@ -301,6 +301,7 @@ CLIENT = rows(
     list_databases=(lambda c: "operations" in [each["name"] for each in c.list_databases()], True),
     server_info=(lambda c: c.server_info()["ok"], 1.0),
     start_session=(lambda c: read_in_session(c.start_session()), IDS),
+    wait_until_ready=(lambda c: c.wait_until_ready(), None),
     watch=(first_change, None),
 )
 SESSION = rows(

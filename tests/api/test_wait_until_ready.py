@@ -1,0 +1,92 @@
+"""``MongoClient.wait_until_ready``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gevent
+import pytest
+
+import gmongo
+from gmongo import MongoClient
+from gmongo.errors import OperationFailure, ServerSelectionTimeoutError
+from gmongo.testing import Deployment
+from tests.support.fail_points import fail
+
+LIMIT = 0.2
+NOT_READY = r"not ready within the limit of 200 ms \(timeout of wait_until_ready\): "
+
+
+def test_ready_client_has_min_pool_size_connections_to_each_available_server() -> None:
+    with Deployment.replica_set(3) as deployment, MongoClient(deployment.uri, minPoolSize=3) as client:
+        client.wait_until_ready()
+        ready = [pool for pool in client.pool_stats() if pool["state"] == "ready"]
+        assert ready
+        assert all(pool["available"] >= 3 for pool in ready)
+
+
+def test_wait_continues_until_server_starts() -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
+        deployment.members[0].kill()
+        gevent.spawn_later(0.05, deployment.members[0].restart)
+        client.wait_until_ready()
+
+
+def test_ping_is_repeated_after_network_error() -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri) as client:
+        fail(deployment, "ping", times=2, closeConnection=True)
+        client.wait_until_ready()
+        assert len(deployment.commands.named("ping")) == 3
+
+
+def test_wrong_password_raises_operation_failure() -> None:
+    with Deployment.standalone(users={"ada": "secret"}) as deployment:
+        host = deployment.members[0].address
+        with (
+            MongoClient(f"mongodb://ada:wrong@{host}/", minPoolSize=2) as client,
+            pytest.raises(OperationFailure, match=r"Authentication failed \(user 'ada'"),
+        ):
+            client.wait_until_ready()
+
+
+@pytest.mark.parametrize(
+    ("fault", "options", "text"),
+    [
+        ("kill", {}, r"of the limit of 200 ms \(timeout of wait_until_ready\)"),
+        ("freeze", {}, f"{NOT_READY}.*no complete reply"),
+        (
+            "delay",
+            {"minPoolSize": 50},
+            rf"{NOT_READY}minPoolSize is 50 connections, and .*:\d+ has \d+ of them",
+        ),
+    ],
+)
+def test_timeout_names_limit_and_reason(fault: str, options: dict[str, Any], text: str) -> None:
+    with Deployment.standalone() as deployment, MongoClient(deployment.uri, **options) as client:
+        client.admin.command("ping")
+        getattr(deployment.members[0], fault)(*([0.03] if fault == "delay" else []))
+        with pytest.raises(ServerSelectionTimeoutError, match=text):
+            client.wait_until_ready(timeout=LIMIT)
+
+
+def test_timeout_is_by_default_server_selection_timeout() -> None:
+    with (
+        MongoClient("127.0.0.1", 1, serverSelectionTimeoutMS=50, timeoutMS=1) as client,
+        pytest.raises(ServerSelectionTimeoutError, match=r"limit of 50 ms \(serverSelectionTimeoutMS\)"),
+    ):
+        client.wait_until_ready()
+
+
+def test_shorter_limit_of_block_ends_wait() -> None:
+    with (
+        MongoClient("127.0.0.1", 1) as client,
+        gmongo.timeout(0.05),
+        pytest.raises(ServerSelectionTimeoutError, match=r"limit of 50 ms \(gmongo.timeout\)"),
+    ):
+        client.wait_until_ready(timeout=30)
+
+
+@pytest.mark.parametrize(("value", "kind"), [("5", TypeError), (True, TypeError), (-1, ValueError)])
+def test_invalid_timeout_is_refused(value: Any, kind: type[Exception]) -> None:
+    with MongoClient("127.0.0.1", 1) as client, pytest.raises(kind, match="timeout must be"):
+        client.wait_until_ready(timeout=value)
