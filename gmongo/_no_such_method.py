@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gmongo._nearest import nearest
 from gmongo._truncated_repr import short
 
 # Methods of PyMongo 2 and 3 with their successors.
@@ -23,7 +24,6 @@ _SUCCESSORS = {
     "save": "insert_one(), or replace_one() with upsert=True",
     "update": "update_one(), update_many() or replace_one()",
 }
-_NEAR = 0.7
 
 
 def no_such_method(owner: type, name: str) -> TypeError:
@@ -32,14 +32,10 @@ def no_such_method(owner: type, name: str) -> TypeError:
     :param owner: the class without the method.
     :param name: the name of the method.
     """
-    successor = _SUCCESSORS.get(name)
-    hint = f"; use {successor}" if successor else _nearest(owner, name)
+    methods = (each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each)))
+    if name in _SUCCESSORS:
+        hint = f"; use {_SUCCESSORS[name]}"
+    else:
+        match = nearest(name, methods)
+        hint = f" (did you mean {match}()?)" if match else ""
     return TypeError(f"'Collection' object is not callable: {owner.__name__} has no method {short(name)}{hint}")
-
-
-def _nearest(owner: type, name: str) -> str:
-    import difflib  # import late, because only this error needs difflib
-
-    methods = [each for each in dir(owner) if each[0] != "_" and callable(getattr(owner, each))]
-    nearest = difflib.get_close_matches(name, methods, n=1, cutoff=_NEAR)
-    return f" (did you mean {nearest[0]}()?)" if nearest else ""

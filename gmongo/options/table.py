@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import unquote_plus
 
+from gmongo._nearest import nearest
 from gmongo._truncated_repr import short
 from gmongo.errors import InvalidOption, InvalidOptionType
 from gmongo.options import objects, structured, validators
@@ -207,7 +208,6 @@ def find(name: str) -> Option | None:
 
 # An option name with one of these parts concerns security, even if the option does not exist.
 _PROTECTIVE = ("tls", "ssl", "auth", "cert", "crypt", "secur")
-_NEAR = 0.65  # similarity from 0 to 1, above the similarity of legacy options such as safe to any option
 # Replacements of options that PyMongo 4 removed.
 _SUCCESSORS = {
     "ssl_ca_certs": "tlsCAFile",
@@ -231,9 +231,8 @@ def protects(name: str) -> bool:
     if option is not None:
         return option.protects
     letters = _NO_LETTERS.sub("", unicodedata.normalize("NFKC", unquote_plus(name)).lower())
-    return any(each in letters for each in _PROTECTIVE) or bool(
-        _nearest(letters, [key for key, option in _BY_NAME.items() if option.protects])
-    )
+    protective = (key for key, option in _BY_NAME.items() if option.protects)
+    return any(each in letters for each in _PROTECTIVE) or nearest(letters, protective) is not None
 
 
 def unknown_option(name: str, in_uri: bool) -> str:
@@ -245,15 +244,9 @@ def unknown_option(name: str, in_uri: bool) -> str:
     successor = _SUCCESSORS.get(name.lower())
     if successor is not None:
         return f"Unknown option {name!r} of PyMongo 3: use {successor}"
-    nearest = _nearest(
+    match = nearest(
         unquote_plus(name).strip().lower(),
-        [key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE],
+        (key for key, option in _BY_NAME.items() if not in_uri or option.source is Source.ANYWHERE),
     )
-    hint = f" (did you mean {_BY_NAME[nearest[0]].name!r}?)" if nearest else ""
+    hint = f" (did you mean {_BY_NAME[match].name!r}?)" if match else ""
     return f"Unknown option {name!r}{hint}"
-
-
-def _nearest(name: str, allowed: list[str]) -> list[str]:
-    import difflib  # import late, because only this error needs difflib
-
-    return difflib.get_close_matches(name, allowed, n=1, cutoff=_NEAR)

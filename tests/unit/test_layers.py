@@ -16,7 +16,7 @@ LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "
 LEAVES = frozenset(
     {
         "_background", "_random", "_clock", "_cursor_type", "_documents", "_fork",
-        "_traceback_scrub", "_object_ids", "_redaction", "_safe_log", "_server_facts",
+        "_traceback_scrub", "_nearest", "_object_ids", "_redaction", "_safe_log", "_server_facts",
         "_truncated_repr", "_native_threads", "_topology_type", "_version", "auth_oidc",
         "collation", "driver_info", "errors", "events", "monitoring", "read_concern",
         "read_preferences", "results", "server_api", "server_type", "write_concern",
