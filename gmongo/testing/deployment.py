@@ -11,13 +11,15 @@ from gmongo.testing.simulation import stalled
 from gmongo.testing.simulation.certificates import Tls, certificates, server_context
 from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.command_log import CommandLog
+from gmongo.testing.simulation.commands.table import command_names
 from gmongo.testing.simulation.compression import check_compressors
+from gmongo.testing.simulation.fail_points import FailPointHandle, check_commands
 from gmongo.testing.simulation.load_balancer import LoadBalancer
 from gmongo.testing.simulation.member import Member
 from gmongo.testing.simulation.network import Network
 from gmongo.testing.simulation.parameters import MECHANISMS, Parameters
 from gmongo.testing.simulation.topologies.base import Topology
-from gmongo.testing.simulation.topologies.replica_set import ReplicaSet
+from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY, ReplicaSet
 from gmongo.testing.simulation.topologies.sharded import Sharded
 from gmongo.testing.simulation.users import Users
 from gmongo.testing.simulation.versions import parse_version
@@ -37,16 +39,28 @@ class Members(list[Member]):
         self._topology = topology
 
     @property
-    def primary(self) -> Member | None:
-        """The primary of a replica set; None while there is none."""
-        return self._topology.primary if isinstance(self._topology, ReplicaSet) else None
+    def has_primary(self) -> bool:
+        """True if the deployment is a replica set and has a primary."""
+        return isinstance(self._topology, ReplicaSet) and self._topology.primary is not None
+
+    @property
+    def primary(self) -> Member:
+        """The primary of a replica set.
+
+        :raises LookupError: there is no primary.
+        """
+        primary = self._topology.primary if isinstance(self._topology, ReplicaSet) else None
+        if primary is None:
+            raise LookupError(NO_PRIMARY)
+        return primary
 
     @property
     def secondaries(self) -> list[Member]:
         """The members of a replica set that have data and are not primary."""
         if not isinstance(self._topology, ReplicaSet):
             return []
-        return [member for member in self if member is not self.primary and not member.traits.get("arbiter")]
+        primary = self._topology.primary
+        return [member for member in self if member is not primary and not member.traits.get("arbiter")]
 
 
 class Deployment:
@@ -290,18 +304,23 @@ class Deployment:
         data: Mapping[str, Any] | None = None,
         *,
         member: Member | None = None,
-    ) -> None:
-        """Do what ``configureFailPoint`` does, on one member or on all.
+    ) -> FailPointHandle:
+        """Set a fail point on one member or on all members, and return a handle with its ``count``.
 
         :param name: ``"failCommand"`` (the default), or another that the simulation has.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
         :param member: one member; None is all.
-        :raises CommandError: the simulation has no such fail point, or the data are wrong.
+        :raises CommandError: the simulation has no such fail point or command, or the data are wrong.
         """
+        fields = dict(data or {})
+        check_commands(fields, command_names(self._cluster))
+        points = []
         for each in self._chosen(member):
-            each.fail_points.configure(name, mode, dict(data or {}))
+            each.fail_points.configure(name, mode, fields)
+            points.append(each.fail_points[name])
+        return FailPointHandle(lambda: sum(point.entered for point in points))
 
     def rate_limit(
         self,

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from gmongo.testing.channel import Channel
 from gmongo.testing.simulation.command_log import CommandLog, ReceivedCommand
 from gmongo.testing.simulation.control import raise_problem
+from gmongo.testing.simulation.fail_points import FailPointHandle
+from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
 _PATIENCE = 60.0  # seconds; the answer to an order comes at once, but for a long advance
@@ -203,10 +205,20 @@ class RemoteMembers(list[RemoteMember]):
         self._line = line
 
     @property
-    def primary(self) -> RemoteMember | None:
-        """The primary of a replica set; None while there is none."""
+    def has_primary(self) -> bool:
+        """True if the deployment is a replica set and has a primary."""
+        return self._line.ask("describe")["primary"] is not None
+
+    @property
+    def primary(self) -> RemoteMember:
+        """The primary of a replica set.
+
+        :raises LookupError: there is no primary.
+        """
         number = self._line.ask("describe")["primary"]
-        return None if number is None else self[number]
+        if number is None:
+            raise LookupError(NO_PRIMARY)
+        return self[number]
 
     @property
     def secondaries(self) -> list[RemoteMember]:
@@ -433,17 +445,18 @@ class RemoteDeployment:
         data: Mapping[str, Any] | None = None,
         *,
         member: RemoteMember | None = None,
-    ) -> None:
-        """Do what ``configureFailPoint`` does, on one member or on all.
+    ) -> FailPointHandle:
+        """Set a fail point on one member or on all members, and return a handle with its ``count``.
 
         :param name: ``"failCommand"`` (the default), or another that the simulation has.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
         :param member: one member; None is all.
-        :raises CommandError: the simulation has no such fail point, or the data are wrong.
+        :raises CommandError: the simulation has no such fail point or command, or the data are wrong.
         """
-        self._ask("set fail point", name, mode, data, None if member is None else member.number)
+        number = self._ask("set fail point", name, mode, data, None if member is None else member.number)
+        return FailPointHandle(lambda: int(self._ask("count of fail point", number)))
 
     def rate_limit(
         self,

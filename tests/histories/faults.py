@@ -62,7 +62,7 @@ class Faults:
             self.kill, self.freeze, self.partition, self.delay, self.cut, self.garbage, self.drop, self.fail_point,
             self.overload, self.loss, self.latency, self.suspend, self.block,
         ]  # fmt: skip
-        if self._deployment.members.primary is not None:
+        if self._deployment.members.has_primary:
             kinds += [self.step_down] * 3
         return kinds
 
@@ -72,8 +72,8 @@ class Faults:
     def _member(self) -> Any:
         """Return the primary with probability 0.5, otherwise a random member."""
         members = self._deployment.members
-        primary = members.primary
-        return primary if primary is not None and self._chance.random() < 0.5 else self._chance.choice(members)
+        use_primary = members.has_primary and self._chance.random() < 0.5
+        return members.primary if use_primary else self._chance.choice(members)
 
     def _number(self, member: Any) -> int:
         return self._deployment.members.index(member)
@@ -103,8 +103,8 @@ class Faults:
         member.heal()
 
     def step_down(self) -> None:
-        primary = self._deployment.members.primary
-        if primary is not None:
+        if self._deployment.members.has_primary:
+            primary = self._deployment.members.primary
             self._record("step down", self._number(primary))
             primary.step_down(self._chance.choice((0.1, 5)))
 

@@ -360,15 +360,12 @@ class Step:
             self._fail_commands,
         ]
         if self.topology == "replica-set":
-            troubles += [
-                lambda member: self.deployment.members.primary and self.deployment.members.primary.step_down(1)
-            ] * 3
+            troubles += [self._step_down] * 3
         return troubles
 
     def _step_down(self, member: Any) -> None:
-        primary = self.deployment.members.primary
-        if primary is not None:
-            primary.step_down(1)
+        if self.deployment.members.has_primary:
+            self.deployment.members.primary.step_down(1)
 
     def _fail_commands(self, member: Any) -> None:
         code = self.rng.choice((10107, 11600, 91, 189, 462, 112))

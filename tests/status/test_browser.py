@@ -160,7 +160,6 @@ def check_outage(page: Page, deployment: Deployment) -> None:
     until(lambda: sorted(types(page, deployment).values()) == ["RSPrimary", "RSSecondary", "RSSecondary"])
     open_all(page)
     first = deployment.members.primary
-    assert first is not None
     assert types(page, deployment)[first.address] == "RSPrimary"
     first.kill()
     until(lambda: ["server unknown", first.address] in [row[:2] for row in rows(page, "wrong")])
@@ -172,7 +171,6 @@ def check_outage(page: Page, deployment: Deployment) -> None:
     assert wrong[3:5] == ["primary became unknown", str(os.getpid())]
     until(lambda: any("update shop.orders" in row[0] for row in rows(page, "slow")))
     second = deployment.members.primary
-    assert second is not None
     second.delay(0.5)  # Slow operations stay visible.
     until(lambda: {"on a connection", "connection check-out"} <= {row[0] for row in rows(page, "operations")})
     assert any("worker-" in row[-1] for row in rows(page, "operations"))
@@ -199,7 +197,6 @@ def three_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
                 open_all(page)
                 until(lambda: list(types(page, deployment).values()).count("RSPrimary") == 1)
                 primary = deployment.members.primary
-                assert primary is not None
                 primary.kill()
                 until(lambda: names == processes_without_server(page, primary.address))
                 if PICTURES:

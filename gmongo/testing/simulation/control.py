@@ -6,10 +6,12 @@ import dataclasses
 import random
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from gmongo.testing.channel import Channel
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.command_log import ReceivedCommand
+from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.member import Member
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ FAULTS = frozenset(
         "thaw",
     }
 )
+_FAIL_POINTS: WeakKeyDictionary[Deployment, list[FailPointHandle]] = WeakKeyDictionary()
 _PROBLEMS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, OverflowError)
 }
@@ -75,10 +78,9 @@ def raise_problem(answer: Mapping[str, Any]) -> None:
 
 def _describe(deployment: Deployment) -> dict[str, Any]:
     members = deployment.members
-    primary = members.primary
     return {
         "uri": deployment.uri,
-        "primary": None if primary is None else members.index(primary),
+        "primary": members.index(members.primary) if members.has_primary else None,
         "secondaries": [members.index(each) for each in members.secondaries],
         "members": [_describe_member(each) for each in members],
     }
@@ -143,8 +145,15 @@ def _set_network(deployment: Deployment, name: str, value: Any) -> None:
         setattr(deployment.network, name, value)
 
 
-def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> None:
-    deployment.set_fail_point(name, mode, data, member=_member(deployment, member))
+def _set_fail_point(deployment: Deployment, name: Any, mode: Any, data: Any, member: int | None) -> int:
+    """Set a fail point, and return its number for :func:`_count_of_fail_point`."""
+    handles = _FAIL_POINTS.setdefault(deployment, [])
+    handles.append(deployment.set_fail_point(name, mode, data, member=_member(deployment, member)))
+    return len(handles) - 1
+
+
+def _count_of_fail_point(deployment: Deployment, number: int) -> int:
+    return _FAIL_POINTS[deployment][number].count
 
 
 def _rate_limit(
@@ -169,6 +178,7 @@ ORDERS: Mapping[str, Callable[..., Any]] = {
     "advance": _advance,
     "clear commands": _clear_commands,
     "commands": _commands,
+    "count of fail point": _count_of_fail_point,
     "describe": _describe,
     "fault": _fault,
     "log commands": _log_commands,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gmongo import _random
+from gmongo._nearest import did_you_mean
 from gmongo.testing.command import CommandError
 from gmongo.testing.simulation.call import Call, CloseConnection
 from gmongo.testing.simulation.error_codes import RESUMABLE_CHANGE_STREAM, error, name_of
@@ -81,6 +82,21 @@ class FailPoint:
         return acts
 
 
+class FailPointHandle:
+    """A fail point that :meth:`~gmongo.testing.Deployment.set_fail_point` has set.
+
+    :param count: returns the count.
+    """
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    @property
+    def count(self) -> int:
+        """The number of commands that the fail point has failed or delayed."""
+        return self._count()
+
+
 class FailPoints:
     """The fail points of one member."""
 
@@ -91,17 +107,21 @@ class FailPoints:
         """Turn all off."""
         self._points.clear()
 
+    def __getitem__(self, name: str) -> FailPoint:
+        return self._points[name]
+
     def configure(self, name: Any, mode: Any, data: Any) -> int:
         """Set a fail point; how often it had acted before.
 
         :raises CommandError: it is not one that the simulation has, or something in it is wrong.
         """
         if not isinstance(name, str) or name not in _FIELDS:
-            raise not_supported("a fail point of another name", repr(name))
+            raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
+        new = _parse(mode, data)
         unknown = sorted(set(data) - _FIELDS[name]) if mode != "off" else []
         if unknown:
-            raise error(9, f"{name} has no field {unknown[0]!r}")
-        new = _parse(mode, data)
+            hint = did_you_mean(unknown[0], _FIELDS[name]) or f", only {', '.join(sorted(_FIELDS[name]))}"
+            raise error(9, f"{name} has no field {unknown[0]!r}{hint}")
         _check_data(name, new)
         old = self._points.get(name)
         self._points[name] = new
@@ -114,6 +134,18 @@ class FailPoints:
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
                 return name, point
         return None
+
+
+def check_commands(data: Mapping[str, Any], known: Collection[str]) -> None:
+    """Check the names in `failCommands`. A server does not check them.
+
+    :param known: the names of all commands of the deployment.
+    :raises CommandError: the deployment has no command of a name.
+    """
+    names = data.get("failCommands")
+    for name in names if isinstance(names, list) else ():
+        if isinstance(name, str) and _ALIASES.get(name, name) not in known:
+            raise error(59, f"failCommands has no such command: {name!r}{did_you_mean(name, known)}")
 
 
 def _parse(mode: Any, data: Mapping[str, Any]) -> FailPoint:

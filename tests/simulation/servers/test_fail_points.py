@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from time import monotonic
 
 import bson
 import pytest
 from bson import Binary, Int64
 
-from gmongo.testing import CommandError, Deployment
+from gmongo.testing import CommandError, Deployment, DeploymentThread
 from tests.simulation.servers.wire_client import WireClient
 
 LSID = {"id": Binary(bytes(16), 4)}
@@ -246,3 +247,45 @@ def test_time_is_always_out(client):
     assert client.run({"configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn"})["ok"] == 1
     assert client.run({"ping": 1, "maxTimeMS": 10_000})["code"] == 50
     assert client.run({"ping": 1})["ok"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("failCommand", "alwaysOn", {"failCommands": ["inserts"], "errorCode": 91}),
+            "no such command: 'inserts' (did you mean 'insert'?)",
+        ),
+        (("failCommand", "alwaysOn", {"failCommands": ["zzz"]}), "no such command: 'zzz'"),
+        (
+            ("failCommand", "alwaysOn", {"failCommand": ["insert"]}),
+            "failCommand has no field 'failCommand' (did you mean 'failCommands'?)",
+        ),
+        (("failCommands",), "'failCommands' (did you mean 'failCommand'?)"),
+        (
+            ("failCommand", {"failCommands": ["find"]}, {"times": 1}),
+            "fail point mode {'failCommands': ['find']} is",
+        ),
+        (("failGetMoreAfterCursorCheckout", "alwaysOn", {"x": 1}), "no field 'x', only closeConnection, errorCode"),
+    ],
+)
+def test_wrong_fail_point_is_refused_with_nearest_name(arguments, message):
+    with Deployment.standalone() as deployment, pytest.raises(CommandError, match=re.escape(message)):
+        deployment.set_fail_point(*arguments)
+
+
+@pytest.mark.parametrize("name", ["ismaster", "findandmodify", "deleteIndexes", "bulkWrite", "replSetStepDown"])
+def test_fail_point_accepts_names_of_commands(deployment, name):
+    assert deployment.set_fail_point(data={"failCommands": [name], "errorCode": 91}).count == 0
+
+
+@pytest.mark.parametrize("kind", [Deployment, DeploymentThread])
+def test_handle_counts_failed_commands_of_all_members(kind):
+    with kind.replica_set(members=2) as deployment:
+        handle = deployment.set_fail_point("failCommand", {"times": 2}, {"failCommands": ["ping"], "errorCode": 91})
+        other = deployment.set_fail_point("maxTimeAlwaysTimeOut")
+        for member in (*deployment.members, *deployment.members, deployment.members[0]):
+            with WireClient(member.address) as client:
+                client.run({"ping": 1})
+        deployment.set_fail_point("failCommand", "off")
+        assert (handle.count, other.count) == (4, 0)

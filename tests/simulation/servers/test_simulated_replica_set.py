@@ -5,7 +5,7 @@ from __future__ import annotations
 import gevent
 import pytest
 
-from gmongo.testing import Deployment
+from gmongo.testing import Deployment, DeploymentThread
 from tests.simulation.servers.wire_client import PATIENCE, WireClient
 
 INSERT = {"insert": "c", "documents": [{"_id": 1}]}
@@ -13,7 +13,7 @@ INSERT = {"insert": "c", "documents": [{"_id": 1}]}
 
 def await_primary(deployment, other_than=None):
     with gevent.Timeout(PATIENCE):
-        while deployment.members.primary in (None, other_than):
+        while not deployment.members.has_primary or deployment.members.primary is other_than:
             gevent.sleep(0.002)
     return deployment.members.primary
 
@@ -35,7 +35,7 @@ def test_step_down_elects_another_with_a_greater_election_id(replica_set):
     with WireClient(old.address) as client:
         before = client.run({"hello": 1})["electionId"]
     old.step_down()
-    assert replica_set.members.primary is None
+    assert not replica_set.members.has_primary
     new = await_primary(replica_set)
     assert new is not old
     with WireClient(new.address) as client:
@@ -49,11 +49,21 @@ def test_a_primary_that_is_not_heard_of_is_replaced(replica_set, fault):
     assert await_primary(replica_set, old) is not old
 
 
+def test_missing_primary_raises_lookup_error():
+    for kind in (Deployment, DeploymentThread):
+        with kind.standalone() as deployment, pytest.raises(LookupError, match="no primary now"):
+            _ = deployment.members.primary
+    with Deployment.replica_set(election_delay=60) as deployment:
+        deployment.members.primary.kill()
+        with pytest.raises(LookupError, match="its election is not over"):
+            deployment.members.primary.kill()
+
+
 def test_without_a_majority_there_is_no_primary(replica_set):
     replica_set.members[1].kill()
     assert replica_set.members.primary is replica_set.members[0]
     replica_set.members[2].kill()
-    assert replica_set.members.primary is None
+    assert not replica_set.members.has_primary
     replica_set.members[1].restart()
     await_primary(replica_set)
 
@@ -63,7 +73,7 @@ def test_a_member_alone_is_elected_again_after_its_step_down(virtual_time):
         member = deployment.members.primary
         member.step_down(seconds=0.05)
         gevent.sleep(0.03)
-        assert deployment.members.primary is None
+        assert not deployment.members.has_primary
         assert await_primary(deployment) is member
 
 

@@ -64,7 +64,8 @@ class Running:
 
     def uri_of_one(self) -> str:
         """Return the connection string of one writable server."""
-        return self._deployment.uri_of((self._deployment.members.primary or self._deployment.members[0]).address)
+        members = self._deployment.members
+        return self._deployment.uri_of((members.primary if members.has_primary else members[0]).address)
 
     def configure_fail_point(self, address: str, command: Mapping[str, Any]) -> None:
         """Run ``configureFailPoint`` on the server with this address."""

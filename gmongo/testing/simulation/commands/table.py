@@ -6,14 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gmongo.testing.simulation.call import Call
+from gmongo.testing.simulation.cluster import Cluster
 from gmongo.testing.simulation.commands import authentication, diagnostics, faults, operations, parameters, users
 from gmongo.testing.simulation.hello import hello
 from gmongo.testing.store.commands import COMMANDS as STORED
 
 
+def command_names(cluster: Cluster) -> set[str]:
+    """Return the names of all commands of a deployment."""
+    return {*COMMANDS, *cluster.topology.commands, *STORED}
+
+
 def _list_commands(call: Call) -> dict[str, Any]:
-    names = {*COMMANDS, *call.cluster.topology.commands, *STORED}
-    return {"commands": {name: {"help": ""} for name in sorted(names)}}
+    return {"commands": {name: {"help": ""} for name in sorted(command_names(call.cluster))}}
 
 
 COMMANDS: Mapping[str, Callable[[Call], dict[str, Any]]] = {

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 PRIMARY, SECONDARY, ARBITER = 1, 2, 7
+NO_PRIMARY = "no primary now: the deployment is no replica set, or its election is not over (see members.has_primary)"
 
 
 class ReplicaSet(Topology):
