@@ -28,6 +28,10 @@ _log = logging.getLogger("gmongo.testing")
 _NO_SIGNATURE = {"hash": Binary(bytes(20)), "keyId": Int64(0)}
 
 
+# A server parses these commands after the fail points.
+_PARSED_LATE = ("saslStart", "saslContinue")
+
+
 def answer(call: Call) -> dict[str, Any]:
     """The reply to a command, whatever happens.
 
@@ -45,6 +49,8 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
         met = call.member.fail_points.find(call)
         if met is not None:
             fail_points.act_before(call, *met)
+        if call.name in _PARSED_LATE:
+            fields.check(call.request, call.cluster.version)
         reply = _execute(call, operation)
         if met is not None:
             fail_points.act_after(call, *met, reply)
@@ -65,7 +71,7 @@ def _check(call: Call) -> None:
     if known:
         fields.check_first(call.request, call.cluster.version)
     stable_api.check(call)
-    if known:
+    if known and call.name not in _PARSED_LATE:
         fields.check(call.request, call.cluster.version)
         generic_fields.check(call)
     check_access(call)

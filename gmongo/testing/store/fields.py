@@ -261,6 +261,8 @@ def _read() -> dict[str, Fields]:
         for key, rules in line["fields"].items():
             codes = kinds.setdefault(rules, compiled(rules))
             entry.fields[key] = Field(codes, since.get(key, (0, 0)))
+        for key in since.keys() - entry.fields.keys() - {name}:  # a field of all commands that an older server refuses
+            entry.fields[key] = Field(kinds.setdefault("0", compiled("0")), since[key])
         table[name] = entry
         parent, _, last = name.rpartition(".")
         if parent:
