@@ -37,9 +37,9 @@ class Peer:
         self.selector = selector
         self.incoming = bytearray()
         self.outgoing = memoryview(b"")
-        selector.register(sock, READ, self.ready)
+        selector.register(sock, READ, self.transfer)
 
-    def ready(self, events: int) -> None:
+    def transfer(self, events: int) -> None:
         """Send and receive as the selector allows. Close a broken connection."""
         try:
             if events & WRITE:
@@ -85,7 +85,7 @@ class Peer:
         was_blocked, self.outgoing = bool(self.outgoing), waiting[sent:]
         if was_blocked != bool(self.outgoing):
             events = READ | WRITE if self.outgoing else READ
-            self.selector.modify(self.sock, events, self.ready)
+            self.selector.modify(self.sock, events, self.transfer)
 
     def _close(self) -> None:
         self.selector.unregister(self.sock)

@@ -1,4 +1,4 @@
-"""Load on the streams of programs and applications. Each stream answers one request at a time."""
+"""Generator of requests to programs and applications over streams. Each stream answers one request at a time."""
 
 from __future__ import annotations
 

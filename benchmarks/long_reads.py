@@ -55,7 +55,7 @@ class Reading(NamedTuple):
     batch: float
 
 
-class Line(NamedTuple):
+class ReaderTimes(NamedTuple):
     """Times of one reader with one latency and one kind of work."""
 
     latency: float
@@ -120,7 +120,7 @@ def _works() -> dict[str, Callable[[], None]]:
     return {"waits": lambda: sleep(WORK), "computes": compute}
 
 
-def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[Line]:
+def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], Any]) -> Iterator[ReaderTimes]:
     """Measure all readers in turns."""
     for latency in latencies:
         with far_server(latency) as port:
@@ -132,10 +132,10 @@ def measure(latencies: list[float], rounds: int, show_progress: Callable[[str], 
                         arguments = ["-m", "benchmarks.long_reads", "--reader", reader, "--port", str(port)]
                         readings_of[reader].append(Reading(*run_python([*arguments, "--work", work], 120)))
                 for reader, readings in readings_of.items():
-                    yield Line(latency, work, reader, readings, readings_of[BASE])
+                    yield ReaderTimes(latency, work, reader, readings, readings_of[BASE])
 
 
-def show(lines: list[Line], console: Console) -> bool:
+def show(lines: list[ReaderTimes], console: Console) -> bool:
     """Print a table, and return True if the target is reached."""
     heads = ("latency", "the application", "reader", "seconds", "ratio", "ms a batch", "ratio")
     table = Table(*heads, title="100,000 documents in batches of 1000: medians of all rounds")

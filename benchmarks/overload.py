@@ -27,7 +27,7 @@ from gmongo.testing import DeploymentProcess
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RATE = 500  # requests per second that the server admits
-BURST = 0.2  # seconds: after idle time, the server admits the requests of this time at once
+BURST = 0.2  # seconds: an idle server admits the requests of this duration at once
 PEAK = 300  # simultaneous requests
 PAUSE = 0.4  # seconds between two requests of a greenlet, on average
 PATIENCE = 5.0  # seconds after which a naive application gives up

@@ -158,7 +158,7 @@ def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[P
                         arguments, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=errors, preexec_fn=pin_client
                     )
                 )
-            streams += _accepted(listener, callers, started, errors)
+            streams += _accept_streams(listener, callers, started, errors)
             yield Program(started, streams)
         finally:
             for stream in streams:
@@ -168,7 +168,7 @@ def running(name: str, uri: str, callers: int, processes: int = 1) -> Iterator[P
                 process.wait()
 
 
-def _accepted(
+def _accept_streams(
     listener: socket.socket, callers: int, started: Sequence[subprocess.Popen[bytes]], errors: IO[str]
 ) -> Iterator[socket.socket]:
     end = time.monotonic() + _START_SECONDS

@@ -1,4 +1,4 @@
-"""Targets of the numbers, as data."""
+"""Targets of the measured numbers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """A small web application that stores notes: ``gunicorn -k gevent examples.wsgi_app:app``.
 
-The application uses the database of MONGODB_URI. Without this variable, its import starts an embedded database. Several
-workers need the variable or ``--preload``: otherwise each worker would start a separate database.
+The application uses the database of MONGODB_URI. Without this variable, the import of the module starts an
+embedded database. Several workers need the variable or ``--preload``: otherwise each worker would start a separate
+database.
 
-gmongo does not require monkey-patching. Gunicorn's gevent worker always patches. ``python -m examples.wsgi_app`` serves
-the same application with :mod:`gevent.pywsgi` in a process without monkey-patching.
+gmongo does not require monkey-patching. Gunicorn's gevent worker always patches the process.
+``python -m examples.wsgi_app`` serves the same application with :mod:`gevent.pywsgi` without monkey-patching.
 """
 
 from __future__ import annotations

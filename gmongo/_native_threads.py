@@ -30,7 +30,8 @@ class _Call:
         self._job = job
         self._greenlet = getcurrent()
         self._outcome: object = None
-        # Only the hub's thread may start and close the watcher, so it closes when the job ends, even without a waiter.
+        # Only the thread of the hub may start and close the watcher. The watcher closes when the job ends, even without
+        # a waiter.
         self._done = get_hub().loop.async_(ref=ref)
         self._done.start(self._end)
 

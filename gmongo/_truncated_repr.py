@@ -27,12 +27,12 @@ def document_text(document: Value, length: int) -> str:
     from bson import json_util  # import late, because the import of gmongo does not need json_util
 
     try:
-        return json_util.dumps(_Beginning(length).copy(document))[:length]
+        return json_util.dumps(_DocumentPrefix(length).copy(document))[:length]
     except Exception as error:  # from a custom type, or from a server's malformed batch
         return f"(cannot be shown: {type(error).__name__})"[:length]
 
 
-class _Beginning:
+class _DocumentPrefix:
     """Copy of a document that ends when its text is long enough.
 
     :param length: the length of the text, in characters.
@@ -80,7 +80,7 @@ class _Beginning:
         return type(value)(value[:longest], *arguments)
 
 
-class _Short(Repr):
+class _ValueRepr(Repr):
     """Variant of `reprlib.Repr` that never sorts a large value or formats it in full."""
 
     def repr_dict(self, x: Mapping[Value, Value], level: int) -> str:
@@ -117,7 +117,7 @@ class _Short(Repr):
         return super().repr_instance(x, level)
 
 
-short = _Short().repr
+short = _ValueRepr().repr
 """Function that returns the beginning of a value's ``repr``, for error messages."""
 
 

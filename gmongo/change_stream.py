@@ -170,7 +170,7 @@ class ChangeStream(Generic[DocumentType]):
             keeps_session=True,
         )
         self._position.after_open(
-            self._cursor.has_buffered, self._cursor.post_batch_resume_token, reply.reply.get("operationTime")
+            self._cursor.has_buffered_documents, self._cursor.post_batch_resume_token, reply.reply.get("operationTime")
         )
         self._interrupted = False
         return self._cursor
@@ -278,7 +278,7 @@ class ChangeStream(Generic[DocumentType]):
             if self._closed or not self._is_resumable(error):
                 raise
             cursor = self._resume()
-            return cursor.try_next_document() if cursor.has_buffered else None
+            return cursor.try_next_document() if cursor.has_buffered_documents else None
         self._interrupted = False
         return change
 
@@ -311,7 +311,7 @@ class ChangeStream(Generic[DocumentType]):
             self.close()
             raise InvalidOperation("Cannot provide resume functionality when the resume token is missing.")
         else:
-            batch_token = None if cursor.has_buffered else cursor.post_batch_resume_token
+            batch_token = None if cursor.has_buffered_documents else cursor.post_batch_resume_token
             position.after_change(change["_id"] if batch_token is None else batch_token)
 
     # State

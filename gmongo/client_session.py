@@ -406,7 +406,7 @@ class ClientSession:
                 self._ending.give_up(error, self._executor.fresh_deadline())
         finally:
             if state.transaction.state is State.IN_PROGRESS:  # an exception came before the abort was sent
-                self._ending.leave()
+                self._ending.end_in_background()
             state.release()  # before unpinning: a check-in delivers events, so it may be interrupted
             state.transaction.unpin(error)
             self._executor.transaction_ended(state.transaction, error)
@@ -431,7 +431,7 @@ class ClientSession:
         # No I/O and no switch here. The constructor may have failed before it set all attributes.
         ending = getattr(self, "_ending", None)
         if ending is not None and not self._state.has_ended:
-            ending.leave()
+            ending.end_in_background()
             self._state.release()
 
 

@@ -162,9 +162,9 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         command.update((name, value) for name, value in fields.items() if value is not None)
         if "collation" in command:
             command["collation"] = validate_collation_or_none(command["collation"])
-        self._administer(command, session)
+        self._run_write_command(command, session)
 
-    def _administer(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Value:
+    def _run_write_command(self, command: DocumentDict, session: ClientSession | None, comment: Value = None) -> Value:
         if comment is not None:
             command["comment"] = comment
         return self._executor.run(WriteCommand(self._context, command), session)
@@ -1040,7 +1040,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteConcernError: the server replaced the document, but could not satisfy the write concern.
         """
         replacement = checked_replacement(replacement)
-        fields = {"update": replacement, **_returning(return_document, upsert), **kwargs}
+        fields = {"update": replacement, **_return_document_fields(return_document, upsert), **kwargs}
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
 
     def find_one_and_update(
@@ -1095,7 +1095,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :raises WriteConcernError: the server updated the document, but could not satisfy the write concern.
         """
         update = checked_update(update)
-        fields = {"update": update, **_returning(return_document, upsert), **kwargs}
+        fields = {"update": update, **_return_document_fields(return_document, upsert), **kwargs}
         if array_filters is not None:
             fields["arrayFilters"] = checked_array_filters(array_filters)
         return self._find_and_modify(filter, projection, sort, hint, session, let, comment, fields)
@@ -1355,7 +1355,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         if not isinstance(indexes, list) or not all(isinstance(each, IndexModel) for each in indexes):
             raise TypeError(f"indexes must be a list of IndexModel, not {short(indexes)}")
         documents = [index.document for index in indexes]
-        self._administer({"createIndexes": self._name, "indexes": documents, **kwargs}, session, comment)
+        self._run_write_command({"createIndexes": self._name, "indexes": documents, **kwargs}, session, comment)
         return [document["name"] for document in documents]
 
     def drop_index(
@@ -1390,7 +1390,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
     def _drop_indexes(self, name: str, session: ClientSession | None, comment: Value, fields: Document) -> None:
         command = {"dropIndexes": self._name, "index": name, **fields}
         try:
-            self._administer(command, session, comment)
+            self._run_write_command(command, session, comment)
         except OperationFailure as error:
             if not is_namespace_missing(error):
                 raise
@@ -1733,7 +1733,7 @@ def _fields_of_write(bypass: bool | None, let: Document | None, comment: Value) 
     return without_none(_ORDERED, bypassDocumentValidation=bypass, let=checked_let(let), comment=comment)
 
 
-def _returning(return_document: bool, upsert: bool) -> DocumentDict:
+def _return_document_fields(return_document: bool, upsert: bool) -> DocumentDict:
     if not isinstance(return_document, bool):
         raise TypeError(
             f"return_document must be ReturnDocument.BEFORE or ReturnDocument.AFTER, not {short(return_document)}"

@@ -230,7 +230,7 @@ class CommandCursor(Generic[DocumentType]):
         """Return an iterator over the remaining documents, like `Cursor.__iter__`."""
         return chain.from_iterable(runs(self))
 
-    def _opened(self) -> ServerCursor:
+    def _server_cursor(self) -> ServerCursor:
         return self._cursor
 
     def __next__(self) -> DocumentType:
@@ -271,7 +271,7 @@ class CommandCursor(Generic[DocumentType]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._cursor.leave(error)
+        self._cursor.close_after_block(error)
 
 
 class RawBatchCommandCursor(CommandCursor[bytes]):

@@ -217,7 +217,7 @@ class Cursor(Generic[DocumentType]):
         if self._flags & _EXHAUST and self._limit:
             raise InvalidOperation("an exhaust cursor cannot have a limit")
 
-    def _streams(self, session: SessionHandle) -> bool:
+    def _is_exhaust(self, session: SessionHandle) -> bool:
         """Return True if the server shall send all batches without further ``getMore`` commands.
 
         :raises InvalidOperation: the client has automatic encryption.
@@ -227,7 +227,7 @@ class Cursor(Generic[DocumentType]):
         client = self._collection.database.client
         if client._encrypter is not None:
             raise InvalidOperation("exhaust cursors do not support auto encryption")
-        # A slice counts its documents, and a transaction runs one command at a time.
+        # Not with a limit, whose documents the driver counts, nor in a transaction, which runs one command at a time.
         return not self._flags & _TAILABLE and not self._limit and not in_transaction(client._executor, session)
 
     # Options before the first iteration
@@ -517,7 +517,7 @@ class Cursor(Generic[DocumentType]):
         kind = ExhaustFind if exhaust else Find
         return kind(collection._context, filter, fields, self._raw, takes_max_time)
 
-    def _opened(self) -> ServerCursor | None:
+    def _server_cursor(self) -> ServerCursor | None:
         """Return the server cursor, opened on first use, or None for an empty result or a closed cursor."""
         while self._cursor is None and not (self._empty or self._closed):
             if self._turn is not None:
@@ -534,7 +534,7 @@ class Cursor(Generic[DocumentType]):
         if self._ahead is not None:
             self._check_read_ahead(session)
         tailable = bool(self._flags & _TAILABLE)
-        exhaust = self._streams(session)
+        exhaust = self._is_exhaust(session)
         operation = self._operation(exhaust)
         deadline = executor.deadline()
         check_await_time(self._max_await_time_ms, deadline)
@@ -608,7 +608,7 @@ class Cursor(Generic[DocumentType]):
 
         :raises StopIteration: no document remains, or a tailable cursor has no new document.
         """
-        cursor = self._cursor or self._opened()
+        cursor = self._cursor or self._server_cursor()
         if cursor is None:
             raise StopIteration
         for document in cursor.documents:
@@ -735,7 +735,7 @@ class Cursor(Generic[DocumentType]):
     ) -> None:
         self._closed = True
         if self._cursor is not None:
-            self._cursor.leave(error)
+            self._cursor.close_after_block(error)
 
 
 _NO_OPTIONS = (*(Cursor.__init__.__defaults__ or ())[1:], None, None)

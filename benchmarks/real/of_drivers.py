@@ -49,7 +49,7 @@ def blocking(package: str, client: Any) -> dict[str, Callable[[], int]]:
     }
 
 
-def in_tasks(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
+def asynchronous(client: Any) -> dict[str, Callable[[], Awaitable[int]]]:
     """Return the same operations of an `AsyncMongoClient`."""
     from asyncio import current_task
 

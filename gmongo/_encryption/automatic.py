@@ -82,10 +82,10 @@ class Encrypter:
 
     def key_vault(self) -> KeyVault:
         """Return the key vault."""
-        client = self.options._key_vault_client or self.other_client()
+        client = self.options._key_vault_client or self.client_for_keys()
         return KeyVault(key_vault(client, self.options._key_vault_namespace))
 
-    def other_client(self) -> Client:
+    def client_for_keys(self) -> Client:
         """Return a client for the same deployment: the client itself if its pool is unlimited, or a second client.
 
         An operation uses the second client while it has a connection checked out. In one limited pool, operations that
@@ -128,7 +128,7 @@ class _Servers:
         return keys
 
     def collections(self, database: str, filter: bytes) -> list[bytes]:
-        client = self._encrypter.other_client()
+        client = self._encrypter.client_for_keys()
         with client[database].list_collections(filter=RawBSONDocument(filter)) as cursor:
             return [bson.encode(each) for each in cursor]
 

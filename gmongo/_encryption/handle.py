@@ -121,7 +121,7 @@ class Handle:
     def _open(self) -> Native:
         chosen = self.settings
         checked = MongoCryptOptions(
-            _checkable(chosen.kms_providers),
+            _without_access_tokens(chosen.kms_providers),
             schema_map=None if chosen.schema_map is None else bson.encode(chosen.schema_map),
             encrypted_fields_map=None
             if chosen.encrypted_fields_map is None
@@ -181,7 +181,7 @@ def _check_success(crypt: Native, success: object) -> None:
         raise _error_of(crypt)
 
 
-def _checkable(kms_providers: Document) -> DocumentDict:
+def _without_access_tokens(kms_providers: Document) -> DocumentDict:
     """Return the providers without access tokens, which libmongocrypt accepts and pymongocrypt rejects."""
     return {
         name: {} if isinstance(fields, Mapping) and "accessToken" in fields else fields

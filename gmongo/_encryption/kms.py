@@ -85,7 +85,7 @@ class Kms:
         if self._callback is None:
             return connect(address, attach, tls=tls)
         sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline)))
-        transport = tls.transport(_detached(sock), True, address[0])
+        transport = tls.transport(_detach_socket(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
         transport.shake_hands()
@@ -128,7 +128,7 @@ def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConn
     return answer
 
 
-def _detached(sock: socket) -> _socket.socket:
+def _detach_socket(sock: socket) -> _socket.socket:
     """Move the socket of the application or of gevent into a plain socket object."""
     family, kind, number = sock.family, sock.type, sock.detach()
     plain = _socket.socket(family, kind, 0, fileno=number)

@@ -77,7 +77,7 @@ class Machine:
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS:
             self._ask_kms(context, deadline)
         elif state == lib.MONGOCRYPT_CTX_NEED_KMS_CREDENTIALS:
-            with _explained():
+            with _convert_errors():
                 credentials = self._on_demand.find(deadline)
             context.step(native.provide_kms_providers, bson.encode(credentials))
         elif state == lib.MONGOCRYPT_CTX_NEED_MONGO_COLLINFO:
@@ -92,7 +92,7 @@ class Machine:
 
     def _feed(self, context: Context, deadline: float | None, fetch: Callable[[], list[bytes]]) -> None:
         native = context.native
-        with _explained(), unbound(), until(deadline):
+        with _convert_errors(), unbound(), until(deadline):
             for each in fetch():
                 context.step(native.add_mongo_operation_result, each)
         context.step(native.complete_mongo_operation)
@@ -100,13 +100,13 @@ class Machine:
     def _ask_kms(self, context: Context, deadline: float | None) -> None:
         native = context.native
         for request in native.kms_contexts():
-            with request, _explained():
+            with request, _convert_errors():
                 self._kms.complete(request, deadline)
         context.step(native.complete_kms)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Convert driver errors to EncryptionError. Other exceptions, such as a kill, stay unchanged."""
     try:
         yield

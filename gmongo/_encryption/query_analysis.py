@@ -66,7 +66,7 @@ class Mongocryptd:
             text = "mongocryptd cannot be started: PATH contains no %r (mongocryptd_spawn_path)"
             safely(log.encryption_log.warning, text, self._command[0])
             return
-        spawn_apart(self._command)
+        spawn_detached(self._command)
 
     def close(self) -> None:
         """Close the connections. mongocryptd ends by itself when it is idle."""
@@ -87,7 +87,7 @@ class _Analyse(RunCommand):
         return self._encoded
 
 
-def spawn_apart(command: Sequence[str]) -> None:
+def spawn_detached(command: Sequence[str]) -> None:
     """Start a process that is not a child of this process, without blocking the event loop.
 
     A shell starts the process and ends. Both have no standard streams.

@@ -15,7 +15,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation, get_meter
 
 from gmongo._documents import DocumentDict
 from gmongo._fork import forkables
-from gmongo._telemetry.text import kind_of
+from gmongo._telemetry.text import error_type_of
 from gmongo._version import __version__
 from gmongo.errors import WaitQueueTimeoutError
 from gmongo.execution.executor import Executor
@@ -54,7 +54,7 @@ class Metrics(Observer):
             if port is not None:
                 attributes["server.port"] = port
         if error is not None:
-            attributes["error.type"] = kind_of(error)
+            attributes["error.type"] = error_type_of(error)
             code = getattr(error, "code", None)
             if code is not None:
                 attributes["db.response.status_code"] = str(code)

@@ -19,7 +19,7 @@ def query_text(command: Document, length: int) -> str:
     return document_text({name: value for name, value in command.items() if name not in _NOT_SHOWN}, length)
 
 
-def kind_of(error: BaseException) -> str:
+def error_type_of(error: BaseException) -> str:
     """Return the name of an error's class, with its module."""
     kind = type(error)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
@@ -42,7 +42,7 @@ def exception_of(error: BaseException, text_length: int) -> dict[str, str]:
         message = str(error)
     else:
         message = ""
-    return {"exception.type": kind_of(error), "exception.message": message or type(error).__name__}
+    return {"exception.type": error_type_of(error), "exception.message": message or type(error).__name__}
 
 
 def _code_of(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from opentelemetry.trace import (
 )
 
 from gmongo._documents import Document, DocumentDict
-from gmongo._telemetry.text import exception_of, kind_of, query_text
+from gmongo._telemetry.text import error_type_of, exception_of, query_text
 from gmongo._version import __version__
 from gmongo.execution.operation_trace import Observer, OperationTrace, Phase
 
@@ -114,7 +114,7 @@ class Traces(Observer):
         if error is not None:
             _record(span, error, 0 if operation_trace.sensitive else self._text_length)
             if span.is_recording():
-                span.set_attribute("error.type", kind_of(error))
+                span.set_attribute("error.type", error_type_of(error))
         span.end()
 
     def waited(
@@ -133,13 +133,13 @@ class Traces(Observer):
         if connecting:
             attributes["gmongo.wait.connecting"] = connecting
         if error is not None:
-            attributes["error.type"] = kind_of(error)
+            attributes["error.type"] = error_type_of(error)
         note[0].add_event(wait.value, attributes)
 
     def attempt_failed(self, operation_trace: OperationTrace, error: PyMongoError) -> None:
         note = operation_trace.notes.get(self)
         if note is not None and note[0].is_recording():
-            note[0].add_event("retry", {"gmongo.tries": operation_trace.tries, "error.type": kind_of(error)})
+            note[0].add_event("retry", {"gmongo.tries": operation_trace.tries, "error.type": error_type_of(error)})
 
     # Commands
 
@@ -191,7 +191,7 @@ class Traces(Observer):
             code = getattr(error, "code", None)
             if code is not None:
                 span.set_attribute("db.response.status_code", str(code))
-            span.set_attribute("error.type", kind_of(error) if code is None else str(code))
+            span.set_attribute("error.type", error_type_of(error) if code is None else str(code))
             _record(span, error, self._text_length)
         elif operation_trace.cursor_id is None and isinstance(reply, Mapping):
             cursor = reply.get("cursor")
@@ -231,7 +231,7 @@ def _record(span: Span, error: BaseException, text_length: int) -> None:
     )
     span.set_attributes(attributes)
     span.add_event("exception", attributes)
-    span.set_status(Status(StatusCode.ERROR, kind_of(error)))
+    span.set_status(Status(StatusCode.ERROR, error_type_of(error)))
 
 
 def _has_no_provider() -> bool:

@@ -55,10 +55,10 @@ class AwsConversation(SaslConversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         if self._signed:
             if not done:
-                raise self.too_long()
+                raise self.too_long_error()
             return b""
         if done:
-            raise self.too_early()
+            raise self.too_early_error()
         self._signed = True
         nonce, host = self._read(payload)
         credentials = self._find_credentials()

@@ -82,11 +82,11 @@ class SaslConversation(Conversation):
             the server ends the conversation too early.
         """
 
-    def too_early(self) -> ProtocolError:
+    def too_early_error(self) -> ProtocolError:
         """Return the error for a server that ends the conversation too early."""
         return ProtocolError(f"{self.mechanism}: the server ended the conversation too early")
 
-    def too_long(self) -> ProtocolError:
+    def too_long_error(self) -> ProtocolError:
         """Return the error for a server that does not end the conversation."""
         return ProtocolError(f"{self.mechanism}: the server continues after the end of the conversation")
 

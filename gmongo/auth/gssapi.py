@@ -78,10 +78,10 @@ class GssapiConversation(SaslConversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         if self._answered:
             if not done:
-                raise self.too_long()
+                raise self.too_long_error()
             return b""
         if done:
-            raise self.too_early()
+            raise self.too_early_error()
         if not self._context.complete:
             token: bytes | None = _run_in_thread(self._context.step, payload)
             return token or b""

@@ -99,7 +99,7 @@ class TokenConversation(SaslConversation):
 
     def step(self, payload: bytes, done: bool) -> bytes:
         if not done:
-            raise self.too_long()
+            raise self.too_long_error()
         return b""
 
 
@@ -123,10 +123,10 @@ class PrincipalConversation(SaslConversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         if self._answered:
             if not done:
-                raise self.too_long()
+                raise self.too_long_error()
             return b""
         if done:
-            raise self.too_early()
+            raise self.too_early_error()
         self._answered = True
         return bson.encode({"jwt": self._get_token(_read_provider(payload))})
 

@@ -23,5 +23,5 @@ class PlainConversation(SaslConversation):
 
     def step(self, payload: bytes, done: bool) -> bytes:
         if not done:
-            raise self.too_long()
+            raise self.too_long_error()
         return b""

@@ -65,11 +65,11 @@ class ScramConversation(SaslConversation):
     def step(self, payload: bytes, done: bool) -> bytes:
         if self._verified:
             if not done:
-                raise self.too_long()
+                raise self.too_long_error()
             return b""
         if self._server_signature is None:
             if done:
-                raise self.too_early()
+                raise self.too_early_error()
             return self._prove(payload)
         self._verify(payload)
         return b""

@@ -217,7 +217,7 @@ class StateMachine:
         """
         connection.established_in = duration
         self._events.note(self._events.connection_ready, connection.id, duration)
-        self._events.note_made(duration)
+        self._events.note_established(duration)
         self._populate_backoff = self._populate_backoff_ends = 0.0
 
     def check_out_established(self, connection: Connection) -> None:

@@ -154,7 +154,7 @@ class ClientBulk:
         try:
             self._drain(batch, cursor)
         except BaseException as error:
-            cursor.leave(error)
+            cursor.close_after_block(error)
             raise
         cursor.close()
 

@@ -171,7 +171,7 @@ class Bulk:
             self._need_reply = self._fields_of(runs)
         try:
             for number, run in enumerate(runs, 1):
-                if self._stops:
+                if self._is_stopped:
                     break
                 self._write(executor, run, session or implicit, deadline, is_last=number == len(runs))
         except OperationFailure:
@@ -197,7 +197,7 @@ class Bulk:
         return used
 
     @property
-    def _stops(self) -> bool:
+    def _is_stopped(self) -> bool:
         """True if no further batch is sent: after an error of ordered writes, or while the server steps down."""
         return self._interrupted or (self._ordered and bool(self.outcome["writeErrors"]))
 
@@ -229,7 +229,7 @@ class Bulk:
                 self._add(run, batch, offset, reply)
             offset += len(batch.taken)
             batch.free()
-            if self._stops:
+            if self._is_stopped:
                 return
 
     def _reply_to(

@@ -19,7 +19,7 @@ class Iterable(Protocol):
     @property
     def _cursor(self) -> ServerCursor | None: ...
 
-    def _opened(self) -> ServerCursor | None: ...
+    def _server_cursor(self) -> ServerCursor | None: ...
 
 
 class _Gate:
@@ -35,7 +35,7 @@ class _Gate:
         return self
 
     def __next__(self) -> NoReturn:
-        opened = self.cursor._opened()
+        opened = self.cursor._server_cursor()
         self.is_open = opened is not None and (length_hint(opened.documents) > 0 or opened.advance())
         raise StopIteration
 

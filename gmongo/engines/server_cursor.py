@@ -121,7 +121,7 @@ class ServerCursor:
         return self.resources.cursor_id == 0 and self._batch is None and self._turn is None and not self._interrupted
 
     @property
-    def has_buffered(self) -> bool:
+    def has_buffered_documents(self) -> bool:
         """True if the current batch has further documents."""
         return length_hint(self.documents) > 0 or (self._batch is not None and self._batch.has_more)
 
@@ -257,7 +257,7 @@ class ServerCursor:
         else:
             self._take(reply._replace(cursor_id=0) if self._was_closed(session) else reply)
             self._fetch_ahead()
-        return self.has_buffered
+        return self.has_buffered_documents
 
     def _was_closed(self, session: SessionHandle | None) -> bool:
         """Return True if another greenlet has closed the cursor during this getMore.
@@ -343,7 +343,7 @@ class ServerCursor:
         self._interrupted = False
         self.resources.close()
 
-    def leave(self, error: BaseException | None) -> None:
+    def close_after_block(self, error: BaseException | None) -> None:
         """Close the cursor at the end of a ``with`` block.
 
         :param error: the exception that leaves the block, or None. A killed or timed-out greenlet never waits.

@@ -94,7 +94,7 @@ class TransactionEnd:
             raise
         finally:
             if second_abort is not None and not transaction.active:
-                self._executor.sessions.leave(session, second_abort)
+                self._executor.sessions.hand_to_reaper(session, second_abort)
             transaction.unpin(reason)
             reason = None  # the error refers to this frame
             self._executor.transaction_ended(transaction, None)
@@ -121,17 +121,17 @@ class TransactionEnd:
 
     def abandon(self) -> None:
         """Leave the transaction to a background greenlet. Do not switch."""
-        self.leave()
+        self.end_in_background()
         self._executor.transaction_ended(self._state.transaction, None)
 
-    def leave(self) -> None:
+    def end_in_background(self) -> None:
         """Leave the transaction to a background greenlet, unobserved. Do not switch. A finaliser may call it."""
         transaction, session = self._state.transaction, self._state.server_session
         pin, second_abort = transaction.pin, AbortAgain(transaction, session)
         if transaction.active and transaction.begin_abort():
             session.dirty = True
             if pin is None:
-                self._executor.sessions.leave(session, second_abort)
+                self._executor.sessions.hand_to_reaper(session, second_abort)
             else:
                 pin.connection.mark_unusable(InvalidOperation("the transaction was left open"))  # to abort it
         transaction.pin = transaction.pinned_address = None

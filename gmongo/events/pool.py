@@ -66,7 +66,7 @@ class PoolEvents:
         if self.is_enabled():
             self.delivery.note(publish, *arguments)
 
-    def note_made(self, seconds: float) -> None:
+    def note_established(self, seconds: float) -> None:
         """Schedule the report of an established connection. Does not switch greenlets."""
         if self._on_established is not None:
             self.delivery.note(self._on_established, self._address, seconds)

@@ -258,7 +258,7 @@ class Retry:
         return True
 
     def _error_to_raise(self, error: PyMongoError) -> PyMongoError:
-        """Return the newest error, or the error before if the retry did not run."""
+        """Return the newest error, or the previous error if the retry did not run."""
         if self.error is _NONE:
             return error
         if self._deadline is not None and error.timeout:

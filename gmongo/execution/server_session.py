@@ -94,7 +94,7 @@ class ServerSessionPool:
             return
         self.in_use -= 1
         if session.unanswered:
-            self.leave(session)
+            self.hand_to_reaper(session)
             return
         idle = self._idle
         oldest_use = _clock.monotonic() - self._topology.description.sessions_usable
@@ -115,9 +115,9 @@ class ServerSessionPool:
         session.interrupted(address)
         if session in self._idle:
             self._idle.remove(session)
-            self.leave(session)
+            self.hand_to_reaper(session)
 
-    def leave(self, session: ServerSession, abort: Operation | None = None) -> None:
+    def hand_to_reaper(self, session: ServerSession, abort: Operation | None = None) -> None:
         """Hand a session to the reaper. Does not switch greenlets.
 
         :param abort: operation that aborts the transaction; None kills the session.

@@ -114,7 +114,7 @@ class SessionState:
         if not operation.acknowledged or (unacknowledged and not self.transaction.active):
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
-            self.transaction.leave()
+            self.transaction.reset_ended()
         self._user = getcurrent()  # last, because no `end_use` follows a refused operation
         self._uses += 1
 

@@ -87,7 +87,7 @@ class Transaction:
         return self.state in ACTIVE
 
     def start(self, settings: TransactionSettings) -> None:
-        """Start the transaction, without a command before the first operation.
+        """Start the transaction. The driver sends no command before the first operation.
 
         :raises InvalidOperation: a transaction is in progress.
         """
@@ -99,7 +99,7 @@ class Transaction:
         self._commit_is_retry = self._end_sent = False
         self.state = State.STARTING
 
-    def leave(self) -> None:
+    def reset_ended(self) -> None:
         """Reset an ended transaction before another operation of the session."""
         if self.state is not State.NONE and not self.active:
             self.unpin()

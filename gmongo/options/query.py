@@ -35,7 +35,7 @@ def split_options(opts: str, validate: bool, warn: bool, normalize: bool, delimi
     :raises ValueError: (a ConfigurationError as well) an option does not accept a value, unless `warn`.
     """
     pairs = _split_pairs(opts)
-    private = _private(pairs, delimited and "@" not in opts)
+    private = _secret_names(pairs, delimited and "@" not in opts)
     _refuse_contradictions(pairs)
     options = _collect(pairs, private)
     if normalize:
@@ -71,7 +71,7 @@ def _split_pairs(opts: str) -> Pairs:
     return pairs
 
 
-def _private(pairs: Pairs, quotable: bool) -> frozenset[str]:
+def _secret_names(pairs: Pairs, quotable: bool) -> frozenset[str]:
     """Return the lower-case names that messages must not quote, as name and value may be part of a secret.
 
     An unencoded '?' in a password, or '&' in a secret option, turns the rest of the secret into an option.

@@ -103,7 +103,7 @@ def _suitable_members(
 
 
 def _matching(topology: Candidates, selector: Selector, servers: list[ServerDescription]) -> list[ServerDescription]:
-    return with_tags(fresh_enough(topology, selector.max_staleness, servers), selector.tag_sets)
+    return with_tags(with_allowed_staleness(topology, selector.max_staleness, servers), selector.tag_sets)
 
 
 def with_tags(servers: list[ServerDescription], tag_sets: Sequence[Document]) -> list[ServerDescription]:
@@ -119,7 +119,9 @@ def _has_tags(tags: Document, tag_set: Document) -> bool:
     return all(tags.get(name) == value for name, value in tag_set.items())
 
 
-def fresh_enough(topology: Candidates, max_staleness: int, servers: list[ServerDescription]) -> list[ServerDescription]:
+def with_allowed_staleness(
+    topology: Candidates, max_staleness: int, servers: list[ServerDescription]
+) -> list[ServerDescription]:
     """Return the servers whose estimated staleness is at most `max_staleness` seconds. -1 means no limit."""
     if max_staleness == -1:
         return servers

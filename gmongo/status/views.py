@@ -115,7 +115,7 @@ def _pools(states: list[DocumentDict]) -> Iterator[Row]:
                     yield {**where, **server["pool"], **retries}
 
 
-def _listed(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
+def _rows_of_list(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
     """Return a function that returns the rows of a list that each client has."""
 
     def rows(states: list[DocumentDict]) -> Iterator[Row]:
@@ -163,7 +163,7 @@ POOLS = View(
 )
 OPERATIONS = View(
     "Operations",
-    _listed("operations"),
+    _rows_of_list("operations"),
     (
         _field("process"),
         _duration_column("for", "sinceMS"),
@@ -190,7 +190,7 @@ _PARTS = {
 }
 SLOW = View(
     "Slow operations",
-    _listed("slow"),
+    _rows_of_list("slow"),
     (
         _field("process"),
         _duration_column("ago", "agoMS"),
@@ -205,7 +205,7 @@ SLOW = View(
 )
 EVENTS = View(
     "Failed checks, elections, added and removed servers",
-    _listed("history"),
+    _rows_of_list("history"),
     (
         _field("process"),
         _duration_column("ago", "agoMS"),

@@ -149,11 +149,11 @@ def _result_or_error(work: Callable[..., bytes], *arguments: object) -> bytes | 
         return error
 
 
-def _plain(data: bytes, size: int) -> bytes:
+def _uncompressed(data: bytes, size: int) -> bytes:
     return data
 
 
-def _unsnappy(data: bytes, size: int) -> bytes:
+def _decompress_snappy(data: bytes, size: int) -> bytes:
     if _varint(data) != size:
         raise _Mismatch(f"it was announced as {size} bytes, but begins with the length {_varint(data)}")
     uncompressed: bytes = importlib.import_module("snappy").uncompress(data)
@@ -170,7 +170,7 @@ def _varint(data: bytes) -> int:
     raise _Mismatch("its length is damaged")
 
 
-def _unzlib(data: bytes, size: int) -> bytes:
+def _decompress_zlib(data: bytes, size: int) -> bytes:
     stream = zlib.decompressobj()
     inflated = stream.decompress(data, size + 1)  # 0 would mean no limit
     if not stream.eof and len(inflated) <= size:
@@ -178,7 +178,7 @@ def _unzlib(data: bytes, size: int) -> bytes:
     return inflated
 
 
-def _unzstd(data: bytes, size: int) -> bytes:
+def _decompress_zstd(data: bytes, size: int) -> bytes:
     zstandard = importlib.import_module("zstandard")
     announced = zstandard.frame_content_size(data)
     if announced not in (-1, size):  # -1 means unknown
@@ -188,10 +188,10 @@ def _unzstd(data: bytes, size: int) -> bytes:
 
 
 _DECOMPRESS: dict[int, Callable[[bytes, int], bytes]] = {
-    NOOP: _plain,
-    SNAPPY: _unsnappy,
-    ZLIB: _unzlib,
-    ZSTD: _unzstd,
+    NOOP: _uncompressed,
+    SNAPPY: _decompress_snappy,
+    ZLIB: _decompress_zlib,
+    ZSTD: _decompress_zstd,
 }
 
 

@@ -69,13 +69,13 @@ def _authenticate(transport: Transport, proxy: Proxy) -> None:
     if method not in methods:
         required = "a username and password" if method == _NONE_ACCEPTABLE else f"the method {method}"
         raise TransportError(f"the proxy requires {required}, but gmongo offers the methods {methods}")
-    transport.send_raw(b"\x01" + _counted(proxy.username, "username") + _counted(proxy.password, "password"))
+    transport.send_raw(b"\x01" + _with_length(proxy.username, "username") + _with_length(proxy.password, "password"))
     _version, status = transport.read_raw(2)
     if status != 0:
         raise TransportError("it refused proxyUsername and proxyPassword")
 
 
-def _counted(text: str | None, name: str) -> bytes:
+def _with_length(text: str | None, name: str) -> bytes:
     encoded = (text or "").encode()
     if len(encoded) > _LONGEST:
         raise TransportError(f"the {name} is {len(encoded)} bytes long, but SOCKS5 takes {_LONGEST}")
@@ -106,7 +106,7 @@ def _destination(host: str) -> bytes:
             return bytes([kind]) + _socket.inet_pton(family, host)
         except OSError:
             continue
-    return bytes([_DOMAIN]) + _counted(host, "host name")
+    return bytes([_DOMAIN]) + _with_length(host, "host name")
 
 
 def _check_version(version: int) -> None:

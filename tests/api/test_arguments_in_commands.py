@@ -209,7 +209,7 @@ def test_dropped_session_is_released_only_if_started_and_not_ended(has_ended: bo
     if has_ended is not None:
         session._state, session._ending = state, ending
     session.__del__()
-    assert state.release.called is ending.leave.called is (has_ended is False)
+    assert state.release.called is ending.end_in_background.called is (has_ended is False)
     state.has_ended = True
 
 

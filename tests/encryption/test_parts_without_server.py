@@ -276,7 +276,7 @@ def test_forked_child_opens_a_new_library_handle() -> None:
 
 def test_access_tokens_and_on_demand_providers_are_detected() -> None:
     providers = {"gcp": {"accessToken": "t"}, "azure": {"tenantId": "x"}, "local": 5}
-    assert handle._checkable(providers) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
+    assert handle._without_access_tokens(providers) == {"gcp": {}, "azure": {"tenantId": "x"}, "local": 5}
     settings = Settings(kms_providers={"aws": {}, "gcp": {}, "azure": {"x": 1}, "kmip": {}, "local": {}})
     assert settings.on_demand == ("aws", "gcp")
 
@@ -347,7 +347,7 @@ def test_socket_of_connect_callback_is_detached_and_nonblocking() -> None:
     for module in (socket, gevent.socket):
         original, far = module.socketpair()
         with far:
-            detached = kms._detached(original)
+            detached = kms._detach_socket(original)
             assert original.fileno() == -1 and detached.family == socket.AF_UNIX
             assert not detached.getblocking() and not os.get_blocking(detached.fileno())
             detached.close()
@@ -529,7 +529,7 @@ def test_spawn_waits_for_the_shell_at_most_one_second(monkeypatch: pytest.Monkey
     monkeypatch.setattr(query_analysis.os, "posix_spawn", spawned)
     monkeypatch.setattr(query_analysis.os, "waitpid", waitpid)
     monkeypatch.setattr(query_analysis, "sleep", pauses.append)
-    query_analysis.spawn_apart(["mongocryptd", "--port", "1"])
+    query_analysis.spawn_detached(["mongocryptd", "--port", "1"])
     assert pauses == [0.002] * (min(checks or 3, 501) - 1)
     path, arguments, environment = spawned.call_args.args
     assert path == "/bin/sh" and arguments == ["sh", "-c", '"$@" &', "sh", "mongocryptd", "--port", "1"]

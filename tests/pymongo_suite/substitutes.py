@@ -158,7 +158,7 @@ _SUBSTITUTES: tuple[tuple[Any, str, Any], ...] = (
     (ServerCursor, "address", property(lambda cursor: cursor.resources.address)),
     (ServerCursor, "cursor_id", property(lambda cursor: cursor.resources.cursor_id)),
     (ServerCursor, "_ns", property(lambda cursor: cursor.resources._namespace)),
-    (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered),
+    (ServerCursor, "_has_next", lambda cursor: cursor.has_buffered_documents),
     (ServerSession, "last_use", property(lambda session: session.last_used)),
     (ServerSession, "session_id", property(lambda session: session.lsid)),
     (ServerSessionPool, "__init__", _make_session_pool),

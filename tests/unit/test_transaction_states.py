@@ -168,13 +168,13 @@ def test_next_transaction_forgets_recovery_token_and_pin() -> None:
         transaction.observe({"recoveryToken": token})
         transaction.observe({"ok": 1})
         assert transaction.recovery_token == token
-    transaction.leave()
+    transaction.reset_ended()
     assert transaction.state is State.STARTING and transaction.recovery_token == "two"
     transaction.sent()
     transaction.begin_commit()
     transaction.pinned_address = ("h", 1)
     for _ in range(2):
-        transaction.leave()
+        transaction.reset_ended()
         assert (transaction.state, transaction.recovery_token, transaction.pinned_address) == (State.NONE, None, None)
     transaction.recovery_token, transaction.pinned_address = "old", ("h", 1)
     transaction.start(transaction.settings)

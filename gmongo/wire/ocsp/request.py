@@ -35,15 +35,15 @@ class Request:
         self._certificate = certificate
         self._extensions = _extensions_of(certificate)
         self.issuer = issuer
-        request = self._built(hashes.SHA1())
+        request = self._request(hashes.SHA1())
         self.id = _id_of(request)
         self.encoded = request.public_bytes(Encoding.DER)
 
     def id_with_hash(self, algorithm: hashes.HashAlgorithm) -> CertificateId:
         """Return the ID with another hash, because a responder may use any hash."""
-        return _id_of(self._built(algorithm))
+        return _id_of(self._request(algorithm))
 
-    def _built(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
+    def _request(self, algorithm: hashes.HashAlgorithm) -> ocsp.OCSPRequest:
         return ocsp.OCSPRequestBuilder().add_certificate(self._certificate, self.issuer, algorithm).build()
 
     @property
