@@ -218,7 +218,8 @@ class RemoteMembers(list[RemoteMember]):
         number = self._line.ask("describe")["primary"]
         if number is None:
             raise LookupError(NO_PRIMARY)
-        return self[number]
+        member: RemoteMember = self[number]
+        return member
 
     @property
     def secondaries(self) -> list[RemoteMember]:
