@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from gmongo.auth.authenticator import Authenticator
     from gmongo.encryption_options import AutoEncryptionOpts
 
+__all__ = ["ClientOptions"]
+
 _DEFAULT_CONNECT_TIMEOUT = 20.0
 _DEFAULT_LOCAL_THRESHOLD_MS = 15
 _DEFAULT_PROXY_PORT = 1080

@@ -218,8 +218,7 @@ class RemoteMembers(list[RemoteMember]):
         number = self._line.ask("describe")["primary"]
         if number is None:
             raise LookupError(NO_PRIMARY)
-        member: RemoteMember = self[number]
-        return member
+        return self[int(number)]
 
     @property
     def secondaries(self) -> list[RemoteMember]:

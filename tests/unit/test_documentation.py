@@ -35,6 +35,7 @@ INDIRECT = (
     "gmongo.testing.deployment.Members",
     "gmongo.testing.simulation.certificates.Certificates",
     "gmongo.testing.simulation.command_log.CommandLog",
+    "gmongo.testing.simulation.fail_points.FailPointHandle",
     "gmongo.testing.simulation.member.Member",
     "gmongo.testing.simulation.network.Network",
 )

@@ -1,0 +1,92 @@
+"""The public names with their parameters, as recorded in ``public_api.txt``.
+
+A changed name is a decision: `CHANGELOG.md` and `docs/upgrading.md` get an entry. Then
+``python -m tests.unit.test_public_api`` records the name.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.unit.test_documentation import (
+    INDIRECT,
+    MODULES,
+    PUBLIC_OBJECTS,
+    constructor_of,
+    is_documented_by_base,
+    is_public,
+    public_members,
+)
+
+RECORD = Path(__file__).with_name("public_api.txt")
+MARKS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def signature_of(thing: Any) -> str:
+    """Return the parameters of a function or a class. ``=`` marks an optional parameter."""
+    if isinstance(thing, property) or is_documented_by_base(thing):
+        return ""
+    if inspect.isclass(thing) and not constructor_of(thing).__module__.startswith("gmongo"):
+        return ""
+    shown: list[str] = []
+    for name, parameter in inspect.signature(thing).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(each.startswith("*") for each in shown):
+            shown.append("*")
+        optional = "" if parameter.default is parameter.empty else "="
+        if name not in ("self", "cls") and is_public(name):
+            shown.append(f"{MARKS.get(parameter.kind, '')}{name}{optional}")
+    return f"({', '.join(shown)})"
+
+
+def constants_of(kind: type) -> Iterator[tuple[str, Any]]:
+    for name, value in (kind.__members__ if issubclass(kind, enum.Enum) else vars(kind)).items():
+        if is_public(name) and not callable(value) and not hasattr(value, "__get__"):
+            yield name, property()
+
+
+def names_of(name: str, thing: Any) -> Iterator[str]:
+    """Yield a class or function, and the members of a class that no public base class has."""
+    yield f"{name}{signature_of(thing)}"
+    if inspect.isclass(thing):
+        bases = {base for base in thing.__mro__[1:] if base in PUBLIC_OBJECTS.values()}
+        for member, value in (*public_members(thing), *constants_of(thing)):
+            if not any(vars(base).get(member) is vars(thing).get(member, vars(base).get(member)) for base in bases):
+                yield f"{name}.{member}{signature_of(value)}"
+
+
+def listed_names() -> set[str]:
+    return {f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__}
+
+
+def public_api() -> list[str]:
+    """Return the public names in ``gmongo``, sorted, with the parameters."""
+    lines = {line for name, thing in PUBLIC_OBJECTS.items() for line in names_of(name, thing)}
+    return sorted(each.removeprefix("gmongo.") for each in lines | (listed_names() - set(PUBLIC_OBJECTS)))
+
+
+def test_public_names_and_parameters_match_record() -> None:
+    assert public_api() == RECORD.read_text("utf-8").splitlines()
+
+
+def test_all_of_each_module_lists_its_public_objects() -> None:
+    assert set(PUBLIC_OBJECTS) - set(INDIRECT) <= listed_names()
+
+
+def test_record_has_parameters_and_members() -> None:
+    lines = RECORD.read_text("utf-8").splitlines()
+    assert {
+        "ASCENDING",
+        "collection.Collection.insert_one(document, bypass_document_validation=, session=, comment=)",
+        "collection.ReturnDocument.AFTER",
+        "mongo_client.MongoClient.wait_until_ready(timeout=)",
+        "timeout(seconds)",
+    } <= set(lines)
+
+
+if __name__ == "__main__":
+    RECORD.write_text("\n".join([*public_api(), ""]), "utf-8")
