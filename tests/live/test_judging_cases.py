@@ -49,10 +49,11 @@ class FailingRun:
         ({"blockTimeMS": 5}, 2, 2),
         ({"blockTimeMS": 5}, 5, None),
         ({"uriOptions": {"socketTimeoutMS": 5}}, 1, 1),
+        ({"failBeforeCommitExceptionCode": 1}, 1, 1),
         ({"errorCode": 5}, 1, None),
     ],
 )
-def test_failed_case_is_repeated_only_with_timeouts(
+def test_failed_case_is_repeated_only_if_it_depends_on_speed(
     case: dict[str, Any], failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(official, "Run", FailingRun(failures, AssertionError("late")))
