@@ -21,8 +21,8 @@ from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
 ATTEMPTS = 5
-# A busy machine may exceed short timeouts. After `failBeforeCommit` has closed the connection, a busy server inserts the
-# documents one by one, and commits documents after the end of the fail point.
+# A busy machine may exceed short timeouts. After `failBeforeCommit` has closed the connection, a busy server inserts
+# the documents one by one, and commits documents after the end of the fail point.
 _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
