@@ -169,17 +169,17 @@ def test_sockets_of_ended_process_with_same_id_are_replaced(tmp_path: Path) -> N
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
             stale.bind(str(tmp_path / f"{os.getpid()}{suffix}"))
     publisher = workers.Publisher(tmp_path, False)
-    assert publisher.look() == workers._CHECK_INTERVAL
+    assert publisher.publish_after_fork() == workers._CHECK_INTERVAL
     (state,) = workers.worker_states(tmp_path)
     assert state["process"] == os.getpid() and "error" not in state
     first = publisher._server
     publisher._process = 0  # A forked child has another process ID.
-    publisher.look()
+    publisher.publish_after_fork()
     assert first is not None and first.closed
     (state,) = workers.worker_states(tmp_path)
     assert "error" not in state
     assert [path.name for path in tmp_path.iterdir()] == [f"{os.getpid()}.sock"]
-    publisher.look()
+    publisher.publish_after_fork()
     assert publisher._server is not None and not publisher._server.closed
 
 

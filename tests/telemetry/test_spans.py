@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from gmongo import MongoClient, errors
 from gmongo._telemetry import tracing
-from gmongo._telemetry.text import kind_of
+from gmongo._telemetry.text import error_type_of
 from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
@@ -196,7 +196,7 @@ class Unencodable:
     ],
 )
 def test_error_type_is_qualified_class_name(error: BaseException, name: str) -> None:
-    assert kind_of(error) == name
+    assert error_type_of(error) == name
 
 
 def test_query_text_is_truncated_to_limit(connect: Connect, spans: Collected) -> None:
@@ -577,11 +577,11 @@ def test_failed_command_adds_error_attributes_and_event(error: BaseException, at
     span = end_command(None, error)
     assert dict(call.args for call in span.set_attribute.call_args_list) == attributes
     ((recorded,),) = (call.args for call in span.set_attributes.call_args_list)
-    assert recorded["exception.type"] == tracing.kind_of(error)
+    assert recorded["exception.type"] == tracing.error_type_of(error)
     assert recorded["exception.stacktrace"].endswith(f"{recorded['exception.type']}: {recorded['exception.message']}")
     span.add_event.assert_called_once_with("exception", recorded)
     ((status,),) = (call.args for call in span.set_status.call_args_list)
-    assert (status.status_code.name, status.description) == ("ERROR", tracing.kind_of(error))
+    assert (status.status_code.name, status.description) == ("ERROR", tracing.error_type_of(error))
 
 
 def test_error_adds_nothing_to_span_that_is_not_recording() -> None:
