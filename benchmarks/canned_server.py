@@ -14,9 +14,9 @@ import ssl
 import sys
 from typing import NamedTuple, get_args
 
-from benchmarks.circumstances import ServerKind
 from benchmarks.processors import pin_server
 from benchmarks.replies import INT32, Replies
+from benchmarks.variants import ServerKind
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from gevent import getcurrent
 
-from benchmarks.circumstances import silent_listener
 from benchmarks.processes import canned_server
+from benchmarks.variants import silent_listener
 from benchmarks.workloads import Operation, check, driver_operations
 from gmongo import MongoClient
 

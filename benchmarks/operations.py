@@ -35,7 +35,7 @@ def sizes(workload: Workload, selected: list[int] | None) -> list[int]:
 
 def contenders(workload: Workload, selected: list[str]) -> list[str]:
     """Return the contenders that can run an operation. The baseline has no options."""
-    return [name for name in selected if name in CONTENDERS and (not workload.circumstance or name != "floor")]
+    return [name for name in selected if name in CONTENDERS and (not workload.variant or name != "floor")]
 
 
 def _row(name: str, greenlets: int, settings: Settings) -> Row:
@@ -52,4 +52,4 @@ def _row(name: str, greenlets: int, settings: Settings) -> Row:
 def _measurement(name: str, greenlets: int, contender: str, settings: Settings) -> Measurement:
     workload = WORKLOADS[name]
     count = max(FEWEST, round(settings.operations * workload.share))
-    return Measurement(contender, workload.operation, greenlets, count, workload.circumstance, settings.listener)
+    return Measurement(contender, workload.operation, greenlets, count, workload.variant, settings.listener)

@@ -44,7 +44,7 @@ def draw(record: Record, path: Path, fill: Callable[[Record, Any], None]) -> Non
 
 
 def _measured(record: Record, axes: Any) -> None:
-    """Draw gmongo over PyMongo, both over the baseline, and the throughput of a crowd."""
+    """Draw the ratios of gmongo, PyMongo and the baseline, and the throughput of a crowd."""
     rows = record.tables.get(operations.TABLE, [])
     _bars(axes[0], rows, "pymongo", ["gmongo"], "CPU time over PyMongo's (lower is better)")
     with_baseline = [row for row in rows if "floor" in row.numbers]

@@ -15,7 +15,7 @@ from statistics import fmean
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
-from benchmarks.circumstances import CIRCUMSTANCES, Circumstance, ServerKind
+from benchmarks.variants import VARIANTS, ServerKind, Variant
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER_EXIT_SECONDS = 5
@@ -28,7 +28,7 @@ class WorkerFailed(Exception):
 class Measurement(NamedTuple):
     """Task of a worker in each of its turns.
 
-    :param circumstance: the name of a variant in ``CIRCUMSTANCES``; None is the plain case.
+    :param variant: the name of a variant in ``VARIANTS``; None is the plain case.
     :param listener: True registers a command listener in any variant.
     """
 
@@ -36,7 +36,7 @@ class Measurement(NamedTuple):
     operation: str
     greenlets: int
     repeats: int
-    circumstance: str | None = None
+    variant: str | None = None
     listener: bool = False
 
 
@@ -168,9 +168,9 @@ class Workers(ExitStack):
         :raises WorkerFailed: a measurement failed.
         """
         if task not in self._workers:
-            circumstance = CIRCUMSTANCES[task.circumstance] if task.circumstance else Circumstance()
-            port = self._servers.port(circumstance.server)
-            self._workers[task] = [Worker(task, port, self._timeout) for _ in range(circumstance.workers)]
+            variant = VARIANTS[task.variant] if task.variant else Variant()
+            port = self._servers.port(variant.server)
+            self._workers[task] = [Worker(task, port, self._timeout) for _ in range(variant.workers)]
             for worker in self._workers[task]:
                 self.callback(worker.close)
         for worker in self._workers[task]:
@@ -200,5 +200,5 @@ def worker_arguments(task: Measurement, port: int) -> list[str]:
     """Return the command line arguments of a worker process."""
     arguments = ["--port", str(port), "--contender", task.contender, "--operation", task.operation]
     arguments += ["--greenlets", str(task.greenlets), "--count", str(task.repeats)]
-    arguments += ["--circumstance", task.circumstance] if task.circumstance else []
+    arguments += ["--variant", task.variant] if task.variant else []
     return arguments + (["--listener"] if task.listener else [])

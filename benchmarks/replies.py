@@ -13,7 +13,6 @@ from typing import Any
 import bson
 from bson import Int64, ObjectId, Timestamp
 
-from benchmarks.circumstances import REPLICA_SET
 from benchmarks.documents import (
     BATCH,
     DATABASE,
@@ -31,6 +30,7 @@ from benchmarks.documents import (
     stored_documents,
     stored_documents_of_sizes,
 )
+from benchmarks.variants import REPLICA_SET
 
 HEADER = struct.Struct("<iiii")
 INT32 = struct.Struct("<i")
@@ -138,7 +138,7 @@ def _primary(name: str) -> dict[str, Any]:
 
 
 def _times() -> dict[str, Any]:
-    """Return the times in every reply of a replica set. Constant times do not change the cost of a client."""
+    """Return the cluster time and operation time of all replies. Constant times do not change the cost of a client."""
     signature = {"hash": bytes(20), "keyId": Int64(7300000000000000001)}
     return {"$clusterTime": {"clusterTime": _MOMENT, "signature": signature}, "operationTime": _MOMENT}
 

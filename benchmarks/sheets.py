@@ -77,7 +77,7 @@ def _surcharge(rows: Sequence[Row]) -> Iterator[Sheet]:
         for row in rows
         for under in row.numbers.keys() - {"gmongo"}
     ]
-    yield Sheet(f"What circumstances add, {surcharge.GREENLETS} greenlets: medians", head, [lines])
+    yield Sheet(f"Additional cost of variants, {surcharge.GREENLETS} greenlets: medians", head, [lines])
 
 
 def _crowd(rows: Sequence[Row]) -> Iterator[Sheet]:

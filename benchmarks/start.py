@@ -30,7 +30,7 @@ class Import(NamedTuple):
 
 
 GEVENT, PATCH = "import gevent", "import gevent; from gevent import monkey; monkey.patch_all()"
-#: gmongo imports gevent, unlike PyMongo. Therefore the table shows several ways of counting.
+#: gmongo imports gevent, unlike PyMongo. Therefore the table shows the imports with and without gevent.
 IMPORTS = {
     "import, the driver alone": {"gmongo": Import("", "import gmongo"), "pymongo": Import("", "import pymongo")},
     "import, gevent and patching included": {

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.worker import open_client, prepare
 
-#: A large number, because some clients use memory that the import has left free.
+#: The number of further clients. It is large, because some clients use memory that the import has left free.
 FURTHER_CLIENTS = 100
 #: The time for monitors to connect, in seconds.
 SETTLE_SECONDS = 0.3

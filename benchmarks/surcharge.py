@@ -16,9 +16,9 @@ PLAIN, BASELINE = "gmongo, plain", "floor"
 UNDER = {"replica_set": PLAIN, "timeout": PLAIN, "stable_api": PLAIN, "tls": BASELINE}
 
 
-def name(operation: str, circumstance: str) -> str:
+def name(operation: str, variant: str) -> str:
     """Return the name of a row."""
-    return f"{operation}+{circumstance}, surcharge"
+    return f"{operation}+{variant}, surcharge"
 
 
 def rows(settings: Settings) -> Iterator[Row]:
@@ -26,19 +26,19 @@ def rows(settings: Settings) -> Iterator[Row]:
     if TABLE not in settings.only or "gmongo" not in settings.contenders:
         return
     for operation in OPERATIONS:
-        settings.show_progress(f"{operation}, what circumstances add")
+        settings.show_progress(f"{operation}, additional cost of variants")
         plain = Measurement("gmongo", operation, GREENLETS, settings.operations)
-        pairs = {circumstance: _pair(plain, circumstance) for circumstance in UNDER}
+        pairs = {variant: _ratio_terms(plain, variant) for variant in UNDER}
         turns = list(dict.fromkeys(turn for pair in pairs.values() for turn in pair.values()))
         with settings.workers() as workers:
             results, failures = take_turns(turns, settings.rounds, workers.run)
-        for circumstance, pair in pairs.items():
+        for variant, pair in pairs.items():
             numbers = {title: [each.microseconds for each in results[turn]] for title, turn in pair.items()}
             failed = {title: failures[turn] for title, turn in pair.items() if turn in failures}
-            yield Row(name(operation, circumstance), GREENLETS, "µs", numbers, failed)
+            yield Row(name(operation, variant), GREENLETS, "µs", numbers, failed)
 
 
-def _pair(plain: Measurement, circumstance: str) -> dict[str, Measurement]:
+def _ratio_terms(plain: Measurement, variant: str) -> dict[str, Measurement]:
     """Return gmongo in a variant, and its denominator."""
-    over, under = plain._replace(circumstance=circumstance), UNDER[circumstance]
+    over, under = plain._replace(variant=variant), UNDER[variant]
     return {"gmongo": over, under: plain if under == PLAIN else over._replace(contender=BASELINE)}

@@ -53,19 +53,19 @@ def open_client(package: str, port: int, options: Mapping[str, str] = MappingPro
 def _open_driver(options: argparse.Namespace) -> Opened:
     package = options.contender
     prepare(package)
-    from benchmarks.circumstances import CIRCUMSTANCES, Circumstance, settings_of
+    from benchmarks.variants import VARIANTS, Variant, settings_of
     from benchmarks.workloads import bulk_operations, driver_operations
 
-    circumstance = CIRCUMSTANCES[options.circumstance] if options.circumstance else Circumstance()
-    settings = settings_of(package, circumstance, listener=options.listener)
-    client = open_client(package, options.port, circumstance.options, **settings)
+    variant = VARIANTS[options.variant] if options.variant else Variant()
+    settings = settings_of(package, variant, listener=options.listener)
+    client = open_client(package, options.port, variant.options, **settings)
     return {**driver_operations(client), **bulk_operations(client)}, client.close
 
 
 def _open_baseline(options: argparse.Namespace) -> Opened:
     from benchmarks.baseline import Baseline, operations
 
-    baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE), secure=options.circumstance == "tls")
+    baseline = Baseline(options.port, min(options.greenlets, POOL_SIZE), secure=options.variant == "tls")
     return operations(baseline), baseline.close
 
 
@@ -106,7 +106,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--operation", default="find_one")
     parser.add_argument("--greenlets", type=int, default=10)
     parser.add_argument("--count", type=int, default=5000, help="operations of all greenlets together")
-    parser.add_argument("--circumstance", help="variant, such as listener, debug, tls or replica_set")
+    parser.add_argument("--variant", help="variant, such as listener, debug, tls or replica_set")
     parser.add_argument("--listener", action="store_true", help="register a command listener in any case")
     parser.add_argument("--turns", action="store_true", help="measure once for each line of the standard input")
     return parser.parse_args()

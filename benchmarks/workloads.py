@@ -47,7 +47,7 @@ class Workload(NamedTuple):
     :param result: the result of a successful operation.
     :param greenlets: the numbers of greenlets in a standard run.
     :param most: the maximum number of concurrent greenlets, to limit the memory; None means no limit.
-    :param circumstance: the name of a variant in ``CIRCUMSTANCES``, which the baseline does not have.
+    :param variant: the name of a variant in ``VARIANTS``, which the baseline does not have.
     """
 
     operation: str
@@ -55,13 +55,13 @@ class Workload(NamedTuple):
     result: Any
     greenlets: tuple[int, ...] = (1, 10, 100, 1000)
     most: int | None = None
-    circumstance: str | None = None
+    variant: str | None = None
 
 
-def _variants(circumstance: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
+def _variants(variant: str, *names: str, greenlets: int = 10) -> Iterator[tuple[str, Workload]]:
     for name in names:
         result = SAVED if name == "find_one" else 1
-        yield f"{name}+{circumstance}", Workload(name, 1, result, greenlets=(greenlets,), circumstance=circumstance)
+        yield f"{name}+{variant}", Workload(name, 1, result, greenlets=(greenlets,), variant=variant)
 
 
 WORKLOADS = {

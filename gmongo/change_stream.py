@@ -18,7 +18,7 @@ from gmongo._truncated_repr import short
 from gmongo.client_session import ClientSession
 from gmongo.collation import Collation, validate_collation_or_none
 from gmongo.engines.change_stream import Position, is_resumable
-from gmongo.engines.cursor_killer import Dropped
+from gmongo.engines.cursor_killer import DroppedCursor
 from gmongo.engines.server_cursor import ServerCursor
 from gmongo.engines.turn import Turn
 from gmongo.errors import InvalidOperation, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
@@ -366,7 +366,9 @@ class ChangeStream(Generic[DocumentType]):
             self._closed = True
             self._cursor.drop()
             if isinstance(self._session, ImplicitSession):
-                self._client._cursor_killer.take(Dropped(0, "", self._cursor.resources.address, self._session, None))
+                self._client._cursor_killer.take(
+                    DroppedCursor(0, "", self._cursor.resources.address, self._session, None)
+                )
 
     def __del__(self) -> None:
         self._drop()

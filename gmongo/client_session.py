@@ -160,7 +160,7 @@ class ClientSession:
         if implicit:
             raise ValueError("a ClientSession is explicit: implicit must be False")
         self._client = client
-        self._executor = client._executor.limited(
+        self._executor = client._executor.with_timeout(
             checked_timeout("default_timeout_ms", options.default_timeout_ms), "default_timeout_ms"
         )
         self._options = options

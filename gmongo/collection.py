@@ -25,7 +25,7 @@ from gmongo.engines.collection_bulk import Bulk, inserts, runs_of, statement_of
 from gmongo.errors import ConfigurationError, InvalidName, InvalidOperation, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required
+from gmongo.execution.operation import required_field
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session, in_transaction
@@ -142,7 +142,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         self._database = database
         self._name = name
         self._timeout_ms = timeout_ms
-        self._executor: Executor = executor_of(database).limited(checked_timeout("timeout_ms", timeout_ms))
+        self._executor: Executor = executor_of(database).with_timeout(checked_timeout("timeout_ms", timeout_ms))
         self._database_name = database.name
         self._context = OperationContext(
             database.name,
@@ -1165,7 +1165,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             if error.code != codes.NAMESPACE_NOT_FOUND:
                 raise
             return 0
-        return int(required(result, "n", COUNT, "a count")) if result else 0
+        return int(required_field(result, "n", COUNT, "a count")) if result else 0
 
     def estimated_document_count(self, comment: Value = None, **kwargs: Value) -> int:
         """Count all documents quickly, from the metadata of the collection.
@@ -1427,7 +1427,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         except OperationFailure as error:
             if not is_namespace_missing(error):
                 raise
-            return CommandCursor._over(self, [], session)
+            return CommandCursor._from_documents(self, [], session)
 
     def index_information(self, session: ClientSession | None = None, comment: Value = None) -> dict[str, DocumentDict]:
         """Return the indexes by name.
@@ -1618,7 +1618,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             collection does not exist.
         """
         matches = self._database_with_options.list_collections(session, {"name": self._name}, comment).to_list()
-        return dict(required(matches[0], "options", DOCUMENT)) if matches and "options" in matches[0] else {}
+        return dict(required_field(matches[0], "options", DOCUMENT)) if matches and "options" in matches[0] else {}
 
     @property
     def _database_with_options(self) -> Database[Value]:

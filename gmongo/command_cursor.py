@@ -159,7 +159,7 @@ class CommandCursor(Generic[DocumentType]):
         return cursor
 
     @classmethod
-    def _over(
+    def _from_documents(
         cls, collection: Collection[Value], documents: Sequence[Document], session: ClientSession | None
     ) -> CommandCursor[Value]:
         """Return a cursor over documents that are already available."""

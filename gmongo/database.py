@@ -20,7 +20,7 @@ from gmongo.command_cursor import CommandCursor
 from gmongo.errors import CollectionInvalid, InvalidName, NotPrimaryError, OperationFailure
 from gmongo.execution.deadline import checked_timeout
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required
+from gmongo.execution.operation import required_field
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.reply_errors import is_namespace_missing
 from gmongo.execution.sessions import checked_session
@@ -86,7 +86,7 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         self._client = client
         self._name = name
         self._timeout_ms = timeout_ms
-        self._executor: Executor = executor_of(client).limited(checked_timeout("timeout_ms", timeout_ms))
+        self._executor: Executor = executor_of(client).with_timeout(checked_timeout("timeout_ms", timeout_ms))
 
     @property
     def _context(self) -> OperationContext:
@@ -402,7 +402,9 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
             checked_mapping("filter", filter)
         if not filter or (len(filter) == 1 and "name" in filter):
             kwargs["nameOnly"] = True
-        return [required(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)]
+        return [
+            required_field(each, "name", TEXT) for each in self.list_collections(session, filter, comment, **kwargs)
+        ]
 
     def validate_collection(
         self,
@@ -436,10 +438,10 @@ class Database(InheritedOptions, _Watched[DatabaseChangeStream[DocumentType]], G
         if background is not None:
             command["background"] = background
         result: DocumentDict = self._executor.run(RunCommand(OperationContext(self._name), command), session)
-        shards = required(result, "raw", DOCUMENT) if "raw" in result else {"": result}
+        shards = required_field(result, "raw", DOCUMENT) if "raw" in result else {"": result}
         for name_of_shard in shards:
-            shard = required(shards, name_of_shard, DOCUMENT)
-            message = required(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
+            shard = required_field(shards, name_of_shard, DOCUMENT)
+            message = required_field(shard, "result", TEXT_OR_LIST) if "result" in shard else ""
             if "exception" in message or "corrupt" in message:
                 raise CollectionInvalid(f"{name} invalid: {message}")
             if not shard.get("valid", True):

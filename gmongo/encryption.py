@@ -345,7 +345,7 @@ class ClientEncryption(Generic[DocumentType]):
 
         :param key_alt_name: an alternative name of the data key.
         """
-        return self._vault().find_one({"keyAltNames": _name(key_alt_name)})
+        return self._vault().find_one({"keyAltNames": _checked_key_alt_name(key_alt_name)})
 
     def delete_key(self, id: Binary | UUID) -> DeleteResult:
         """Delete a data key. Ciphertexts of the key can never be decrypted again.
@@ -361,7 +361,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param key_alt_name: the name.
         :returns: the original key, or None if the key does not exist.
         """
-        update = {"$addToSet": {"keyAltNames": _name(key_alt_name)}}
+        update = {"$addToSet": {"keyAltNames": _checked_key_alt_name(key_alt_name)}}
         return self._vault().find_one_and_update({"_id": _uuid(id)}, update)
 
     def remove_key_alt_name(self, id: Binary | UUID, key_alt_name: str) -> RawBSONDocument | None:
@@ -371,7 +371,7 @@ class ClientEncryption(Generic[DocumentType]):
         :param key_alt_name: the name.
         :returns: the original key, or None if the key does not exist.
         """
-        name = _name(key_alt_name)
+        name = _checked_key_alt_name(key_alt_name)
         # Remove an empty field, which the unique index on names would include.
         remaining = {"$filter": {"input": "$keyAltNames", "cond": {"$ne": ["$$this", name]}}}
         names = {"$cond": [{"$eq": ["$keyAltNames", [name]]}, "$$REMOVE", remaining]}
@@ -443,7 +443,7 @@ def _uuid(value: Binary | UUID) -> Binary:
     return value
 
 
-def _name(value: str) -> str:
+def _checked_key_alt_name(value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"key_alt_name must be a string, not {short(value)}")
     return value

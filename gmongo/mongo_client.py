@@ -38,7 +38,7 @@ from gmongo.errors import (
 from gmongo.events.command import CommandEvents
 from gmongo.execution.deadline import checked_seconds, current_deadline, deadline_after, until
 from gmongo.execution.executor import Executor
-from gmongo.execution.operation import required
+from gmongo.execution.operation import required_field
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.sessions import checked_session, in_transaction
 from gmongo.operations.client_bulk import Writes, check_unacknowledged_models, checked_models
@@ -272,10 +272,10 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         if observers is None:
             events = CommandEvents(options.listeners.command, silent=options.silent)
             return kind(self._topology, options.execution(), events, *encrypters)
-        from gmongo.execution.traced_executor import TracedCommands, observed
+        from gmongo.execution.traced_executor import TracedCommands, with_observers
 
         observed_events = TracedCommands(options.listeners.command, observers)
-        executor = observed(kind)(self._topology, options.execution(), observed_events, *encrypters)
+        executor = with_observers(kind)(self._topology, options.execution(), observed_events, *encrypters)
         executor.observers = observers
         return executor
 
@@ -434,7 +434,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
             command["comment"] = comment
         context = OperationContext("admin", codec_options=self._codec_options)
         reply = self._executor.run(ReadCommand(context, command), session)
-        return CommandCursor._over(self.admin["$cmd"], required(reply, "databases", DOCUMENTS), session)
+        return CommandCursor._from_documents(self.admin["$cmd"], required_field(reply, "databases", DOCUMENTS), session)
 
     def list_database_names(self, session: ClientSession | None = None, comment: Value = None) -> list[str]:
         """Return the names of the databases.
@@ -445,7 +445,7 @@ class MongoClient(InheritedOptions, _Watched[ClusterChangeStream[DocumentType]],
         :param comment: a comment in the server's log (see :class:`~gmongo.collection.Collection`); None by default.
         :returns: an unordered list.
         """
-        return [required(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
+        return [required_field(each, "name", TEXT) for each in self.list_databases(session, comment, nameOnly=True)]
 
     def drop_database(
         self, name_or_database: str | Database[Value], session: ClientSession | None = None, comment: Value = None

@@ -84,7 +84,9 @@ class Kms:
         tls = self._tls.of(provider)
         if self._callback is None:
             return connect(address, attach, tls=tls)
-        sock = _answer_of(self._callback, KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline)))
+        sock = _callback_socket(
+            self._callback, KMSConnectContext(address[0], address[1] or _PORT, _timeout_until(deadline))
+        )
         transport = tls.transport(_detach_socket(sock), True, address[0])
         attach(transport)
         assert isinstance(transport, TlsTransport)
@@ -102,7 +104,7 @@ def _limit(service: str, problem: str, deadline: float | None) -> AbstractContex
     return interrupt_after(seconds, NetworkTimeout(f"{service} {problem} within {max(seconds, 0):.3g} seconds"))
 
 
-def _answer_of(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
+def _callback_socket(callback: Callable[[KMSConnectContext], object], context: KMSConnectContext) -> socket:
     """Return the socket from the callback, which runs in a separate greenlet.
 
     Exceptions of the callback are network errors. An exception thrown into the calling greenlet is external.

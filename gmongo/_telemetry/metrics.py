@@ -60,7 +60,7 @@ class Metrics(Observer):
                 attributes["db.response.status_code"] = str(code)
         self.instruments.duration.record(trace.elapsed(), attributes)
 
-    def waited(
+    def wait_ended(
         self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
         if wait is not Phase.CHECK_OUT or trace.address is None:

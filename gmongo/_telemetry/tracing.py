@@ -74,7 +74,7 @@ class Traces(Observer):
             self._tracer = _tracer_of(provider)
         return True
 
-    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+    def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         current = contexts.get_current()
 
         def run_there() -> None:
@@ -117,7 +117,7 @@ class Traces(Observer):
                 span.set_attribute("error.type", error_type_of(error))
         span.end()
 
-    def waited(
+    def wait_ended(
         self,
         operation_trace: OperationTrace,
         wait: Phase,

@@ -50,10 +50,10 @@ class SimpleLogin(Login):
         self._conversation = make()
 
     def hello_fields(self) -> Command:
-        return speculation(self._conversation) if self._conversation.can_be_speculative else {}
+        return speculative_fields(self._conversation) if self._conversation.can_be_speculative else {}
 
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        converse(run, self._conversation, speculated(hello))
+        converse(run, self._conversation, speculative_reply(hello))
 
     def authenticate_again(self, run: Run, seconds: float | None) -> None:
         converse(run, self._make())
@@ -79,13 +79,13 @@ class ScramLogin(Login):
         )
 
     def hello_fields(self) -> Command:
-        fields = speculation(self._conversation)
+        fields = speculative_fields(self._conversation)
         if self._negotiates:
             fields["saslSupportedMechs"] = f"{self._credential.source}.{self._credential.username}"
         return fields
 
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        speculative = speculated(hello)
+        speculative = speculative_reply(hello)
         if speculative is None and self._negotiates:
             self._mechanism = _strongest_mechanism(hello.get("saslSupportedMechs"))
             self._conversation = self._make()
@@ -123,12 +123,12 @@ class AwsLogin(Login):
             raise
 
 
-def speculation(conversation: Conversation) -> Command:
+def speculative_fields(conversation: Conversation) -> Command:
     """Return the hello field that begins a conversation (speculative authentication)."""
     return {"speculativeAuthenticate": {**conversation.first(), "db": conversation.database}}
 
 
-def speculated(hello: Reply) -> Reply | None:
+def speculative_reply(hello: Reply) -> Reply | None:
     """Return the reply to the speculative authentication, or None if the server ignored it."""
     reply: object = hello.get("speculativeAuthenticate")
     return reply if isinstance(reply, dict) else None

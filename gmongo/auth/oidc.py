@@ -15,7 +15,7 @@ from gmongo._documents import DocumentDict
 from gmongo._server_facts import codes
 from gmongo.auth.conversation import Command, Reply, Run, SaslConversation, converse
 from gmongo.auth.credential import Credential
-from gmongo.auth.login import Login, speculated, speculation
+from gmongo.auth.login import Login, speculative_fields, speculative_reply
 from gmongo.auth.oidc_environments import callback_of
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult, OIDCIdPInfo
 from gmongo.errors import ConfigurationError, OperationFailure, ProtocolError
@@ -146,10 +146,10 @@ class OidcLogin(Login):
 
     def hello_fields(self) -> Command:
         self._token = self._tokens.access
-        return {} if self._token is None else speculation(TokenConversation(self._source, self._token))
+        return {} if self._token is None else speculative_fields(TokenConversation(self._source, self._token))
 
     def authenticate(self, run: Run, hello: Reply, seconds: float | None) -> None:
-        speculative = speculated(hello)
+        speculative = speculative_reply(hello)
         if self._token is not None and speculative is not None and speculative.get("done"):
             return
         self._token = None

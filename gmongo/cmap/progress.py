@@ -59,7 +59,7 @@ class Progress:
     def failed(self) -> None:
         """Move the address in use to the end of the address order, if the host has several addresses."""
         if self._address is not None:
-            self._order.failed(self._address)
+            self._order.note_failure(self._address)
 
     def __str__(self) -> str:
         """Return the stage, the address and the age of the stage."""
@@ -69,7 +69,7 @@ class Progress:
         peer = f" with {self.peer}" if self.peer else ""
         return f"{self.stage}{peer} for {milliseconds(_clock.monotonic() - self._since)}"
 
-    def hint(self, error: TransportError, transport: Transport | None) -> str:
+    def likely_reason(self, error: TransportError, transport: Transport | None) -> str:
         """Return the likely reason if the server closed the connection before it answered the hello."""
         closed = error.errno in _CLOSED or str(error) == "connection closed by the server"
         if self.stage != HELLO or not closed:

@@ -217,7 +217,7 @@ class ServerConnection:
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not is_well_formed(body):  # a well-formed body conflicts with codec options of the application only
+            if not is_well_formed(body):  # else the codec options of the application caused it
                 self.mark_unusable(error)
             raise
         finally:
@@ -319,7 +319,9 @@ class ServerConnection:
         progress = self.progress
         if progress is None:
             return kind(text)
-        return _with_stable_text(kind(f"{text} ({progress}{progress.hint(error, self._transport)})"), text, progress)
+        return _with_stable_text(
+            kind(f"{text} ({progress}{progress.likely_reason(error, self._transport)})"), text, progress
+        )
 
     def timeout_error(self, seconds: float | None, option: str | None = None) -> NetworkTimeout:
         """Return the error for a timeout.

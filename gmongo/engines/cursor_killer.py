@@ -21,7 +21,7 @@ from gmongo.operations.find import CursorReply
 from gmongo.wire.address import Address
 
 
-class Dropped(NamedTuple):
+class DroppedCursor(NamedTuple):
     """Dropped cursor with its resources."""
 
     cursor_id: int
@@ -56,13 +56,13 @@ class CursorKiller:
         self._executor = executor
         executor.commands.orphan_taker = WeakMethod(self.take_unopened)
         # Each entry has the epoch in which it was added.
-        self._unpinned: deque[tuple[int, Dropped]] = deque()
-        self._pinned: deque[tuple[int, Dropped]] = deque()
+        self._unpinned: deque[tuple[int, DroppedCursor]] = deque()
+        self._pinned: deque[tuple[int, DroppedCursor]] = deque()
         self._reaping: int | None = None  # the epoch in which a greenlet runs or is scheduled
         self._running: set[Greenlet[[], None]] = set()
         self.reading: set[ReadAhead] = set()
 
-    def take(self, dropped: Dropped) -> None:
+    def take(self, dropped: DroppedCursor) -> None:
         """Take ownership of a cursor and its resources. Do no I/O and do not switch."""
         hub, epoch = self._executor.topology.hub, self._executor.epoch
         if dropped.pin is not None:
@@ -99,7 +99,7 @@ class CursorKiller:
 
     def take_unopened(self, opened: CursorReply) -> None:
         """Take ownership of a cursor that was opened for an interrupted operation."""
-        self.take(Dropped(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
+        self.take(DroppedCursor(opened.cursor_id, opened.namespace, opened.address, None, opened.pin))
 
     def reap(self) -> None:
         """Close all cursors received so far. Wait for the greenlets that are closing cursors."""
@@ -120,7 +120,7 @@ class CursorKiller:
         while self._unpinned:
             self._end(*self._next_group())
 
-    def _next_group(self) -> tuple[int, list[Dropped]]:
+    def _next_group(self) -> tuple[int, list[DroppedCursor]]:
         """Remove the first cursor from the queue, and all others of its epoch, namespace and server.
 
         Finalisers in other threads may append concurrently, so an iteration over the queue is not possible.
@@ -140,7 +140,7 @@ class CursorKiller:
         for ahead in list(self.reading):
             ahead.stop()
 
-    def _end(self, epoch: int, group: list[Dropped]) -> None:
+    def _end(self, epoch: int, group: list[DroppedCursor]) -> None:
         """Close cursors of one namespace and server by one command, unless they belong to the parent process.
 
         :param epoch: the epoch in which the cursors were added.

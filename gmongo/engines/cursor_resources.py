@@ -6,7 +6,7 @@ from bson.codec_options import CodecOptions
 
 from gmongo import _clock
 from gmongo._documents import Value
-from gmongo.engines.cursor_killer import CursorKiller, Dropped
+from gmongo.engines.cursor_killer import CursorKiller, DroppedCursor
 from gmongo.engines.read_ahead import ReadAhead, refuse_inherited
 from gmongo.errors import OperationFailure, PyMongoError
 from gmongo.execution.deadline import current_deadline
@@ -155,7 +155,7 @@ class CursorResources:
         implicit = session if isinstance(session, ImplicitSession) and not self._keeps_session else None
         if (cursor_id or implicit or pin) and self._epoch == self._executor.epoch:  # never close the parent's cursor
             server_session = server_session_of(session) if pin is None else None
-            dropped = Dropped(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
+            dropped = DroppedCursor(cursor_id, self._namespace, self.address, implicit, pin, ahead, server_session)
             self._cursor_killer.take(dropped)
 
     def __del__(self) -> None:

@@ -132,7 +132,7 @@ class ReadAhead:
         room = len(self._arrived) < self._batches and self._bytes + self._last_size <= self._max_bytes
         if room or needed:
             observers = self._executor.observers
-            self._greenlet = spawn(self._fetch if observers is None else observers.carried(self._fetch))
+            self._greenlet = spawn(self._fetch if observers is None else observers.bind_context(self._fetch))
         return room or needed
 
     def end(self) -> int:
@@ -203,7 +203,7 @@ class ReadAhead:
         self._bytes += operation.size
         self._arrived.append((reply, operation.size))
         more = reply.cursor_id != 0 and (self._left is None or self._left > 0)
-        self._operation = operation.following(reply) if more else None
+        self._operation = operation.next_get_more(reply) if more else None
 
     def _interrupted(self) -> AutoReconnect:
         return AutoReconnect(f"{self._address}: the batch that was read ahead was interrupted")

@@ -16,13 +16,13 @@ from gmongo.events.log import (
     Details,
     Later,
     Structured,
+    address_fields,
     command_log,
     document_text,
     enabled_check,
     log,
     milliseconds,
     silence,
-    where,
 )
 from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent, publish
 from gmongo.wire.address import Address
@@ -165,7 +165,7 @@ class CommandEvents:
             "operationId": sent.operation_id,
             "driverConnectionId": connection.id,
             "serverConnectionId": connection.hello.connection_id,
-            **where(connection.address),
+            **address_fields(connection.address),
         }
         if fields["serverConnectionId"] is None:
             del fields["serverConnectionId"]

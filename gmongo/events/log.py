@@ -148,7 +148,7 @@ def milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
 
 
-def where(address: Address) -> DocumentDict:
+def address_fields(address: Address) -> DocumentDict:
     """Return the fields of an address in structured messages."""
     host, port = address
     return {"serverHost": host} if port is None else {"serverHost": host, "serverPort": port}

@@ -9,7 +9,7 @@ from bson.objectid import ObjectId
 from gmongo import monitoring
 from gmongo._documents import Document, DocumentDict
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, connection_log, enabled_check, log, milliseconds, silence, where
+from gmongo.events.log import DEBUG, address_fields, connection_log, enabled_check, log, milliseconds, silence
 from gmongo.monitoring import ConnectionCheckOutFailedReason, ConnectionClosedReason, publish
 from gmongo.wire.address import Address, address_text
 
@@ -57,7 +57,7 @@ class PoolEvents:
         self._address = address
         self._listeners = listeners
         self.where = address_text(address)
-        self._where = where(address)
+        self._where = address_fields(address)
         self._logger = silence if silent else connection_log
         self.is_enabled = enabled_check(self._logger, listeners)
 

@@ -12,7 +12,7 @@ from bson.objectid import ObjectId
 from gmongo import monitoring
 from gmongo._documents import DocumentDict
 from gmongo.events.delivery import Delivery
-from gmongo.events.log import DEBUG, document_text, log, milliseconds, silence, topology_log, where
+from gmongo.events.log import DEBUG, address_fields, document_text, log, milliseconds, silence, topology_log
 from gmongo.monitoring import EventListeners, publish
 from gmongo.wire.address import Address
 
@@ -63,11 +63,11 @@ class TopologyEvents:
 
     def server_opened(self, address: Address) -> None:
         publish(self._listeners.server, "opened", monitoring.ServerOpeningEvent(address, self._id))
-        self._log("Starting server monitoring", **where(address))
+        self._log("Starting server monitoring", **address_fields(address))
 
     def server_closed(self, address: Address) -> None:
         publish(self._listeners.server, "closed", monitoring.ServerClosedEvent(address, self._id))
-        self._log("Stopped server monitoring", **where(address))
+        self._log("Stopped server monitoring", **address_fields(address))
 
     def server_changed(self, previous: ServerDescription, new: ServerDescription) -> None:
         if self._listeners.server:
@@ -79,7 +79,9 @@ class TopologyEvents:
             event = monitoring.ServerHeartbeatStartedEvent(address, awaited)
             publish(self._listeners.heartbeat, "started", event)
         if self._logger.isEnabledFor(DEBUG):
-            self._log("Server heartbeat started", awaited=awaited, **_connection_ids(connection), **where(address))
+            self._log(
+                "Server heartbeat started", awaited=awaited, **_connection_ids(connection), **address_fields(address)
+            )
 
     def heartbeat_succeeded(
         self, address: Address, connection: Connection | None, duration: float, reply: HelloReply, awaited: bool
@@ -96,7 +98,7 @@ class TopologyEvents:
                 durationMS=milliseconds(duration),
                 reply=text,
                 **_connection_ids(connection),
-                **where(address),
+                **address_fields(address),
             )
 
     def heartbeat_failed(
@@ -113,7 +115,7 @@ class TopologyEvents:
                 durationMS=milliseconds(duration),
                 failure=repr(error),
                 **_connection_ids(connection),
-                **where(address),
+                **address_fields(address),
             )
 
     def _log(self, message: str, detail: str = "", **extra: object) -> None:

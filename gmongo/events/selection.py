@@ -9,12 +9,12 @@ from gmongo.events.log import (
     DEBUG,
     INFO,
     Structured,
+    address_fields,
     enabled_check,
     log,
     milliseconds,
     server_selection_log,
     silence,
-    where,
 )
 from gmongo.wire.address import Address
 
@@ -60,7 +60,7 @@ class SelectionEvents:
         self._log("Server selection started", purpose, topology)
 
     def succeeded(self, purpose: SelectionRequest, topology: TopologyDescription, address: Address) -> None:
-        self._log("Server selection succeeded", purpose, topology, **where(address))
+        self._log("Server selection succeeded", purpose, topology, **address_fields(address))
 
     def failed(self, purpose: SelectionRequest, topology: TopologyDescription, error: BaseException) -> None:
         self._log("Server selection failed", purpose, topology, failure=repr(error))

@@ -212,7 +212,7 @@ class Attempt:
             if self.transaction is not None:
                 self.transaction.observe(reply)
 
-    def following(self, retry: Retry) -> Attempt:
+    def next_attempt(self, retry: Retry) -> Attempt:
         """Return the next attempt of the same operation.
 
         :param retry: result of the attempts so far.

@@ -121,7 +121,7 @@ class Executor:
         self._wait(retry.delay, operation)
         if self.epoch != attempt.epoch and attempt.belongs_to_parent():
             raise retry.latest
-        return attempt.following(retry)
+        return attempt.next_attempt(retry)
 
     def _will_retry(self, operation: Operation, error: PyMongoError) -> None:
         """Handle a failed attempt that will be retried."""
@@ -189,7 +189,7 @@ class Executor:
         """Option that limits an operation without :func:`gmongo.timeout`, and its value."""
         return self._limit_option if self._timeout is None else f"{self._limit_option} ({self._timeout * 1000:.10g} ms)"
 
-    def limited(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
+    def with_timeout(self, timeout: float | None, option: str = "timeout_ms") -> Executor:
         """Return an executor with another timeout, for a database, a collection or a session.
 
         :param timeout: timeout of each operation in seconds; 0 means no limit, None keeps the current timeout.

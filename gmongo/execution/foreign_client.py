@@ -19,7 +19,7 @@ class UnsupportedClient:
     def __init__(self, client: object) -> None:
         self._kind = type(client)
 
-    def limited(self, timeout: float | None) -> UnsupportedClient:
+    def with_timeout(self, timeout: float | None) -> UnsupportedClient:
         """Return this executor, because no operation runs."""
         return self
 

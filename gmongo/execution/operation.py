@@ -26,7 +26,7 @@ Result: TypeAlias = Any
 """Result of an operation: a document, a value or an open cursor."""
 
 
-def required(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
+def required_field(reply: Document, name: str, check: Check, where: str = "a reply") -> Value:
     """Return a field that a reply must have.
 
     :param check: check of the value.

@@ -93,7 +93,7 @@ class OperationTrace:
         where = f"{self.database}.{self.collection}" if self.collection else self.database
         return f"{self.name} {where}"
 
-    def waited(self, wait: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
+    def wait_ended(self, wait: Phase, started: float, error: BaseException | None, connecting: float = 0.0) -> None:
         """Note the end of a wait.
 
         :param started: start of the wait.
@@ -108,7 +108,7 @@ class OperationTrace:
             self.connecting += connecting
         else:
             self.backing_off += seconds
-        self.observer.waited(self, wait, seconds, connecting, error)
+        self.observer.wait_ended(self, wait, seconds, connecting, error)
 
     def begin_attempt(self) -> None:
         """Note that an attempt begins and waits for server selection."""
@@ -117,7 +117,7 @@ class OperationTrace:
 
     def selected(self, address: Address, topology: Topology) -> None:
         """Note that the attempt has its server and waits for a connection."""
-        self.waited(Phase.SELECTION, self.wait_started, None)
+        self.wait_ended(Phase.SELECTION, self.wait_started, None)
         self.address, description = address, topology.description.get(address)
         self.round_trip = (description and description.round_trip_time) or 0.0
         self.waits_for, self.wait_started = Phase.CHECK_OUT, _clock.monotonic()
@@ -127,7 +127,7 @@ class OperationTrace:
         self.waits_for, waited = None, _clock.monotonic() - self.wait_started
         # A background connection may have taken longer to establish than this check-out took.
         connecting = connection.established_in if connection.last_command is None else 0.0
-        self.waited(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
+        self.wait_ended(Phase.CHECK_OUT, self.wait_started, None, min(connecting, waited))
 
     def pinned(self) -> None:
         """Note that the attempt uses a pinned connection and waits for nothing."""
@@ -137,7 +137,7 @@ class OperationTrace:
         """Note that the attempt failed, maybe during a wait."""
         wait, self.waits_for = self.waits_for, None
         if wait is not None:
-            self.waited(wait, self.wait_started, error)
+            self.wait_ended(wait, self.wait_started, error)
 
     def decode(self, decode: Callable[[Buffer], T], body: Buffer) -> T:
         """Decode a reply, and measure the duration."""
@@ -161,7 +161,7 @@ class Observer:
         """Return True if the observer is active. Without an active observer, operations run without a trace."""
         return True
 
-    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+    def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         """Wrap `run` so that another greenlet runs it in the context of this greenlet."""
         return run
 
@@ -174,7 +174,7 @@ class Observer:
     def operation_ended(self, trace: OperationTrace, error: BaseException | None) -> None:
         """Handle the end of an operation: success, error or interruption."""
 
-    def waited(
+    def wait_ended(
         self, trace: OperationTrace, wait: Phase, seconds: float, connecting: float, error: BaseException | None
     ) -> None:
         """Handle the end of a wait.
@@ -232,9 +232,9 @@ class Observers(Observer):
         for name in _CALLBACKS:
             setattr(self, name, _calling([getattr(each, name) for each in observers if _overrides(each, name)]))
 
-    def carried(self, run: Callable[[], None]) -> Callable[[], None]:
+    def bind_context(self, run: Callable[[], None]) -> Callable[[], None]:
         for observer in self.all:
-            run = observer.carried(run)
+            run = observer.bind_context(run)
         return run
 
     def is_enabled(self) -> bool:
@@ -246,7 +246,7 @@ class Observers(Observer):
 
 _CALLBACKS = [name for name, value in vars(Observer).items() if callable(value) and not name.startswith("_")]
 _CALLBACKS.remove("is_enabled")
-_CALLBACKS.remove("carried")
+_CALLBACKS.remove("bind_context")
 
 
 def _overrides(observer: Observer, name: str) -> bool:

@@ -80,7 +80,7 @@ def _command_ended(sent: SentCommand, duration: float, reply: Document | None, e
 
 
 class TracedExecutor(Executor):
-    """Mixin that adds observers to an executor: see :func:`observed`."""
+    """Mixin that adds observers to an executor: see :func:`with_observers`."""
 
     observers: Observers  # never None
 
@@ -148,10 +148,10 @@ class TracedExecutor(Executor):
         try:
             super()._wait(seconds, operation)
         except BaseException as interruption:
-            trace.waited(Phase.BACK_OFF, started, interruption)
+            trace.wait_ended(Phase.BACK_OFF, started, interruption)
             raise
         if seconds > 0:
-            trace.waited(Phase.BACK_OFF, started, None)
+            trace.wait_ended(Phase.BACK_OFF, started, None)
         trace.begin_attempt()
 
     def transaction_started(self, transaction: Transaction) -> None:
@@ -164,7 +164,7 @@ class TracedExecutor(Executor):
             self.observers.transaction_ended(transaction, error)
 
 
-def observed(kind: type[Executor]) -> type[TracedExecutor]:
+def with_observers(kind: type[Executor]) -> type[TracedExecutor]:
     """Return the class of an executor with observers.
 
     :param kind: executor class without observers.

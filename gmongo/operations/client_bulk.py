@@ -16,7 +16,7 @@ from gmongo._server_facts import sizes, wire_versions
 from gmongo._truncated_repr import short
 from gmongo.cmap.hello import Hello
 from gmongo.errors import DocumentTooLarge, InvalidOperation
-from gmongo.execution.operation import Result, required
+from gmongo.execution.operation import Result, required_field
 from gmongo.execution.operation_context import OperationContext
 from gmongo.operations.find import CursorOperation
 from gmongo.operations.models import (
@@ -126,7 +126,7 @@ class Writes:
             work.checkpoint()
         return taken
 
-    def give_back(self, writes: Sequence[Write]) -> None:
+    def put_back(self, writes: Sequence[Write]) -> None:
         """Take back operations that did not fit."""
         self._encoded.extendleft(reversed(writes))
 
@@ -294,7 +294,7 @@ class BulkWriteBatch(CursorOperation):
     def _fit(self, limits: Limits) -> None:
         """Take the operations that fit for this server, and number the namespaces. A retry sends the same bytes."""
         if not self.taken or any(now < before for now, before in zip(limits, self.limits, strict=True)):
-            self._writes.give_back(self.taken)
+            self._writes.put_back(self.taken)
             self.taken = self._writes.take(limits, self._size)
         self.limits = limits
         if not self.taken:
@@ -340,8 +340,8 @@ class BulkWriteBatch(CursorOperation):
         :raises ProtocolError: `result` is malformed.
         """
         check(result, _ONE, "a result")
-        index = required(result, "idx", _ONE["idx"])
-        required(result, "ok", _ONE["ok"])
+        index = required_field(result, "idx", _ONE["idx"])
+        required_field(result, "ok", _ONE["ok"])
         if index >= len(self.taken):
             raise unexpected("idx of a result", f"from 0 to {len(self.taken) - 1}", index)
 

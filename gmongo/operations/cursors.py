@@ -89,7 +89,7 @@ class GetMoreAhead(GetMore):
         self.size = len(body)
         return super().decode(body)
 
-    def following(self, reply: CursorReply) -> GetMoreAhead:
+    def next_get_more(self, reply: CursorReply) -> GetMoreAhead:
         """Return the next `getMore`.
 
         :param reply: the reply to this `getMore`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmongo._documents import DocumentDict
-from gmongo.execution.operation import CollectionOperation, Result, required
+from gmongo.execution.operation import CollectionOperation, Result, required_field
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
 from gmongo.wire.reply import decode_field
@@ -23,7 +23,7 @@ class Distinct(CollectionOperation):
         return decode_field(body, self.context.codec_options, "values")
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        return required(reply, "values", LIST)
+        return required_field(reply, "values", LIST)
 
 
 class Count(CollectionOperation):
@@ -36,4 +36,4 @@ class Count(CollectionOperation):
     __slots__ = ()
 
     def result(self, reply: DocumentDict, address: Address) -> Result:
-        return int(required(reply, "n", COUNT))
+        return int(required_field(reply, "n", COUNT))

@@ -14,7 +14,7 @@ from gmongo._server_facts import wire_versions
 from gmongo.cmap.hello import Hello
 from gmongo.cmap.pin import PinnedConnection
 from gmongo.errors import InvalidOperation, ProtocolError
-from gmongo.execution.operation import Operation, Result, required
+from gmongo.execution.operation import Operation, Result, required_field
 from gmongo.execution.operation_context import OperationContext
 from gmongo.wire.address import Address
 from gmongo.wire.message import Buffer
@@ -122,11 +122,11 @@ class CursorOperation(Operation):
 
         :raises ProtocolError: a field is missing or malformed.
         """
-        cursor = required(reply, "cursor", DOCUMENT)
+        cursor = required_field(reply, "cursor", DOCUMENT)
         check(cursor, CURSOR, "a cursor")
         for name in ("id", "ns"):
-            required(cursor, name, CURSOR[name], "a cursor")
-        batch = required(cursor, self.batch_field, _batch, "a cursor")
+            required_field(cursor, name, CURSOR[name], "a cursor")
+        batch = required_field(cursor, self.batch_field, _batch, "a cursor")
         return CursorReply(int(cursor["id"]), cursor["ns"], batch, address, reply)
 
     def keeps_cursor_open(self, result: Result) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gmongo._documents import Document, DocumentDict
-from gmongo.execution.operation import required
+from gmongo.execution.operation import required_field
 from gmongo.operations.keys import KeyOrList, index_name
 from gmongo.wire.reply_schema import DOCUMENT, DOCUMENTS, TEXT, unexpected
 
@@ -21,10 +21,10 @@ def names_created(reply: Document, count: int) -> list[str]:
     :param count: the number of requested indexes.
     :raises ProtocolError: the reply has another number of names.
     """
-    created = required(reply, "indexesCreated", DOCUMENTS)
+    created = required_field(reply, "indexesCreated", DOCUMENTS)
     if len(created) != count:
         raise unexpected("indexesCreated of a reply", f"a list of {count} documents", created)
-    return [required(each, "name", TEXT, "an index of a reply") for each in created]
+    return [required_field(each, "name", TEXT, "an index of a reply") for each in created]
 
 
 def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
@@ -32,7 +32,7 @@ def information(listed: Iterable[Document]) -> dict[str, DocumentDict]:
     indexes: dict[str, DocumentDict] = {}
     for index in listed:
         options = dict(index)
-        options["key"] = list(required(index, "key", DOCUMENT).items())
-        indexes[required(index, "name", TEXT)] = options
+        options["key"] = list(required_field(index, "key", DOCUMENT).items())
+        indexes[required_field(index, "name", TEXT)] = options
         del options["name"]
     return indexes

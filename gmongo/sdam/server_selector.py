@@ -136,7 +136,7 @@ class ServerSelector:
         """Return the waiters for a server, the longest wait first."""
         return list(self._queue.waiters)
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache after a change of the topology description. Does not switch greenlets."""
         self._choices.clear()
 

@@ -107,7 +107,7 @@ class Topology:
         self.hub = hub
         with self._delivery:
             if self._opened:
-                self._begin_again_in_child()
+                self._restart_in_child()
             elif self.settings.resolve is None:
                 self._begin()
         self._watch_srv()
@@ -144,10 +144,10 @@ class Topology:
     def _empty_description(self) -> TopologyDescription:
         return TopologyDescription(TOPOLOGY_TYPE.Unknown, {}, None, None, None, self.settings)
 
-    def _begin_again_in_child(self) -> None:
+    def _restart_in_child(self) -> None:
         """Create new monitors and reset the pools on first use in a forked child."""
         self.description = self.description.reset()
-        self.selector.forget()
+        self.selector.clear_cache()
         servers, self.servers = self.servers, {}
         for server in servers.values():
             server.pool.reset_after_fork()
@@ -378,7 +378,7 @@ class Topology:
         for server in dropped:
             server.pool.close()
         # Last, because a waiter selects among the new servers when it runs.
-        self.selector.forget()
+        self.selector.clear_cache()
         self.selector.wake(after)
 
     def _update_servers(self, descriptions: Mapping[Address, ServerDescription]) -> None:

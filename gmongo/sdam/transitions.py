@@ -60,7 +60,7 @@ def with_srv_hosts(
     return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
 
 
-def _order(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
+def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
     """Return the sort key of an election. Missing values sort first."""
     return election_id or _NULL_ID, -1 if set_version is None else set_version
 
@@ -167,7 +167,7 @@ class _Update:
         """Compare with the newest election, and store this election if it is newer."""
         election_id, set_version = self.server.election_id, self.server.set_version
         if self.server.max_wire_version >= wire_versions.ELECTION_ID_FIRST:
-            if _order(election_id, set_version) < _order(self.election_id, self.set_version):
+            if _election_key(election_id, set_version) < _election_key(self.election_id, self.set_version):
                 return True
             self.election_id, self.set_version = election_id, set_version
             return False

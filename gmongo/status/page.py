@@ -14,7 +14,7 @@ from gmongo._documents import DocumentDict
 from gmongo.errors import ConfigurationError
 from gmongo.status.state import process_state
 from gmongo.status.summary import summary
-from gmongo.status.workers import publish, unknown, worker_states
+from gmongo.status.workers import publish, unavailable_state, worker_states
 
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
@@ -54,7 +54,7 @@ class StatusPage:
         try:
             return worker_states(self._directory, self._query_text)
         except (ConfigurationError, OSError) as error:  # a change of the directory since the construction
-            return [unknown("", str(error))]
+            return [unavailable_state("", str(error))]
 
     def _content(self) -> DocumentDict:
         states = self.states()

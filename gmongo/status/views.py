@@ -116,7 +116,7 @@ def _pools(states: list[DocumentDict]) -> Iterator[Row]:
 
 
 def _rows_of_list(key: str) -> Callable[[list[DocumentDict]], Iterator[Row]]:
-    """Return a function that returns the rows of a list that each client has."""
+    """Return a function from process states to the rows of a field of all clients."""
 
     def rows(states: list[DocumentDict]) -> Iterator[Row]:
         for state in states:

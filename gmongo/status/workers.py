@@ -176,19 +176,19 @@ def _fetch(path: Path, query_text: bool) -> DocumentDict | None:
     except gevent.Timeout as error:
         if error is not limit:
             raise
-        return unknown(path.stem, f"does not answer within {_PATIENCE:g} s")
+        return unavailable_state(path.stem, f"does not answer within {_PATIENCE:g} s")
     except OSError as error:
-        return unknown(path.stem, f"does not answer ({type(error).__name__})")
+        return unavailable_state(path.stem, f"does not answer ({type(error).__name__})")
     except (ValueError, RecursionError) as error:
-        return unknown(path.stem, f"does not answer with its state: {_reason(error)}")
+        return unavailable_state(path.stem, f"does not answer with its state: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:
     return printable(str(error)) if type(error) is ValueError else type(error).__name__
 
 
-def unknown(process: str, reason: str) -> DocumentDict:
-    """Return the replacement of a state that is not available."""
+def unavailable_state(process: str, reason: str) -> DocumentDict:
+    """Return a placeholder for the state of a process that does not answer."""
     return {"process": process, "error": reason, "clients": []}
 
 

@@ -45,14 +45,14 @@ class AddressOrder:
         order = {address: position for position, address in enumerate(self._failed, 1)}
         return sorted(_interleaved(endpoints), key=lambda endpoint: order.get(endpoint[1], 0))
 
-    def failed(self, address: SocketAddress) -> None:
+    def note_failure(self, address: SocketAddress) -> None:
         """Move `address` to the end of the order."""
-        self.succeeded(address)
+        self.forget_failure(address)
         self._failed[address] = None
         if len(self._failed) > _MOST_REMEMBERED:
             del self._failed[next(iter(self._failed))]
 
-    def succeeded(self, address: SocketAddress) -> None:
+    def forget_failure(self, address: SocketAddress) -> None:
         """Forget the failure of `address`."""
         self._failed.pop(address, None)
 
@@ -197,15 +197,15 @@ class Race:
         self._note_failure(attempt.address, error, now - attempt.began)
 
     def _note_failure(self, address: SocketAddress, error: TransportError, seconds: float) -> None:
-        self._order.failed(address)
+        self._order.note_failure(address)
         self.failures.append((address, error, seconds))
 
     def _finish(self, winner: Attempt) -> None:
         self._attempts.remove(winner)
         for attempt in self._attempts:
             if attempt.began < winner.began:  # so that later connections do not wait for this address
-                self._order.failed(attempt.address)
-        self._order.succeeded(winner.address)
+                self._order.note_failure(attempt.address)
+        self._order.forget_failure(winner.address)
 
     def _failure(self) -> TransportError:
         kind = (

@@ -135,13 +135,13 @@ def test_address_order_alternates_families_and_puts_failed_last() -> None:
     order = AddressOrder()
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6a", "4a", "6b", "4b", "4c"]
     for failed in ("6a", "4a"):
-        order.failed((failed, 1))
+        order.note_failure((failed, 1))
     assert [address[0] for _, address in order.sorted(endpoints)] == ["6b", "4b", "4c", "6a", "4a"]
-    order.failed(("6a", 1))
-    order.succeeded(("4a", 1))
+    order.note_failure(("6a", 1))
+    order.forget_failure(("4a", 1))
     assert [address[0] for _, address in order.sorted(endpoints)] == ["4a", "6b", "4b", "4c", "6a"]
     for number in range(300):
-        order.failed((number, 1))
+        order.note_failure((number, 1))
     assert len(order._failed) == 256
 
 

@@ -335,7 +335,7 @@ def test_kill_during_connect_callback_ends_the_callback_greenlet() -> None:
         finally:
             ended.append("callback")
 
-    requesting = gevent.spawn(kms._answer_of, connect, KMSConnectContext("h", 443, None))
+    requesting = gevent.spawn(kms._callback_socket, connect, KMSConnectContext("h", 443, None))
     gevent.sleep(0)
     gevent.sleep(0)
     requesting.kill()

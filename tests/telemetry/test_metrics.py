@@ -132,14 +132,14 @@ def test_measured_durations_are_recorded_with_attributes(
     monkeypatch.setattr(_clock, "monotonic", lambda: 100.0)
     trace = OperationTrace("find", "shop", "", metrics)  # type: ignore[arg-type]
     monkeypatch.setattr(_clock, "monotonic", lambda: 102.0)
-    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # not recorded without an address
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, None)  # not recorded without an address
     metrics.operation_ended(trace, None)
     trace.address = address
-    metrics.waited(trace, Phase.CHECK_OUT, 0.25, 0.125, None)
-    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
-    metrics.waited(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.AutoReconnect("lost"))
-    metrics.waited(trace, Phase.SELECTION, 9.0, 0.0, None)
-    metrics.waited(trace, Phase.SELECTION, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 0.25, 0.125, None)
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
+    metrics.wait_ended(trace, Phase.CHECK_OUT, 9.0, 0.0, errors.AutoReconnect("lost"))
+    metrics.wait_ended(trace, Phase.SELECTION, 9.0, 0.0, None)
+    metrics.wait_ended(trace, Phase.SELECTION, 9.0, 0.0, errors.WaitQueueTimeoutError("full"))
     metrics.connection_used(trace, address, 0.5)
     metrics.connection_made(address, 0.75)
     metrics.operation_ended(trace, errors.AutoReconnect("lost"))

@@ -605,10 +605,10 @@ def test_wait_of_one_millisecond_or_failed_wait_adds_event(
 ) -> None:
     traces, span = tracing.Traces(None, 0), Mock(is_recording=lambda: recording)
     operation_trace: Any = Mock(notes={traces: (span, None, None)})
-    traces.waited(operation_trace, Phase.SELECTION, seconds, connecting, error)
+    traces.wait_ended(operation_trace, Phase.SELECTION, seconds, connecting, error)
     events = [call.args for call in span.add_event.call_args_list]
     assert events == ([(Phase.SELECTION.value, expected)] if expected is not None and recording else [])
-    traces.waited(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
+    traces.wait_ended(Mock(notes={}), Phase.SELECTION, 1.0, 0.0, None)
     traces.attempt_failed(Mock(notes={}), errors.AutoReconnect("x"))
 
 

@@ -290,8 +290,8 @@ def test_timeout_of_one_operation_never_exceeds_surrounding_limit(timeout: float
 
 def test_limited_executor_has_its_own_deadline() -> None:
     executor = executor_of(5.0)
-    assert executor.limited(None) is executor is executor.limited(5.0)
-    other = executor.limited(7.0)
+    assert executor.with_timeout(None) is executor is executor.with_timeout(5.0)
+    other = executor.with_timeout(7.0)
     assert (other.deadline(), executor.deadline(), other.sessions) == (1007.0, 1005.0, executor.sessions)
     with until(1001.0):
         assert other.deadline() == 1001.0
@@ -313,7 +313,7 @@ def test_executors_have_consecutive_numbers_and_topology_epoch() -> None:
 
 def test_operation_on_foreign_client_raises_invalid_operation() -> None:
     unsupported = UnsupportedClient({})
-    assert unsupported.limited(5.0) is unsupported and unsupported.deadline() is None  # type: ignore[func-returns-value]
+    assert unsupported.with_timeout(5.0) is unsupported and unsupported.deadline() is None  # type: ignore[func-returns-value]
     with pytest.raises(AttributeError, match=r"^__nothing__$"):
         unsupported.__nothing__  # noqa: B018
     with pytest.raises(InvalidOperation) as caught:

@@ -11,7 +11,7 @@ from bson.errors import InvalidBSON
 from gevent import GreenletExit
 from gevent.event import Event
 
-from gmongo.engines.cursor_killer import CursorKiller, Dropped
+from gmongo.engines.cursor_killer import CursorKiller, DroppedCursor
 from gmongo.errors import AutoReconnect
 from tests.support.wait import comes_true
 
@@ -42,7 +42,7 @@ def started():
 
 
 def dropped_cursor(number, pin=None, namespace="db.c", port=1):
-    return Dropped(number, namespace, ("127.0.0.1", port), None, pin)
+    return DroppedCursor(number, namespace, ("127.0.0.1", port), None, pin)
 
 
 @pytest.mark.parametrize("make_pin", [lambda: None, Pin])

@@ -94,12 +94,12 @@ def test_each_second_counts_for_one_phase(
         assert trace.waits_for is None
         began = clock.now
         clock.now += 4
-        trace.waited(Phase.BACK_OFF, began, None)
+        trace.wait_ended(Phase.BACK_OFF, began, None)
     expected = {"selecting": 2.0, "checking_out": 4.0, "backing_off": 8.0, "connecting": 2 * connecting}
     if known and round_trip:
         expected["round_trip"] = round_trip
     assert times_of(trace) == {name: seconds for name, seconds in expected.items() if seconds}
-    calls: Any = trace.observer.waited
+    calls: Any = trace.observer.wait_ended
     assert [call.args[1:] for call in calls.call_args_list] == [
         (Phase.SELECTION, 1.0, 0.0, None),
         (Phase.CHECK_OUT, 2.0, connecting, None),
@@ -118,7 +118,7 @@ def test_failed_attempt_ends_its_phase(trace: OperationTrace, clock: Clock, when
     if when == "pinned":
         trace.pinned()
         assert trace.waits_for is None
-    calls: Any = trace.observer.waited
+    calls: Any = trace.observer.wait_ended
     calls.reset_mock()
     clock.now += 2
     error = AutoReconnect("gone")
@@ -165,7 +165,7 @@ def test_trace_has_names_of_its_operation() -> None:
 # Observers
 
 CALLBACKS: dict[str, tuple[Any, ...]] = {
-    "operation_started": (1, 2), "operation_ended": (1, 2), "waited": (1, 2, 3, 4, 5),
+    "operation_started": (1, 2), "operation_ended": (1, 2), "wait_ended": (1, 2, 3, 4, 5),
     "command_started": (1, 2), "command_ended": (1, 2, 3, 4), "connection_used": (1, 2, 3),
     "connection_made": (1, 2), "attempt_failed": (1, 2), "transaction_started": (1,),
     "transaction_ended": (1, 2),
@@ -212,7 +212,7 @@ def test_each_observer_is_called_despite_error_of_another(method: str, capsys: p
 def test_base_observer_methods_do_nothing() -> None:
     plain = Observer()
     assert plain.is_enabled() is True and plain.times_decoding is False
-    assert plain.carried(pytest.fail) is pytest.fail
+    assert plain.bind_context(pytest.fail) is pytest.fail
     for method, arguments in CALLBACKS.items():
         assert getattr(plain, method)(*arguments) is None
 
@@ -230,10 +230,10 @@ def test_carried_function_has_contexts_of_all_observers() -> None:
         def carried(run: Callable[[], None]) -> Callable[[], None]:
             return lambda: (ran.append(name), run())[0]  # type: ignore[func-returns-value]
 
-        return observer(carried=lambda _, run: carried(run))
+        return observer(bind_context=lambda _, run: carried(run))
 
     ran: list[str] = []
-    Observers((carrying("a"), carrying("b"))).carried(lambda: ran.append("run"))()
+    Observers((carrying("a"), carrying("b"))).bind_context(lambda: ran.append("run"))()
     assert ran == ["b", "a", "run"]
 
 

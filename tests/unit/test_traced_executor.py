@@ -18,7 +18,7 @@ from gmongo.execution.operation import Operation
 from gmongo.execution.operation_context import OperationContext
 from gmongo.execution.operation_trace import Observer, Observers, Phase
 from gmongo.execution.retry import ExecutionSettings
-from gmongo.execution.traced_executor import TracedExecutor, observed
+from gmongo.execution.traced_executor import TracedExecutor, with_observers
 
 
 class Ping(Operation):
@@ -47,8 +47,8 @@ class RecordingObserver(Observer):
     def operation_ended(self, trace: Any, error: Any) -> None:
         self._record("ended", error)
 
-    def waited(self, trace: Any, wait: Any, seconds: float, connecting: float, error: Any) -> None:
-        self._record("waited", wait, seconds, error)
+    def wait_ended(self, trace: Any, wait: Any, seconds: float, connecting: float, error: Any) -> None:
+        self._record("wait_ended", wait, seconds, error)
 
     def attempt_failed(self, trace: Any, error: Any) -> None:
         self._record("failed", error)
@@ -63,7 +63,7 @@ class RecordingObserver(Observer):
 class TracedScenario:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.observer = RecordingObserver()
-        kind = observed(Executor)
+        kind = with_observers(Executor)
         assert kind.__name__ == "TracedExecutor" and issubclass(kind, TracedExecutor)
         self.executor = kind(Mock(epoch=0), ExecutionSettings(), CommandEvents((), silent=False))
         self.executor.observers = Observers((self.observer,))
@@ -113,7 +113,7 @@ def test_failed_operation_notifies_observer_of_error(traced: TracedScenario, err
     traced.outcome = error
     with pytest.raises(type(error)):
         traced.executor.run(traced.operation)
-    assert traced.observer.received == [("started", None), ("waited", Phase.SELECTION, 0.0, error), ("ended", error)]
+    assert traced.observer.received == [("started", None), ("wait_ended", Phase.SELECTION, 0.0, error), ("ended", error)]
     assert traced.operation.trace is None and not traced.reaped
 
 
@@ -218,17 +218,17 @@ def test_backoff_between_attempts_is_reported(traced: TracedScenario, seconds: f
         error = AutoReconnect("x")
         trace.begin_attempt()
         traced.executor._will_retry(traced.operation, error)
-        assert traced.observer.received == [("waited", Phase.SELECTION, 0.0, error), ("failed", error)]
+        assert traced.observer.received == [("wait_ended", Phase.SELECTION, 0.0, error), ("failed", error)]
         traced.observer.received.clear()
         traced.outcome = thrown
         if thrown is None:
             traced.executor._wait(seconds, traced.operation)
-            assert traced.observer.received == ([("waited", Phase.BACK_OFF, 0.0, None)] if seconds else [])
+            assert traced.observer.received == ([("wait_ended", Phase.BACK_OFF, 0.0, None)] if seconds else [])
             assert trace.tries == 2 and trace.waits_for is Phase.SELECTION
         else:
             with pytest.raises(GreenletExit):
                 traced.executor._wait(seconds, traced.operation)
-            assert traced.observer.received == [("waited", Phase.BACK_OFF, 0.0, thrown)] and trace.tries == 1
+            assert traced.observer.received == [("wait_ended", Phase.BACK_OFF, 0.0, thrown)] and trace.tries == 1
 
 
 def test_observer_receives_start_and_end_of_transaction(traced: TracedScenario) -> None:

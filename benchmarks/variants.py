@@ -11,7 +11,7 @@ ServerKind = Literal["standalone", "replica set", "tls"]
 REPLICA_SET = "bench"
 
 
-class Circumstance(NamedTuple):
+class Variant(NamedTuple):
     """Differences from the plain case, for all contenders except the baseline.
 
     :param options: the client options, as in a URI.
@@ -26,31 +26,31 @@ class Circumstance(NamedTuple):
     workers: int = 1
 
 
-CIRCUMSTANCES = {
-    "listener": Circumstance(switch="listener"),
-    "debug": Circumstance(switch="debug"),
-    "stable_api": Circumstance(switch="stable API"),
-    "timeout": Circumstance({"timeoutMS": "10000"}),
-    "workers": Circumstance(workers=4),
-    "10_connections": Circumstance({"maxPoolSize": "10"}),
-    "tls": Circumstance({"tls": "true", "tlsAllowInvalidCertificates": "true"}, "tls"),
-    "replica_set": Circumstance({"replicaSet": REPLICA_SET}, "replica set"),
-    "secondary": Circumstance({"replicaSet": REPLICA_SET, "readPreference": "secondaryPreferred"}, "replica set"),
+VARIANTS = {
+    "listener": Variant(switch="listener"),
+    "debug": Variant(switch="debug"),
+    "stable_api": Variant(switch="stable API"),
+    "timeout": Variant({"timeoutMS": "10000"}),
+    "workers": Variant(workers=4),
+    "10_connections": Variant({"maxPoolSize": "10"}),
+    "tls": Variant({"tls": "true", "tlsAllowInvalidCertificates": "true"}, "tls"),
+    "replica_set": Variant({"replicaSet": REPLICA_SET}, "replica set"),
+    "secondary": Variant({"replicaSet": REPLICA_SET, "readPreference": "secondaryPreferred"}, "replica set"),
 }
 
 
-def settings_of(driver: str, circumstance: Circumstance, *, listener: bool = False) -> dict[str, Any]:
+def settings_of(driver: str, variant: Variant, *, listener: bool = False) -> dict[str, Any]:
     """Return the keyword arguments of a client.
 
     :param driver: the package name of the driver, with the module names of PyMongo.
     :param listener: True always registers a command listener.
     """
     settings: dict[str, Any] = {}
-    if listener or circumstance.switch == "listener":
+    if listener or variant.switch == "listener":
         settings["event_listeners"] = [silent_listener(driver)]
-    if circumstance.switch == "stable API":
+    if variant.switch == "stable API":
         settings["server_api"] = importlib.import_module(f"{driver}.server_api").ServerApi("1")
-    if circumstance.switch == "debug":
+    if variant.switch == "debug":
         log_silently(driver)
     return settings
 
