@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from gmongo.testing import EmbeddedDatabase, database_uri
 from tests.support.clients import Client, clients_of
-from tests.support.garbage import leave_out_what_lives
+from tests.support.garbage import freeze_living_objects
 from tests.support.recorder import Recorder
 from tests.support.tiers import tiers_of
 
@@ -72,7 +72,7 @@ def _is_long(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    leave_out_what_lives()
+    freeze_living_objects()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

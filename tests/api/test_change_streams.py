@@ -16,7 +16,7 @@ from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ConfigurationError, OperationFailure, PyMongoError, ServerSelectionTimeoutError
 from gmongo.testing import Deployment
 from tests.support.fail_points import fail
-from tests.support.faults import cut, forged, silent
+from tests.support.faults import cut, silent, with_false_header
 from tests.support.recorder import Recorder
 from tests.support.scripted_server import ScriptedServer
 from tests.support.wait import eventually
@@ -162,7 +162,7 @@ def change(number):
     return {"_id": {"_data": str(number)}, "number": number}
 
 
-class Stream(ScriptedServer):
+class StreamMember(ScriptedServer):
     """Member of a replica set with scripted batches of a change stream.
 
     :param batches: replies to `aggregate` and `getMore`, in order. A reply is a list of changes or a reply document.
@@ -209,7 +209,7 @@ def connect_to(server, **options):
 @pytest.mark.parametrize("option", ["resume_after", "start_after"])
 def test_resume_token_is_given_token_until_the_first_change(option):
     with (
-        Stream([change(1), change(2)], token=False) as server,
+        StreamMember([change(1), change(2)], token=False) as server,
         connect_to(server) as client,
         client.db.c.watch(**{option: {"_data": "given"}}) as stream,
     ):
@@ -223,7 +223,7 @@ def test_resume_token_is_given_token_until_the_first_change(option):
 
 
 def test_change_stream_without_token_resumes_at_operation_time():
-    with Stream([], RESUMABLE, [], RESUMABLE, token=False) as server, connect_to(server) as client:
+    with StreamMember([], RESUMABLE, [], RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             for _ in range(3):
                 stream.try_next()
@@ -232,7 +232,10 @@ def test_change_stream_without_token_resumes_at_operation_time():
 
 def test_resume_uses_start_after_until_the_first_change():
     token = {"_data": "given"}
-    with Stream([], RESUMABLE, [change(1)], RESUMABLE, token=False) as server, connect_to(server) as client:
+    with (
+        StreamMember([], RESUMABLE, [change(1)], RESUMABLE, token=False) as server,
+        connect_to(server) as client,
+    ):
         with client.db.c.watch(start_after=token, full_document="updateLookup") as stream:
             assert stream.try_next() == change(1)
             assert stream.try_next() is None
@@ -249,7 +252,7 @@ def test_resume_uses_start_after_until_the_first_change():
 def test_error_code_causes_resume_only_on_servers_without_labels(wire_version, resumes):
     error = {"ok": 0, "code": 234, "errmsg": "again"}
     with (
-        Stream([], error, [change(1)], wire_version=wire_version) as server,
+        StreamMember([], error, [change(1)], wire_version=wire_version) as server,
         connect_to(server) as client,
         client.db.c.watch() as stream,
     ):
@@ -261,7 +264,10 @@ def test_error_code_causes_resume_only_on_servers_without_labels(wire_version, r
 
 
 def test_second_error_during_resume_ends_the_change_stream():
-    with Stream([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server, connect_to(server) as client:
+    with (
+        StreamMember([], RESUMABLE, {"ok": 0, "code": 8, "errmsg": "no"}) as server,
+        connect_to(server) as client,
+    ):
         with client.db.c.watch() as stream, pytest.raises(OperationFailure, match="no"):
             next(stream)
         assert not stream.alive
@@ -269,7 +275,11 @@ def test_second_error_during_resume_ends_the_change_stream():
 
 
 def test_change_stream_resumes_after_gevent_timeout(virtual_time):
-    with Stream([], [change(1)], [change(2)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
+    with (
+        StreamMember([], [change(1)], [change(2)]) as server,
+        connect_to(server) as client,
+        client.db.c.watch() as stream,
+    ):
         server.fail("getMore", silent)
         limit = gevent.Timeout(0.2)
         with pytest.raises(gevent.Timeout) as caught, limit:
@@ -300,7 +310,11 @@ def _kill_greenlet(stream):
 
 @pytest.mark.parametrize("interrupt", [_expire_gevent_timeout, _expire_gmongo_timeout, _kill_greenlet])
 def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, interrupt):
-    with Stream([], [], [], [change(1)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
+    with (
+        StreamMember([], [], [], [change(1)]) as server,
+        connect_to(server) as client,
+        client.db.c.watch() as stream,
+    ):
         server.fail("getMore", silent)
         interrupt(stream)
         assert stream.try_next() == change(1)
@@ -308,7 +322,7 @@ def test_iteration_after_interruption_resumes_and_sends_get_more(virtual_time, i
 
 
 def test_iteration_that_resumes_first_resumes_again_after_an_error():
-    with Stream([], [], [], RESUMABLE, [change(1)]) as server, connect_to(server) as client:
+    with StreamMember([], [], [], RESUMABLE, [change(1)]) as server, connect_to(server) as client:
         with client.db.c.watch() as stream:
             server.fail("getMore", silent)
             _expire_gevent_timeout(stream)
@@ -318,7 +332,7 @@ def test_iteration_that_resumes_first_resumes_again_after_an_error():
 
 def test_change_stream_resumes_after_server_outage(virtual_time):
     with (
-        Stream([], [change(1)]) as server,
+        StreamMember([], [change(1)]) as server,
         connect_to(server, serverSelectionTimeoutMS=200) as client,
         client.db.c.watch() as stream,
     ):
@@ -332,15 +346,19 @@ def test_change_stream_resumes_after_server_outage(virtual_time):
         assert server.stages()[-1] == {"resumeAfter": {"_data": "batch 1"}}
 
 
-@pytest.mark.parametrize("fault", [cut(0), cut(10), forged(length=-1), forged(response_to=77)])
+@pytest.mark.parametrize("fault", [cut(0), cut(10), with_false_header(length=-1), with_false_header(response_to=77)])
 def test_change_stream_resumes_after_network_error(fault):
-    with Stream([], [change(1)], [change(2)]) as server, connect_to(server) as client, client.db.c.watch() as stream:
+    with (
+        StreamMember([], [change(1)], [change(2)]) as server,
+        connect_to(server) as client,
+        client.db.c.watch() as stream,
+    ):
         server.fail("getMore", fault)
         assert next(stream) == change(2)
         assert len(server.commands("aggregate")) == 2
 
 
-class Upper(TypeDecoder):
+class UpperCaseDecoder(TypeDecoder):
     """Decoder that converts strings to upper case."""
 
     bson_type = str
@@ -357,14 +375,14 @@ class Upper(TypeDecoder):
     [
         (CodecOptions(document_class=SON), SON, "abc"),
         (CodecOptions(document_class=RawBSONDocument), RawBSONDocument, "abc"),
-        (CodecOptions(type_registry=TypeRegistry([Upper()])), dict, "ABC"),
+        (CodecOptions(type_registry=TypeRegistry([UpperCaseDecoder()])), dict, "ABC"),
         (CodecOptions(tz_aware=True), dict, "abc"),
     ],
     ids=["SON", "raw", "custom type", "plain"],
 )
 def test_changes_are_decoded_with_codec_options_of_the_collection(options, expected, text):
     changes = [{"_id": {"_data": f"x{number}"}, "text": "abc"} for number in range(2)]
-    with Stream(changes, RESUMABLE, token=False) as server, connect_to(server) as client:
+    with StreamMember(changes, RESUMABLE, token=False) as server, connect_to(server) as client:
         with client.db.get_collection("c", codec_options=options).watch() as stream:
             decoded = next(stream)
             assert type(decoded) is expected

@@ -284,7 +284,7 @@ def parameters_of(kind: type, method: str) -> Iterator[str]:
             yield name
 
 
-class Stage:
+class TestedObjects:
     """A recorded client, and the objects with the tested methods."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -407,11 +407,11 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def objects() -> Iterator[TestedObjects]:
     with Deployment.replica_set(1) as deployment:
-        stage = Stage(deployment)
-        with stage.client, stage.session:
-            yield stage
+        objects = TestedObjects(deployment)
+        with objects.client, objects.session:
+            yield objects
 
 
 def test_tables_contain_every_public_method() -> None:
@@ -421,13 +421,13 @@ def test_tables_contain_every_public_method() -> None:
 
 
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_every_argument_changes_commands_result_or_error(subject: str, method: str, stage: Stage) -> None:
+def test_every_argument_changes_commands_result_or_error(subject: str, method: str, objects: TestedObjects) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
-    usual = stage.trace(subject, method, required)
-    assert usual == stage.trace(subject, method, required), "two equal calls have equal traces"
+    usual = objects.trace(subject, method, required)
+    assert usual == objects.trace(subject, method, required), "two equal calls have equal traces"
     others = [name for name in parameters_of(kind, method) if name not in methods[method]]
-    assert [name for name in others if stage.trace(subject, method, {**required, name: VALUES[name]}) == usual] == []
+    assert [name for name in others if objects.trace(subject, method, {**required, name: VALUES[name]}) == usual] == []
 
 
 ODD_VALUES = (None, True, 0, -1, 1.5, "x", "", b"x", [], [1], [5, 6], {}, {"x": 1}, {"x": ()}, object())
@@ -459,12 +459,12 @@ def names_parameter(text: str, parameter: str) -> bool:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("subject", "method"), CASES)
-def test_argument_error_names_its_parameter(subject: str, method: str, stage: Stage) -> None:
+def test_argument_error_names_its_parameter(subject: str, method: str, objects: TestedObjects) -> None:
     kind, methods = SUBJECTS[subject]
     required = {name: value for name, value in methods[method].items() if value is not NOT_TESTED}
     errors_without_name = []
     for parameter in parameters_of(kind, method):
-        with stage.target(subject, method, required) as (target, arguments):
+        with objects.target(subject, method, required) as (target, arguments):
             for value in ODD_VALUES:
                 used = target.clone() if subject == "cursor" else target
                 if subject == "session" and used.in_transaction:

@@ -48,7 +48,7 @@ class Host:
         return self._log.read_text().splitlines()
 
     @property
-    def trouble(self) -> list[str]:
+    def warnings_and_errors(self) -> list[str]:
         """Return the lines with a warning or an error."""
         return [line for line in self.lines if TROUBLE.search(line)]
 

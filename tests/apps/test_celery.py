@@ -60,4 +60,6 @@ def test_warm_shutdown_completes_running_tasks(tmp_path):
         assert task_results(deployment) == {number: {"_id": number} for number in range(24)}
         until(lambda: not connections(deployment))
         assert host.matches("(Warm shutdown)")
-        assert [line for line in host.trouble if "ecurity" not in line] == []  # Celery warns about the user root
+        assert [
+            line for line in host.warnings_and_errors if "ecurity" not in line
+        ] == []  # Celery warns about the user root

@@ -71,7 +71,7 @@ def test_reload_under_load_moves_connections_to_new_workers(gunicorn, deployment
             until(lambda: not alive(before))
         assert_clean_end(deployment, host)
         assert len(workers(host)) == 4
-        assert host.trouble == []
+        assert host.warnings_and_errors == []
 
 
 def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
@@ -84,7 +84,7 @@ def test_replacement_of_workers_drops_no_request(gunicorn, deployment):
         assert_clean_end(deployment, host)
         assert retired >= 3
         assert load.dropped == []
-        assert host.trouble == []
+        assert host.warnings_and_errors == []
 
 
 @pytest.mark.parametrize("use", ["request", "import"])
@@ -100,7 +100,7 @@ def test_client_of_preloaded_application_works_in_each_worker(gunicorn, deployme
         assert set.union(*owners(deployment, processes)) - {master} == workers(host)
         assert host.end() == 0
         until(lambda: not connections(deployment))
-        assert host.trouble == []
+        assert host.warnings_and_errors == []
 
 
 def test_worker_with_blocked_event_loop_is_replaced(gunicorn, deployment):
@@ -115,7 +115,7 @@ def test_worker_with_blocked_event_loop_is_replaced(gunicorn, deployment):
             until(lambda: len(alive(workers(host))) == 2)
             until(lambda: load.recent_processes() and killed not in load.recent_processes())
         assert_clean_end(deployment, host)
-        assert not [line for line in host.trouble if "Warning" in line or "gmongo" in line]
+        assert not [line for line in host.warnings_and_errors if "Warning" in line or "gmongo" in line]
 
 
 def test_pending_requests_are_answered_before_gunicorn_ends(gunicorn, deployment):
@@ -123,4 +123,4 @@ def test_pending_requests_are_answered_before_gunicorn_ends(gunicorn, deployment
         port = host.port()
         get(port, "first")
         assert_pending_requests_are_answered_at_end(deployment, host, port)
-        assert host.trouble == []
+        assert host.warnings_and_errors == []

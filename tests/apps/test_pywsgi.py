@@ -26,4 +26,4 @@ def test_pywsgi_answers_all_requests_before_end(deployment, tmp_path, use):
             until(load.recent_processes)
         assert set(load.answered_by) == {host.process.pid}
         assert_pending_requests_are_answered_at_end(deployment, host, port)
-        assert host.trouble == []
+        assert host.warnings_and_errors == []

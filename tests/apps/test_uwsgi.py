@@ -89,8 +89,8 @@ def assert_each_connection_has_one_owner(deployment, host, live_workers):
     assert set.union(*owners(deployment, processes)) - {host.process.pid} == live_workers
 
 
-def trouble(host):
-    return [line for line in host.trouble if "running uWSGI as root" not in line]
+def warnings_and_errors(host):
+    return [line for line in host.warnings_and_errors if "running uWSGI as root" not in line]
 
 
 # The driver uses Python's fork hooks, and uWSGI calls the hooks only with an option.
@@ -116,7 +116,7 @@ def test_reload_moves_connections_to_new_workers(uwsgi, deployment, port, fork):
         assert_each_connection_has_one_owner(deployment, host, after)
         assert host.end() == 0
         until(lambda: not connections(deployment))
-        assert trouble(host) == []
+        assert warnings_and_errors(host) == []
 
 
 def test_fork_without_hook_shares_no_connection(uwsgi, deployment, port):
@@ -133,4 +133,4 @@ def test_pending_requests_are_answered_before_uwsgi_ends(uwsgi, deployment, port
         with Load(port) as load:
             until(lambda: two_workers(host) and two_workers(host) <= set(load.answered_by))
         assert_pending_requests_are_answered_at_end(deployment, host, port)
-        assert trouble(host) == []
+        assert warnings_and_errors(host) == []

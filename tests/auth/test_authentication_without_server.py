@@ -15,7 +15,7 @@ from gmongo.cmap.connection import Connection
 from gmongo.errors import OperationFailure, ProtocolError
 
 
-class Scene:
+class AuthenticationSetup:
     def __init__(self, connect_timeout: float | None = 5.0, patience: float = 0.0) -> None:
         self.connection = Connection(("h", 1))
         self.login = Mock(patience=patience)
@@ -42,23 +42,23 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize("arbiter", [False, True])
 def test_first_authentication_extends_connect_timeout_except_for_arbiter(arbiter: bool) -> None:
     limit = Mock()
-    scene = Scene(patience=60.0)
+    setup = AuthenticationSetup(patience=60.0)
     hello: Any = SimpleNamespace(reply={"ok": 1, "speculativeAuthenticate": 1, "saslSupportedMechs": 2})
     if arbiter:
         hello.reply["arbiterOnly"] = True
     original_reply = dict(hello.reply)
-    scene.authentication.begin(hello, limit)
+    setup.authentication.begin(hello, limit)
     assert hello.reply == {"ok": 1, **({"arbiterOnly": True} if arbiter else {})}
-    scene.authenticator.login.assert_called_once_with("h")
+    setup.authenticator.login.assert_called_once_with("h")
     if arbiter:
         assert (
-            not scene.login.authenticate.called and scene.connection.authentication is None and not limit.begin.called
+            not setup.login.authenticate.called and setup.connection.authentication is None and not limit.begin.called
         )
         return
-    scene.login.authenticate.assert_called_once_with(scene.authentication._run, original_reply, None)
-    assert scene.connection.authentication is scene.authentication
+    setup.login.authenticate.assert_called_once_with(setup.authentication._run, original_reply, None)
+    assert setup.connection.authentication is setup.authentication
     limit.begin.assert_called_once_with(60.0)
-    assert scene.authentication.hello_fields() is scene.login.hello_fields.return_value
+    assert setup.authentication.hello_fields() is setup.login.hello_fields.return_value
 
 
 @pytest.mark.parametrize(
@@ -68,22 +68,22 @@ def test_first_authentication_extends_connect_timeout_except_for_arbiter(arbiter
 def test_reauthentication_is_limited_by_operation_and_connect_timeout(
     limits: list[Any], seconds: float | None, connect_timeout: float | None, limit: float | None
 ) -> None:
-    scene = Scene(connect_timeout, patience=60.0)
-    scene.authentication.again(seconds)
-    scene.login.authenticate_again.assert_called_once_with(scene.authentication._run, seconds)
+    setup = AuthenticationSetup(connect_timeout, patience=60.0)
+    setup.authentication.again(seconds)
+    setup.login.authenticate_again.assert_called_once_with(setup.authentication._run, seconds)
     assert limits == [limit]
 
 
 def test_sasl_command_has_stable_api_version_and_database() -> None:
-    scene = Scene()
+    setup = AuthenticationSetup()
     sent: list[Any] = []
 
     def exchange(request_id: int, buffers: Any, timeout: Any, decode: Any) -> Any:
         sent.append((bson.decode(buffers[0][21:]), timeout, decode))
         return {"ok": 1, "payload": b"x"}
 
-    scene.authentication._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
-    assert scene.authentication._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
+    setup.authentication._connection = SimpleNamespace(exchange=exchange)  # type: ignore[assignment]
+    assert setup.authentication._run("db", {"saslStart": 1}) == {"ok": 1, "payload": b"x"}
     assert sent == [({"saslStart": 1, "apiVersion": "1", "$db": "db"}, None, bson.decode)]
 
 
@@ -97,11 +97,11 @@ def test_sasl_command_has_stable_api_version_and_database() -> None:
     ],
 )
 def test_error_reply_raises_error_without_secret(reply: dict[str, Any], message: str, code: int | None) -> None:
-    scene = Scene()
-    scene.authentication._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
+    setup = AuthenticationSetup()
+    setup.authentication._connection = SimpleNamespace(exchange=lambda *_: reply)  # type: ignore[assignment]
     with pytest.raises(OperationFailure) as caught:
-        scene.authentication._run("db", {"saslStart": 1, "payload": b"anna\x00s3cret"})
-    assert str(caught.value).startswith(f"{message} ({scene.authenticator.credential})") and caught.value.code == code
-    scene.authentication._connection = SimpleNamespace(exchange=lambda *_: {"ok": "x"})  # type: ignore[assignment]
+        setup.authentication._run("db", {"saslStart": 1, "payload": b"anna\x00s3cret"})
+    assert str(caught.value).startswith(f"{message} ({setup.authenticator.credential})") and caught.value.code == code
+    setup.authentication._connection = SimpleNamespace(exchange=lambda *_: {"ok": "x"})  # type: ignore[assignment]
     with pytest.raises(ProtocolError):
-        scene.authentication._run("db", {"saslStart": 1})
+        setup.authentication._run("db", {"saslStart": 1})

@@ -23,7 +23,7 @@ from gmongo.cmap.wait_queue import Waiter
 from gmongo.errors import AutoReconnect
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from tests.support.listeners import HearsPools
+from tests.support.listeners import ForwardingPoolListener
 from tests.support.scheduler import Scheduler, Task
 
 Step = tuple[Any, ...]
@@ -31,7 +31,7 @@ _ADDRESS = ("h", 27017)
 EVERYTHING = frozenset(("clear", "clear interrupting", "close", "fork", "interrupt", "refused", "broken", "time"))
 
 
-class Play(NamedTuple):
+class PoolLimits(NamedTuple):
     """The size of a pool, and its possible steps.
 
     :param steps_allowed: a subset of :data:`EVERYTHING`.
@@ -46,7 +46,7 @@ class Play(NamedTuple):
     listener_switches: frozenset[str] = frozenset()
 
 
-class _Listener(HearsPools):
+class _Listener(ForwardingPoolListener):
     """Count the events, check their order, and switch during some events."""
 
     def __init__(self, switches: frozenset[str]) -> None:
@@ -54,9 +54,9 @@ class _Listener(HearsPools):
         self.counted: Counter[str] = Counter()
         self.state = ""  # the pool state in the last event
         self.open: set[int] = set()  # open connections
-        self.faults: list[str] = []
+        self.violations: list[str] = []
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         name = type(event).__name__.removesuffix("Event")
         self.counted[name] += 1
         self._check_order(name, getattr(event, "connection_id", 0))
@@ -71,16 +71,16 @@ class _Listener(HearsPools):
     def _check_order(self, name: str, connection_id: int) -> None:
         if name in ("PoolReady", "PoolCleared", "PoolClosed"):
             if name == self.state != "":
-                self.faults.append("an event repeats the state of the pool")
+                self.violations.append("an event repeats the state of the pool")
             self.state = name
         elif name == "ConnectionCheckedOut" and self.state == "PoolClosed":
-            self.faults.append("a check-out succeeds in a closed pool")
+            self.violations.append("a check-out succeeds in a closed pool")
         elif name == "ConnectionCreated":
             if self.open and connection_id <= max(self.open):
-                self.faults.append("a connection has the number of another one")
+                self.violations.append("a connection has the number of another one")
             self.open.add(connection_id)
         if connection_id and connection_id not in self.open:
-            self.faults.append("a connection has an event outside of its life")
+            self.violations.append("a connection has an event outside of its life")
         if name == "ConnectionClosed":
             self.open.discard(connection_id)
 
@@ -124,18 +124,20 @@ class Establishing(NamedTuple):
     answers: list[Exception | None]
 
 
-class World:
+class PoolSystem:
     """A pool and its greenlets."""
 
-    def __init__(self, play: Play) -> None:
-        self.play = play
+    def __init__(self, limits: PoolLimits) -> None:
+        self.limits = limits
         self.scheduler = Scheduler()
         self.delivery = _InOrder()
-        self.listener = _Listener(play.listener_switches)
+        self.listener = _Listener(limits.listener_switches)
         self.pool = Pool(
             _ADDRESS,
             PoolSettings(
-                max_pool_size=play.max_pool_size, min_pool_size=play.min_pool_size, max_connecting=play.max_connecting
+                max_pool_size=limits.max_pool_size,
+                min_pool_size=limits.min_pool_size,
+                max_connecting=limits.max_connecting,
             ),
             ConnectionSettings(),
             PoolEvents(_ADDRESS, (self.listener,), self.delivery, None, silent=False),
@@ -148,9 +150,9 @@ class World:
         self.requests: list[Task] = []  # in the order of the requests
         self.forked = self.used_in_child = False
         self.violations: list[str] = []
-        World.current = self
+        PoolSystem.current = self
 
-    current: World
+    current: PoolSystem
 
     def establish(self, connection: Connection, _options: Any, _ref: bool, on_hello: Callable[[], None]) -> None:
         """Replace the TCP connection and the handshake."""
@@ -181,7 +183,7 @@ class World:
             self.requests.append(task)
             connection = self.pool.check_out()
         self._check_queue_order(task)
-        if connection.error is not None and not connection.inherited and not self.play.listener_switches:
+        if connection.error is not None and not connection.inherited and not self.limits.listener_switches:
             self.violations.append("a check-out gets a broken connection")
         self.in_use[task] = connection
         try:
@@ -205,27 +207,27 @@ class World:
         self.pool.ready()
 
     def steps(self) -> Iterator[Step]:
-        state, play = self.pool.state, self.play
-        if len(self.check_outs) < play.check_outs:
+        state, limits = self.pool.state, self.limits
+        if len(self.check_outs) < limits.check_outs:
             yield ("check out",)
         for number, task in enumerate(self.scheduler.tasks):
             for name in self._steps_of(task):
                 yield name, number
         if self.scheduler.has_ready():
             yield ("run",)
-        elif self.scheduler.has_timer() and "time" in play.steps_allowed:
+        elif self.scheduler.has_timer() and "time" in limits.steps_allowed:
             yield ("time",)
         if self.forked and not self.used_in_child:
             yield ("use in child",)
         elif state is PoolState.PAUSED:
             yield ("ready",)
         else:
-            yield from ((name,) for name in ("clear", "clear interrupting") if name in play.steps_allowed)
+            yield from ((name,) for name in ("clear", "clear interrupting") if name in limits.steps_allowed)
         if state is not PoolState.CLOSED:
-            yield from ((name,) for name in ("close", "fork") if name in play.steps_allowed and not self.forked)
+            yield from ((name,) for name in ("close", "fork") if name in limits.steps_allowed and not self.forked)
 
     def _steps_of(self, task: Task) -> Iterator[str]:
-        steps_allowed = self.play.steps_allowed
+        steps_allowed = self.limits.steps_allowed
         if task in self.establishing:
             yield "accepted"
             if "refused" in steps_allowed and self.establishing[task].connection.error is None:
@@ -237,14 +239,14 @@ class World:
         if task in self.check_outs and not task.dead and "interrupt" in steps_allowed:
             yield "interrupt"
 
-    def take(self, step: Step) -> None:
+    def execute_step(self, step: Step) -> None:
         name, *numbers = step
         for number in numbers:
-            self._take_for_task(name, self.scheduler.tasks[number])
+            self._execute_step_of_task(name, self.scheduler.tasks[number])
         if not numbers:
-            self._take_for_pool(name)
+            self._execute_step_of_pool(name)
 
-    def _take_for_task(self, name: str, task: Task) -> None:
+    def _execute_step_of_task(self, name: str, task: Task) -> None:
         if name == "interrupt":
             task.throw(GreenletExit)
             return
@@ -254,7 +256,7 @@ class World:
             self.in_use[task].mark_unusable(AutoReconnect("broken"))
         task.switch()
 
-    def _take_for_pool(self, name: str) -> None:
+    def _execute_step_of_pool(self, name: str) -> None:
         pool, cause = self.pool, AutoReconnect("cleared")
         if name == "run":
             self.scheduler.run_next()
@@ -278,21 +280,21 @@ class World:
             }[name]
             Task(work).switch()
 
-    def faults(self) -> Iterator[str]:
+    def find_violations(self) -> Iterator[str]:
         """Yield the violations of invariants."""
-        machine, play = self.pool.machine, self.play
+        machine, limits = self.pool.machine, self.limits
         yield from self.violations
-        yield from self.listener.faults
-        yield from faults_of(machine, play.max_pool_size, play.max_connecting)
+        yield from self.listener.violations
+        yield from violations_of(machine, limits.max_pool_size, limits.max_connecting)
         if not self.scheduler.has_ready() and not self.delivery.pending and not self.forked:
-            yield from self._faults_of_sleepers()
+            yield from self._violations_while_waiting()
         users = list(self.in_use.values())
         if len(users) != len(set(users)):
             yield "a connection is used twice"
         if self.delivery.delivered != list(range(len(self.delivery.delivered))):
             yield "events are out of order"
 
-    def _faults_of_sleepers(self) -> Iterator[str]:
+    def _violations_while_waiting(self) -> Iterator[str]:
         """Yield the violations while no greenlet is runnable."""
         machine = self.pool.machine
         if machine.state is not PoolState.READY:
@@ -305,7 +307,7 @@ class World:
         if machine.needs_connection() and machine._populating is None and not machine.background_wakeup._is_set:
             yield "the background sleeps, and minPoolSize is not reached"
 
-    def look(self) -> Any:
+    def state_view(self) -> Any:
         """Return a description of the state. Equal descriptions have the same future."""
         machine = self.pool.machine
         states = {task: self._state_of_task(task) for task in self.scheduler.tasks if not task.dead}
@@ -336,35 +338,35 @@ class World:
             self.establishing[task].connection if task in self.establishing else None
         )
         return (
-            task.stands_at(),
+            task.stack_lines(),
             waiter in queue and queue.index(waiter),
             waiter is not None and (waiter.error is not None, connection_state(self.pool.machine, waiter.item)),
             connection_state(self.pool.machine, connection),
         )
 
-    def end(self) -> Iterator[str]:
+    def run_to_end(self) -> Iterator[str]:
         """Run all greenlets to the end, and yield the violations."""
         try:
-            self._come_to_rest()
-            yield from self._faults_at_rest()
+            self._run_until_blocked()
+            yield from self._violations_when_blocked()
         finally:
             self.scheduler.end()
 
-    def _come_to_rest(self) -> None:
+    def _run_until_blocked(self) -> None:
         for _ in range(1000):
             self.scheduler.run_all()
             running = [*self.establishing, *self.in_use]
             if running:
-                self._take_for_task("check in" if running[0] in self.in_use else "accepted", running[0])
+                self._execute_step_of_task("check in" if running[0] in self.in_use else "accepted", running[0])
             elif self.pool.machine.remaining_backoff() > 0 and self.scheduler.has_timer():
                 self.scheduler.pass_time()
             else:
                 return
         self.violations.append("the greenlets do not come to rest")
 
-    def _faults_at_rest(self) -> Iterator[str]:
+    def _violations_when_blocked(self) -> Iterator[str]:
         machine, counted = self.pool.machine, self.listener.counted
-        yield from self.faults()
+        yield from self.find_violations()
         if not all(task.dead for task in self.check_outs):
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
@@ -373,13 +375,13 @@ class World:
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.pass_time()
                 self.scheduler.run_all()
-        if sum("_repeat" in dict(task.stands_at()) for task in self.scheduler.tasks) > 1:
+        if sum("_repeat" in dict(task.stack_lines()) for task in self.scheduler.tasks) > 1:
             yield "two greenlets keep the pool"
         if self.delivery.pending or len(self.delivery.delivered) != self.delivery.noted:
             yield "events are not delivered"
-        if machine.state is PoolState.READY and machine.total < self.play.min_pool_size:
+        if machine.state is PoolState.READY and machine.total < self.limits.min_pool_size:
             yield "minPoolSize is not reached"
-        if not self.forked and not self.play.listener_switches:
+        if not self.forked and not self.limits.listener_switches:
             started, ended = counted["ConnectionCheckOutStarted"], counted["ConnectionCheckOutFailed"]
             if started != ended + counted["ConnectionCheckedOut"]:
                 yield "a check-out has not both events"
@@ -389,7 +391,7 @@ class World:
                 yield "a connection is not closed"
 
 
-def faults_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
+def violations_of(machine: StateMachine, max_pool_size: int, max_connecting: int) -> Iterator[str]:
     """Yield the violations of invariants of a pool's connections."""
     sets = [machine.pending, set(machine.available), machine.in_use, machine.draining]
     if sum(map(len, sets)) != len(set().union(*sets)):

@@ -91,7 +91,7 @@ def counts(pool: Pool) -> tuple[int, int, int, int]:
     return stats["total"], stats["pending"], stats["available"], stats["in_use"]
 
 
-def filled(pool: Pool, number: int) -> list[Connection]:
+def fill_pool(pool: Pool, number: int) -> list[Connection]:
     """Make `number` connections available, and return them in the order of their IDs."""
     connections = [pool.check_out() for _ in range(number)]
     for connection in connections:

@@ -14,7 +14,7 @@ from gevent.event import Event
 
 from gmongo.cmap.background import background_run
 from gmongo.errors import AutoReconnect
-from tests.cmap.harness import counts, filled, make_pool, owner_of
+from tests.cmap.harness import counts, fill_pool, make_pool, owner_of
 from tests.support.server import ScriptedServer, cut, held
 from tests.support.wait import eventually
 
@@ -22,7 +22,7 @@ from tests.support.wait import eventually
 @pytest.mark.requirement("CMAP-172", "CMAP-173", "CMAP-192", "CMAP-177")
 def test_upkeep_closes_idle_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02, background_interval=0.005)
-    filled(pool, 3)
+    fill_pool(pool, 3)
     recorder.wait_for("Closed", 3)
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle", "Closed 3 idle"]
     assert counts(pool) == (0, 0, 0, 0)
@@ -42,7 +42,7 @@ def test_upkeep_interval_follows_max_idle_time(
 @pytest.mark.requirement("CMAP-173", "CMAP-174", "CMAP-191")
 def test_clear_starts_upkeep_run(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(background_interval=3600)
-    filled(pool, 3)
+    fill_pool(pool, 3)
     pool.clear()
     assert not recorder.of("Closed")
     recorder.wait_for("Closed", 3)

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo.errors import InvalidOperation, PyMongoError
 from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import counts, filled
+from tests.cmap.harness import counts, fill_pool
 from tests.support.pools import checked_out
 from tests.support.server import silent
 from tests.support.wait import eventually
@@ -30,7 +30,7 @@ def test_check_out_and_check_in_publish_events_in_order(new_pool: Any, recorder:
 @pytest.mark.requirement("CMAP-108", "CMAP-128")
 def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
-    filled(pool, 4)
+    fill_pool(pool, 4)
     pool.clear()
     pool.ready()
     recorder.forget()
@@ -45,7 +45,7 @@ def test_check_out_closes_perished_connections(new_pool: Any, server: Any, recor
 @pytest.mark.parametrize("max_idle_time", [None, 60], ids=["no limit", "60 s"])
 def test_check_out_takes_last_used_connection(new_pool: Any, max_idle_time: float | None) -> None:
     pool = new_pool(max_idle_time=max_idle_time)
-    first, second, third = filled(pool, 3)
+    first, second, third = fill_pool(pool, 3)
     assert [pool.check_out() for _ in range(3)] == [third, second, first]
 
 

@@ -10,7 +10,7 @@ from bson import ObjectId
 
 from gmongo.errors import AutoReconnect, InvalidOperation, PoolClearedError
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts, filled, ping, settle
+from tests.cmap.harness import counts, fill_pool, ping, settle
 from tests.support.pools import checked_out
 from tests.support.recorder import Recorder
 from tests.support.server import silent
@@ -29,7 +29,7 @@ def test_clear_of_service_without_load_balancer_raises_invalid_operation(new_poo
 @pytest.mark.requirement("CMAP-51", "CMAP-140", "CMAP-141", "CMAP-142", "CMAP-143")
 def test_clear_increments_generation_and_keeps_used_connection(new_pool: Any, server: Any, recorder: Any) -> None:
     pool = new_pool()
-    filled(pool, 2)
+    fill_pool(pool, 2)
     used = pool.check_out()
     recorder.forget()
     seen: list[Any] = []

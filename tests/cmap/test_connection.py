@@ -18,9 +18,9 @@ from gmongo.errors import (
     ProtocolError,
 )
 from gmongo.wire.message import EXHAUST_ALLOWED, encode_op_msg
-from tests.cmap.harness import counts, filled, ping
+from tests.cmap.harness import counts, fill_pool, ping
 from tests.support.pools import checked_out
-from tests.support.server import cut, forged, held, silent
+from tests.support.server import cut, held, silent, with_false_header
 from tests.support.wait import eventually
 
 
@@ -104,7 +104,7 @@ def test_pool_counts_follow_connection_states(new_pool: Any, server: Any, record
 @pytest.mark.requirement("CMAP-09", "CMAP-29", "CMAP-192")
 def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None:
     pool = new_pool(max_idle_time=0.02)
-    filled(pool, 2)
+    fill_pool(pool, 2)
     gevent.sleep(0.03)
     assert pool.check_out().id == 3
     assert sorted(recorder.only("Closed")) == ["Closed 1 idle", "Closed 2 idle"]
@@ -117,8 +117,8 @@ def test_check_out_closes_idle_connections(new_pool: Any, recorder: Any) -> None
         pytest.param(cut(0), 5, AutoReconnect, id="closed"),
         pytest.param(cut(7), 5, AutoReconnect, id="closed in mid-reply"),
         pytest.param(silent, 0.02, NetworkTimeout, id="network timeout"),
-        pytest.param(forged(length=3), 5, ProtocolError, id="invalid length"),
-        pytest.param(forged(response_to=77), 5, ProtocolError, id="reply to another request"),
+        pytest.param(with_false_header(length=3), 5, ProtocolError, id="invalid length"),
+        pytest.param(with_false_header(response_to=77), 5, ProtocolError, id="reply to another request"),
     ],
 )
 def test_network_and_protocol_errors_close_connection(

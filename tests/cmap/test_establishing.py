@@ -12,7 +12,7 @@ from gevent.event import Event
 from gmongo.cmap.handshake import establish
 from gmongo.errors import AutoReconnect
 from gmongo.testing import VirtualTime
-from tests.cmap.harness import counts, filled, owner_of
+from tests.cmap.harness import counts, fill_pool, owner_of
 from tests.support.pools import checked_out
 from tests.support.server import cut, held, silent
 from tests.support.wait import eventually
@@ -76,7 +76,7 @@ def test_wall_clock_changes_do_not_affect_pool(
     wall_times = iter(range(0, 10**9, 10**6))
     monkeypatch.setattr("gmongo._clock.time", lambda: next(wall_times))
     pool = new_pool(max_idle_time=60)
-    filled(pool, 1)
+    fill_pool(pool, 1)
     pool.check_out()
     assert {event.duration for event in recorder.of("Ready") + recorder.of("CheckedOut")} == {0}
     assert not recorder.of("Closed")
@@ -146,7 +146,7 @@ def test_concurrent_handshakes_do_not_exceed_max_connecting(
 @pytest.mark.requirement("CMAP-90")
 def test_close_does_not_wait_for_server_that_reads_nothing(new_pool: Any, server: Any) -> None:
     pool = new_pool()
-    filled(pool, 5)
+    fill_pool(pool, 5)
     server.reading.clear()
     server.answering.clear()
     with gevent.Timeout(1):

@@ -10,9 +10,9 @@ import pytest
 from gmongo import monitoring
 from gmongo.errors import AutoReconnect, WaitQueueTimeoutError
 from gmongo.monitoring import listeners as listeners_module
-from tests.cmap.harness import filled
+from tests.cmap.harness import fill_pool
 from tests.support.pools import checked_out
-from tests.support.recorder import PoolRecorder, pool_word
+from tests.support.recorder import PoolRecorder, short_pool_event_name
 from tests.support.server import cut
 
 KINDS = {
@@ -38,7 +38,7 @@ def publish_all_events(client: Any, server: Any) -> None:
 )  # fmt: skip
 def test_listener_receives_all_pool_events(new_client: Any, server: Any, recorder: Any) -> None:
     publish_all_events(new_client(retryReads=False, maxPoolSize=9), server)
-    assert {pool_word(event) for event in recorder.events} == KINDS
+    assert {short_pool_event_name(event) for event in recorder.events} == KINDS
     for event in recorder.events:
         assert event.address == server.address
         assert isinstance(getattr(event, "connection_id", 1), int)
@@ -95,7 +95,7 @@ def check_event_order(recorder: PoolRecorder) -> None:
     events_of: dict[int, list[str]] = {}
     for event in recorder.events:
         if getattr(event, "connection_id", 0):
-            events_of.setdefault(event.connection_id, []).append(pool_word(event))
+            events_of.setdefault(event.connection_id, []).append(short_pool_event_name(event))
     for events in events_of.values():
         closed = events[-1:] == ["Closed"]
         middle = events[: len(events) - closed]
@@ -115,7 +115,7 @@ def test_exception_in_listener_is_logged_and_ignored(new_pool: Any, recorder: An
     for kind in KINDS:
         recorder.hooks[kind] = fail
     pool = new_pool()
-    filled(pool, 2)
+    fill_pool(pool, 2)
     pool.clear()
     pool.ready()
     pool.check_in(pool.check_out())

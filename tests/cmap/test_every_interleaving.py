@@ -13,7 +13,7 @@ from gmongo.cmap import establishing
 from gmongo.cmap.pool_state import StateMachine
 from gmongo.cmap.wait_queue import Waiter, WaitQueue
 from gmongo.events.delivery import Delivery
-from tests.cmap.every_interleaving import EVERYTHING, Play, World
+from tests.cmap.every_interleaving import EVERYTHING, PoolLimits, PoolSystem
 from tests.support.exploration import Exploration, explore
 from tests.support.scheduler import scheduled
 
@@ -23,47 +23,47 @@ def critical_sections() -> None:
     """Disable the switch check. The explorer does not use greenlets of gevent."""
 
 
-def run_exploration(play: Play, depth: int, until: str | None = None) -> Exploration:
-    with scheduled(), patch.object(establishing, "establish", lambda *args: World.current.establish(*args)):
-        return explore(lambda: World(play), depth, until)
+def run_exploration(limits: PoolLimits, depth: int, until: str | None = None) -> Exploration:
+    with scheduled(), patch.object(establishing, "establish", lambda *args: PoolSystem.current.establish(*args)):
+        return explore(lambda: PoolSystem(limits), depth, until)
 
 
-SMALL = Play(2, 1, 1, 1)
-SWITCHING_LISTENERS = Play(
+SMALL = PoolLimits(2, 1, 1, 1)
+SWITCHING_LISTENERS = PoolLimits(
     *(2, 1, 0, 1, frozenset(("interrupt", "close"))),
     listener_switches=frozenset(("ConnectionCreated", "ConnectionClosed", "ConnectionCheckedIn")),
 )
-TWO_WAITERS = Play(3, 3, 1, 1, frozenset())  # a waiter gets a populated connection
-UPKEEP_ONLY = Play(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
+TWO_WAITERS = PoolLimits(3, 3, 1, 1, frozenset())  # a waiter gets a populated connection
+UPKEEP_ONLY = PoolLimits(0, 1, 1, 1, frozenset(("clear",)), frozenset(("ConnectionClosed",)))
 
 
 @pytest.mark.requirement("CMAP-38", "CMAP-39", "CMAP-97", "CMAP-102")
 @pytest.mark.parametrize(
-    ("play", "depth", "least"),
+    ("limits", "depth", "least"),
     [
-        (Play(3, 2, 2, 1), 6, 1000),
-        (Play(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
+        (PoolLimits(3, 2, 2, 1), 6, 1000),
+        (PoolLimits(3, 3, 3, 2, EVERYTHING - {"broken", "clear interrupting"}), 6, 500),
         (SWITCHING_LISTENERS, 8, 1000),
         (TWO_WAITERS, 9, 50),
         (UPKEEP_ONLY, 14, 100),
     ],
 )
 def test_interleavings_violate_no_invariant(
-    play: Play, depth: int, least: int, record_property: Callable[..., None]
+    limits: PoolLimits, depth: int, least: int, record_property: Callable[..., None]
 ) -> None:
-    exploration = run_exploration(play, depth)
+    exploration = run_exploration(limits, depth)
     record_property("explored", str(exploration))
     print(exploration)
-    assert not exploration.faults, exploration
+    assert not exploration.violations, exploration
     assert exploration.states >= least
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("play", [Play(3, 2, 2, 1), Play(3, 3, 3, 2), SWITCHING_LISTENERS])
-def test_longer_interleavings_violate_no_invariant(play: Play) -> None:
-    exploration = run_exploration(play, 8)
+@pytest.mark.parametrize("limits", [PoolLimits(3, 2, 2, 1), PoolLimits(3, 3, 3, 2), SWITCHING_LISTENERS])
+def test_longer_interleavings_violate_no_invariant(limits: PoolLimits) -> None:
+    exploration = run_exploration(limits, 8)
     print(exploration)
-    assert not exploration.faults, exploration
+    assert not exploration.violations, exploration
 
 
 def skip_wakeup_of_upkeep(patch: pytest.MonkeyPatch) -> None:
@@ -157,27 +157,27 @@ def skip_broken_check(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "play", "fault"),
+    ("seed", "limits", "fault"),
     [
-        (skip_wakeup_of_upkeep, Play(2, 2, 2, 1), "minPoolSize is not reached"),
+        (skip_wakeup_of_upkeep, PoolLimits(2, 2, 2, 1), "minPoolSize is not reached"),
         (keep_connection_of_interrupted_check_out, SMALL, "nothing will give a connection back"),
         (wake_running_check_out, SMALL, "a greenlet that establishes a connection is woken too early"),
         (skip_eviction_at_close, SMALL, "a check-out waits for ever"),
         (skip_check_after_hand_over, SMALL, "a check-out gets a broken connection"),
         (deliver_events_out_of_order, SWITCHING_LISTENERS, "events are out of order"),
         (drop_events_of_interrupted_greenlet, SWITCHING_LISTENERS, "events are not delivered"),
-        (exceed_max_connecting, Play(2, 2, 0, 1), "more are being established than maxConnecting"),
-        (exceed_max_pool_size, Play(2, 1, 0, 1), "there are more connections than maxPoolSize"),
-        (serve_last_waiter_first, Play(3, 1, 0, 1), "a check-out is overtaken"),
+        (exceed_max_connecting, PoolLimits(2, 2, 0, 1), "more are being established than maxConnecting"),
+        (exceed_max_pool_size, PoolLimits(2, 1, 0, 1), "there are more connections than maxPoolSize"),
+        (serve_last_waiter_first, PoolLimits(3, 1, 0, 1), "a check-out is overtaken"),
         (bypass_queue, TWO_WAITERS, "a check-out is overtaken"),
-        (skip_waiters_after_failure, Play(2, 2, 0, 1), "a waiter sleeps that could be served"),
-        (add_connection_twice, Play(2, 2, 1, 1), "a connection is in two sets"),
+        (skip_waiters_after_failure, PoolLimits(2, 2, 0, 1), "a waiter sleeps that could be served"),
+        (add_connection_twice, PoolLimits(2, 2, 1, 1), "a connection is in two sets"),
         (skip_broken_check, SMALL, "a closed pool has available connections"),
         (skip_broken_check, SMALL, "a stale connection is kept"),
     ],
 )
 def test_seeded_fault_is_found(
-    monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], play: Play, fault: str
+    monkeypatch: pytest.MonkeyPatch, seed: Callable[..., None], limits: PoolLimits, fault: str
 ) -> None:
     seed(monkeypatch)
-    assert fault in run_exploration(play, 10, fault).faults
+    assert fault in run_exploration(limits, 10, fault).violations

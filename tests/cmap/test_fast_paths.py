@@ -34,15 +34,15 @@ def test_check_out_of_available_connection_takes_fast_path(
     assert len(recorder.events) == (12 if listens else 0)
 
 
-class TooLate(Exception):
+class LateError(Exception):
     pass
 
 
 def test_hand_over_after_timeout_does_not_wake_waiter() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
-    with pytest.raises(TooLate):
-        waiter.sleep(0, TooLate)
+    with pytest.raises(LateError):
+        waiter.sleep(0, LateError)
     queue.hand_over("item")
     gevent.sleep(0)  # a late wakeup of the waiter would end this sleep
     assert queue.leave(waiter) == "item"
@@ -55,7 +55,7 @@ def test_waiter_killed_during_hand_over_is_not_woken_later() -> None:
     def wait() -> None:
         waiter = queue.join()
         try:
-            waiter.sleep(None, TooLate)
+            waiter.sleep(None, LateError)
         finally:
             ended.append(queue.leave(waiter))
             gevent.sleep(0)
@@ -74,11 +74,11 @@ def test_item_handed_over_before_sleep_is_returned_immediately() -> None:
     for limit in (None, 0, -1, 10):
         waiter = queue.join()
         queue.hand_over("item")
-        assert waiter.sleep(limit, TooLate) == "item"
+        assert waiter.sleep(limit, LateError) == "item"
         assert queue.leave(waiter) == "item"
     waiter = queue.join()
-    WaitQueue.evict(queue.detach(), TooLate)
-    with pytest.raises(TooLate):
+    WaitQueue.evict(queue.detach(), LateError)
+    with pytest.raises(LateError):
         waiter.sleep(10, AssertionError)
     assert waiter.error is None and not queue.waiters
 

@@ -78,7 +78,7 @@ REPLIES = {
 }
 
 
-class Forger(StreamServer):
+class FragmentingServer(StreamServer):
     """Reply with given bytes in pieces, and close the connection."""
 
     def __init__(self, **tls: Any) -> None:
@@ -103,18 +103,18 @@ class Forger(StreamServer):
 
 
 @pytest.fixture(scope="module", params=["plain", "TLS"])
-def forger(request: Any, files: SimpleNamespace) -> Iterator[Forger]:
+def fragmenter(request: Any, files: SimpleNamespace) -> Iterator[FragmentingServer]:
     encrypted = request.param == "TLS"
-    forger = Forger(ssl_context=server_context(files.server)) if encrypted else Forger()
-    forger.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
-    forger.start()
-    yield forger
-    forger.stop()
+    fragmenter = FragmentingServer(ssl_context=server_context(files.server)) if encrypted else FragmentingServer()
+    fragmenter.tls = Tls(tls_context({"tls": True, "tlscafile": files.ca})) if encrypted else None
+    fragmenter.start()
+    yield fragmenter
+    fragmenter.stop()
 
 
-def connected(forger: Forger) -> Connection:
-    connection = Connection(("127.0.0.1", forger.server_port))
-    open_stream(connection, forger.tls)
+def connected(fragmenter: FragmentingServer) -> Connection:
+    connection = Connection(("127.0.0.1", fragmenter.server_port))
+    open_stream(connection, fragmenter.tls)
     connection._open_transport().limit_messages(LONGEST)
     return connection
 
@@ -123,10 +123,10 @@ def exchange(connection: Connection) -> bytes:
     return connection.exchange(REQUEST_ID, encode_op_msg(REQUEST_ID, 0, BODY), SECONDS, bytes)
 
 
-def outcome(forger: Forger, *pieces: bytes) -> Any:
+def outcome(fragmenter: FragmentingServer, *pieces: bytes) -> Any:
     """Return the result of an exchange, and the state of the connection."""
-    forger.pieces = [piece for piece in pieces if piece]
-    connection = connected(forger)
+    fragmenter.pieces = [piece for piece in pieces if piece]
+    connection = connected(fragmenter)
     try:
         found: Any = exchange(connection)
     except Exception as error:
@@ -136,11 +136,11 @@ def outcome(forger: Forger, *pieces: bytes) -> Any:
 
 
 @pytest.mark.parametrize("name", REPLIES)
-def test_reply_in_pieces_has_same_outcome_as_in_one_piece(forger: Forger, name: str) -> None:
+def test_reply_in_pieces_has_same_outcome_as_in_one_piece(fragmenter: FragmentingServer, name: str) -> None:
     whole = REPLIES[name]
-    found = outcome(forger, whole)
+    found = outcome(fragmenter, whole)
     for cut in (1, 16, 24, 100):  # within the first message
-        assert outcome(forger, whole[:cut], whole[cut:]) == found
+        assert outcome(fragmenter, whole[:cut], whole[cut:]) == found
     if name in ("plain", "with more to come", "with a checksum", "with an optional flag", "a sequence before the body"):
         assert found[0] == BODY
         assert found[2] == "None"
@@ -166,17 +166,21 @@ DEVIATION = st.sampled_from([0, 0, 0, 1, -1, 5, -5, 2**31 - 200, -200])
     tail=st.sampled_from([b"", b"", b"\0", b"\0" * 30, reply()]),
     cut=st.integers(1, 100),
 )
-def test_malformed_reply_has_same_outcome_in_pieces(forger: Forger, cut: int, size: int, **fields: Any) -> None:
+def test_malformed_reply_has_same_outcome_in_pieces(
+    fragmenter: FragmentingServer, cut: int, size: int, **fields: Any
+) -> None:
     body = struct.pack("<i", max(-(2**31), min(2**31 - 1, len(BODY) + size))) + BODY[4:]
     whole = reply(body, **fields)
-    assert outcome(forger, whole[:cut], whole[cut:]) == outcome(forger, whole)
+    assert outcome(fragmenter, whole[:cut], whole[cut:]) == outcome(fragmenter, whole)
 
 
-def test_exchange_uses_received_bytes_without_wait(forger: Forger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forger, "keep_open", True)
-    forger.pieces = [reply(), reply()]  # with TLS, two records that are received at once
-    connection = connected(forger)
+def test_exchange_uses_received_bytes_without_wait(
+    fragmenter: FragmentingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fragmenter, "keep_open", True)
+    fragmenter.pieces = [reply(), reply()]  # with TLS, two records that are received at once
+    connection = connected(fragmenter)
     assert exchange(connection) == BODY
-    forger.pieces = []
+    fragmenter.pieces = []
     assert exchange(connection) == BODY
     connection.close()

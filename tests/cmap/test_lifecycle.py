@@ -12,7 +12,7 @@ from gevent.event import Event
 import gmongo
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError
-from tests.cmap.harness import counts, filled, settle
+from tests.cmap.harness import counts, fill_pool, settle
 from tests.support.pools import services
 from tests.support.server import held
 from tests.support.wait import eventually
@@ -143,7 +143,7 @@ def test_close_closes_available_connections_before_pool_closed_event(new_pool: A
     pool = new_pool()
     states: list[str] = []
     used = pool.check_out()
-    filled(pool, 2)
+    fill_pool(pool, 2)
     recorder.forget()
     recorder.hooks["Closed"] = lambda _event: states.append(pool.stats()["state"])
     pool.close()
@@ -186,7 +186,7 @@ def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorde
 @pytest.mark.requirement("CMAP-31", "CMAP-59", "CMAP-64", "CMAP-66", "CMAP-92")
 def test_stats_have_state_counts_and_waiters(new_pool: Any, server: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
-    filled(pool, 1)
+    fill_pool(pool, 1)
     stats = pool.stats()
     assert (stats["address"], stats["state"], stats["generation"]) == (server.address, "ready", 0)
     assert (stats["available"], stats["waiting"], stats["oldest_wait"]) == (1, 0, None)

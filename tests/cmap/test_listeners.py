@@ -12,10 +12,10 @@ from gevent.event import Event
 
 from gmongo.events import delivery as delivery_module
 from gmongo.events.pool import PoolEvents
-from tests.cmap.harness import counts, filled, settle
+from tests.cmap.harness import counts, fill_pool, settle
 from tests.support.faults import cut
 from tests.support.pools import checked_out
-from tests.support.recorder import PoolRecorder, pool_line
+from tests.support.recorder import PoolRecorder, pool_event_line
 from tests.support.wait import eventually
 
 USES = ("Started", "Created", "Ready", "CheckedOut", "CheckedIn", "Closed")
@@ -40,7 +40,7 @@ def test_all_listeners_receive_events_in_same_order(new_pool: Any, recorder: Any
     def delay(event: Any) -> None:
         inside.append(event)
         assert inside == [event]
-        gevent.sleep(0.001 if "Checked" in pool_line(event) else 0)
+        gevent.sleep(0.001 if "Checked" in pool_event_line(event) else 0)
         inside.remove(event)
 
     def fail(_event: Any) -> None:
@@ -101,7 +101,7 @@ def test_clear_takes_effect_before_listener_returns(new_pool: Any, recorder: Any
 
 def test_nested_check_out_in_listener_publishes_later_events(new_pool: Any, recorder: Any) -> None:
     pool, second = new_pool(), PoolRecorder()
-    filled(pool, 1)
+    fill_pool(pool, 1)
     add_listeners(pool, second)
 
     def use_pool(_event: Any) -> None:
@@ -120,7 +120,7 @@ def test_hanging_listener_delays_events_but_not_operations(
 ) -> None:
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.02)
     pool, gate = new_pool(), Event()
-    filled(pool, 1)
+    fill_pool(pool, 1)
     recorder.forget()
 
     def hang(_event: Any) -> None:
@@ -144,7 +144,7 @@ def test_hanging_listener_delays_events_but_not_operations(
 
 def test_application_timeout_is_punctual_despite_slow_listeners(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
-    filled(pool, 1)
+    fill_pool(pool, 1)
     recorder.forget()
     recorder.hooks = dict.fromkeys(USES, lambda _event: gevent.sleep(0.02))
     tasks = [go(use, pool) for _ in range(10)]

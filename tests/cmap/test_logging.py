@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from gmongo.cmap.pool import Pool
 from gmongo.errors import AutoReconnect, PoolClearedError, PoolClosedError, WaitQueueTimeoutError
-from tests.cmap.harness import filled, make_pool
+from tests.cmap.harness import fill_pool, make_pool
 from tests.support.pools import checked_out
 from tests.support.server import cut
 
@@ -61,7 +61,7 @@ def last(log: Any, message: str) -> tuple[str, dict[str, Any]]:
 @pytest.mark.requirement("CMAP-48", "CMAP-49", "CMAP-205", "CMAP-206", "CMAP-207", "CMAP-208", "CMAP-211", "CMAP-212")
 def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any, log: Any) -> None:
     pool = new_pool(clears=True)
-    filled(pool, 1)
+    fill_pool(pool, 1)
     server.fail("handshake", cut(0))
     pool.check_out()
     with pytest.raises(AutoReconnect):
@@ -83,7 +83,7 @@ def test_each_event_has_a_log_message(new_pool: Any, server: Any, recorder: Any,
 @pytest.mark.requirement("CMAP-206")
 def test_pool_logs_nothing_at_level_info(new_pool: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, logger=LOGGER)
-    filled(new_pool(), 1)
+    fill_pool(new_pool(), 1)
     assert not records(caplog)
 
 
@@ -129,7 +129,7 @@ def test_pool_created_message_has_specified_options(new_client: Any, server: Any
 
 
 def _use(pool: Pool) -> None:
-    filled(pool, 1)
+    fill_pool(pool, 1)
 
 
 def _clear_and_close(pool: Pool) -> None:
@@ -144,13 +144,13 @@ def _check_in_after_clear(pool: Pool) -> None:
 
 
 def _check_out_after_idle_time(pool: Pool) -> None:
-    (connection,) = filled(pool, 1)
+    (connection,) = fill_pool(pool, 1)
     connection.idle_since -= 1000
     pool.check_out()
 
 
 def _use_and_close(pool: Pool) -> None:
-    filled(pool, 1)
+    fill_pool(pool, 1)
     pool.close()
 
 

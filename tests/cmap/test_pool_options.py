@@ -13,7 +13,7 @@ from gmongo.cmap.pool_settings import PoolSettings
 from gmongo.collection import Collection
 from gmongo.database import Database
 from gmongo.errors import ConfigurationError
-from tests.support.recorder import pool_word
+from tests.support.recorder import short_pool_event_name
 from tests.support.server import ScriptedReplicaSet
 from tests.support.wait import eventually
 
@@ -86,7 +86,7 @@ def test_each_pool_of_client_has_its_options(new_client: Any, recorder: Any) -> 
         assert len({id(pool) for pool in pools}) == len({pool.address for pool in pools}) == 3
         for address in {pool.address for pool in pools}:
             first = next(event for event in recorder.events if event.address == address)
-            assert pool_word(first) == "PoolCreated"
+            assert short_pool_event_name(first) == "PoolCreated"
 
 
 @pytest.mark.requirement("CMAP-182", "CMAP-214")

@@ -30,7 +30,7 @@ TOLERANCE = 0.01  # seconds, because a race sleeps for at least 1 ms
 START = ("a0", "a1", "a2", "a3", "a4")
 
 
-class Behaviour(NamedTuple):
+class AddressResponse(NamedTuple):
     """Response of an address: a SYN is accepted, refused or dropped after `delay` seconds."""
 
     kind: str
@@ -40,7 +40,7 @@ class Behaviour(NamedTuple):
 class ScriptedTransport:
     """A transport without a socket."""
 
-    def __init__(self, behaviours: dict[str, Behaviour]) -> None:
+    def __init__(self, behaviours: dict[str, AddressResponse]) -> None:
         self._behaviours = behaviours
         self._timer: Any = None
         self.closed = False
@@ -69,7 +69,7 @@ class ScriptedTransport:
         self.closed = True
 
 
-def expected_end(behaviours: list[Behaviour]) -> tuple[float, bool]:
+def expected_end(behaviours: list[AddressResponse]) -> tuple[float, bool]:
     """Return the time at which a race ends, and whether a connection succeeds."""
     start, ends, wins = 0.0, [], []
     for kind, delay in behaviours:
@@ -87,12 +87,12 @@ def expected_end(behaviours: list[Behaviour]) -> tuple[float, bool]:
 
 
 BEHAVIOUR = st.builds(
-    Behaviour, st.sampled_from(["accept", "refuse", "drop"]), st.sampled_from([0.0, 0.03, 0.2, 0.3, 0.6, 1.3])
+    AddressResponse, st.sampled_from(["accept", "refuse", "drop"]), st.sampled_from([0.0, 0.03, 0.2, 0.3, 0.6, 1.3])
 )
 
 
 @given(st.lists(BEHAVIOUR, min_size=1, max_size=len(START)), st.sampled_from([None, 0.0, 0.1, 0.26, 0.55, 0.9]))
-def test_race_keeps_first_connection_and_closes_others(behaviours: list[Behaviour], cut: float | None) -> None:
+def test_race_keeps_first_connection_and_closes_others(behaviours: list[AddressResponse], cut: float | None) -> None:
     by_address = dict(zip(START, behaviours, strict=False))
     opened: list[ScriptedTransport] = []
 

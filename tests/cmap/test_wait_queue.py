@@ -16,7 +16,7 @@ from tests.support.pools import checked_out
 from tests.support.server import held
 
 
-class Crowd:
+class Waiters:
     """Greenlets that check out a connection, and record the order."""
 
     def __init__(self, pool: Pool, go: Any) -> None:
@@ -37,7 +37,7 @@ class Crowd:
 def test_waiters_are_served_in_order(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     connection = pool.check_out()
-    crowd = Crowd(pool, go)
+    crowd = Waiters(pool, go)
     tasks = [crowd.add(number) for number in range(50)]
     assert pool.stats()["waiting"] == 50
     pool.check_in(connection)
@@ -56,7 +56,7 @@ def test_all_of_500_waiters_are_served_within_pool_limits(new_pool: Any, server:
             excesses.append(counts(pool))
 
     recorder.hooks = dict.fromkeys(["Created", "Ready", "CheckedOut", "CheckedIn", "Closed"], check_counts)
-    crowd = Crowd(pool, go)
+    crowd = Waiters(pool, go)
     tasks = [crowd.add(number) for number in range(500)]
     gevent.joinall(tasks, timeout=20)
     assert sorted(crowd.served) == list(range(500))

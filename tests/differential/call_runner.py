@@ -29,9 +29,9 @@ import gmongo
 import gmongo.errors
 import gmongo.gridfs
 
-from .call_timeouts import SILENT, interrupted
-from .comparable_values import Portrait
-from .recording_proxy import SYSTEM_DATABASES, Sent, Tap
+from .call_timeouts import SILENT, interrupt_after
+from .comparable_values import ComparableValues
+from .recording_proxy import SYSTEM_DATABASES, RecordedCommand, RecordingProxy
 
 DATABASE = "differential"
 DOCUMENTS = [{"_id": number, "kind": number % 3, "name": f"n{number}", "tags": [number, "t"]} for number in range(10)]
@@ -111,7 +111,7 @@ def calls(path: Path) -> Iterator[Call]:
         number += block.count("\n") + 2
 
 
-class Scene:
+class CallRunner:
     """Server behind a tap, with a client of each driver.
 
     :param server: Host and port.
@@ -144,9 +144,11 @@ class Scene:
             raise ForeignDatabaseError(
                 f"the server has a database {database!r} already, which the tests would drop: rename or drop it"
             )
-        self._tap = Tap(server, foreign, _fault_of_unacknowledged(server, patience), database if alone else None)
+        self._proxy = RecordingProxy(
+            server, foreign, _fault_of_unacknowledged(server, patience), database if alone else None
+        )
         heartbeat = "" if "loadBalanced" in options else "&heartbeatFrequencyMS=500"
-        self.uri = f"mongodb://{login}127.0.0.1:{self._tap.port}/?{options}{heartbeat}"
+        self.uri = f"mongodb://{login}127.0.0.1:{self._proxy.port}/?{options}{heartbeat}"
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
@@ -160,30 +162,30 @@ class Scene:
         self._drop_all()
         for client in (*self._clients.values(), self._control):
             client.close()
-        self._tap.close()
+        self._proxy.close()
 
     def compare(self, source: str | Callable[[dict[str, Any]], Any]) -> tuple[Outcome, Outcome]:
         """Run a call with PyMongo and then with gmongo."""
-        return self.play(PYMONGO, source), self.play(GMONGO, source)
+        return self.run_call(PYMONGO, source), self.run_call(GMONGO, source)
 
     @property
     def _patience(self) -> float | None:
         return self._given_patience or _PATIENCE
 
     @property
-    def unknown(self) -> frozenset[str]:
+    def unsupported_features(self) -> frozenset[str]:
         """Return messages of the server about unsupported features of the last call."""
-        return frozenset(self._tap.unknown)
+        return frozenset(self._proxy.unsupported_features)
 
-    def forget(self) -> None:
+    def clear_unsupported_features(self) -> None:
         """Delete the messages about unsupported features."""
-        self._tap.unknown.clear()
+        self._proxy.unsupported_features.clear()
 
-    def play_gmongo(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+    def run_gmongo_call(self, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
         """Run a call with gmongo only."""
-        return self.play(GMONGO, source)
+        return self.run_call(GMONGO, source)
 
-    def play(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
+    def run_call(self, driver: Driver, source: str | Callable[[dict[str, Any]], Any]) -> Outcome:
         """Run a call with one driver.
 
         :param source: Lines of Python, or a function of the available names.
@@ -191,39 +193,39 @@ class Scene:
         if driver not in self._clients:
             self._clients[driver] = driver.module.MongoClient(self.uri)  # type: ignore[attr-defined]
             self._clients[driver].admin.command("ping")
-        portrait, returned, error, text = Portrait(), None, None, ""
+        comparable, returned, error, text = ComparableValues(), None, None, ""
         if self._is_changed:
             self._reset()
-        self._tap.refused.clear()
+        self._proxy.refused.clear()
         with self._interrupted(driver), self._names(driver) as names:
-            self._tap.take()
+            self._proxy.take_commands()
             try:
                 with gevent.Timeout(self._patience):
                     value = source(names) if callable(source) else _run(source, names)
-                    returned = portrait.of(value)
+                    returned = comparable.of(value)
             except (Exception, gevent.Timeout) as raised:
-                error, text = portrait.of_error(raised), str(raised)
+                error, text = comparable.of_error(raised), str(raised)
             sent = self._sent(names)
-            if self._tap.refused:
+            if self._proxy.refused:
                 self._is_changed = True  # the call may have sent earlier commands
-                rejected = ", ".join(sorted(self._tap.refused))
+                rejected = ", ".join(sorted(self._proxy.refused))
                 raise ForeignDatabaseError(f"the call uses {rejected}, which {self._foreign_reason}")
-        commands = [_comparable_command(each, portrait) for each in sent]
+        commands = [_comparable_command(each, comparable) for each in sent]
         if self._failing:
             self._control.admin.command("configureFailPoint", "failCommand", mode="off")
             self._failing = False
         self._is_changed = not all(name[0] in _READS for name, *_ in commands)
         try:
-            left = self._left(portrait)
+            left = self._left(comparable)
         except pymongo.errors.NetworkTimeout as silent:
-            self._tap.unknown.add(f"it does not show what it has: {str(silent)[:40]}")
+            self._proxy.unsupported_features.add(f"it does not show what it has: {str(silent)[:40]}")
             left = None
         return Outcome(returned, error, commands, left, text)
 
     def _interrupted(self, driver: Driver) -> AbstractContextManager[None]:
         if driver is GMONGO:  # `gevent.Timeout` interrupts gmongo
             return nullcontext()
-        return interrupted(self._patience, lambda: self._tap.unknown.add(SILENT))
+        return interrupt_after(self._patience, lambda: self._proxy.unsupported_features.add(SILENT))
 
     @contextmanager
     def _names(self, driver: Driver) -> Iterator[dict[str, Any]]:
@@ -283,42 +285,42 @@ class Scene:
                 "configureFailPoint", "failCommand", mode=mode, data={"failCommands": commands, **data}
             )
         except pymongo.errors.OperationFailure as error:
-            self._tap.unknown.add(f"fail points ({error.code}): {str(error)[:80]}")
+            self._proxy.unsupported_features.add(f"fail points ({error.code}): {str(error)[:80]}")
             raise
         self._failing = True  # the server supports fail points
 
-    def _sent(self, names: dict[str, Any]) -> list[Sent]:
+    def _sent(self, names: dict[str, Any]) -> list[RecordedCommand]:
         """Return the commands of a call. A ping on each client waits for unacknowledged commands."""
         for client in names["clients"]:
             _raised_by(lambda client=client: client.admin.command("ping", comment=_BARRIER))
-        return [sent for sent in self._tap.take() if sent.body.get("comment") != _BARRIER]
+        return [sent for sent in self._proxy.take_commands() if sent.body.get("comment") != _BARRIER]
 
     def _drop_all(self) -> None:
         """Drop the databases of the calls."""
-        for name in sorted(self._tap.used & set(self._control.list_database_names())):
+        for name in sorted(self._proxy.used & set(self._control.list_database_names())):
             self._control.drop_database(name)
 
     def _reset(self) -> None:
         self._drop_all()
-        self._tap.used.add(self._database)
+        self._proxy.used.add(self._database)
         self._control[self._database].things.insert_many([dict(document) for document in DOCUMENTS])
 
-    def _left(self, portrait: Portrait) -> Any:
+    def _left(self, comparable: ComparableValues) -> Any:
         """Return all documents by database and collection."""
         if self.name == "nx-27017":
             return None  # this server sometimes lists dropped collections
         if self._is_changed:
-            return self._all_documents(portrait)
+            return self._all_documents(comparable)
         if self._unchanged is None:
-            self._unchanged = self._all_documents(portrait)
+            self._unchanged = self._all_documents(comparable)
         return self._unchanged
 
-    def _all_documents(self, portrait: Portrait) -> Any:
+    def _all_documents(self, comparable: ComparableValues) -> Any:
         left = []
-        for name in sorted(self._tap.used & set(self._control.list_database_names())):
+        for name in sorted(self._proxy.used & set(self._control.list_database_names())):
             for description in sorted(self._control[name].list_collections(), key=lambda each: each["name"]):
                 collection = self._control[name][description["name"]]
-                documents = sorted((portrait.of(each) for each in collection.find()), key=repr)
+                documents = sorted((comparable.of(each) for each in collection.find()), key=repr)
                 left.append((name, description["name"], repr(description.get("options")), documents))
         return left
 
@@ -360,12 +362,12 @@ def _raised_by(call: Callable[[], Any]) -> Any:
         return error
 
 
-def _comparable_command(sent: Sent, portrait: Portrait) -> Any:
+def _comparable_command(sent: RecordedCommand, comparable: ComparableValues) -> Any:
     """Return a command with sorted fields after the first field."""
     body = _without_default_fields({name: value for name, value in sent.body.items() if name != "txnNumber"})
     if "txnNumber" in sent.body:
         body["txnNumber"] = True
-    first, *others = portrait.of(body)[1]
+    first, *others = comparable.of(body)[1]
     return first, tuple(sorted(others)), "lsid" in sent.body, sent.acknowledged
 
 

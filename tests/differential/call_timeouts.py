@@ -16,7 +16,7 @@ class SilentServerError(Exception):
 
 
 @contextmanager
-def interrupted(seconds: float | None, note: Callable[[], object] = lambda: None) -> Iterator[None]:
+def interrupt_after(seconds: float | None, note: Callable[[], object] = lambda: None) -> Iterator[None]:
     """Interrupt the main thread in the block after each interval.
 
     :param seconds: Interval in seconds, or None for no interrupts.

@@ -20,7 +20,7 @@ _FIXED_BEFORE = 2026  # dates in rows are earlier, and dates of the run are late
 _YEAR_2000 = 946_684_800
 
 
-class Portrait:
+class ComparableValues:
     """Representation of the values of one run, with numbered IDs."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Portrait:
         if isinstance(value, datetime.datetime):
             return name, str(value) if value.year < _FIXED_BEFORE else "now"
         if kind.__module__.partition(".")[0] in _DRIVERS:
-            return self._of_drivers_own(value, depth)
+            return self._of_driver_object(value, depth)
         if isinstance(value, (int, float, str)):  # Int64, IntEnum, ...
             return name, str(value)
         return name, _without_addresses(repr(value))
@@ -76,16 +76,16 @@ class Portrait:
         except bson.errors.BSONError:
             return value
 
-    def _of_drivers_own(self, value: Any, depth: int) -> Any:
+    def _of_driver_object(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if isinstance(getattr(kind, "to_list", None), type(Portrait.of)):
+        if isinstance(getattr(kind, "to_list", None), type(ComparableValues.of)):
             return kind.__name__
         if kind.__name__ == "MongoClient" or kind.__name__.endswith(("One", "Many")):
             return kind.__name__
         if kind.__name__ in ("Database", "Collection"):
             return kind.__name__, value.name
         names = [each for each in dir(kind) if not each.startswith("_") and not callable(getattr(kind, each))]
-        return Own(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
+        return DriverObject(kind.__name__, tuple((each, self.attribute(value, each, depth + 1)) for each in names))
 
     def attribute(self, value: Any, name: str, depth: int = 0) -> Any:
         """Return an attribute, or the name of the error of the read access."""
@@ -94,28 +94,28 @@ class Portrait:
         except Exception as error:
             return type(error).__name__
 
-    def of_error(self, error: BaseException, depth: int = 0) -> Raised:
+    def of_error(self, error: BaseException, depth: int = 0) -> RaisedError:
         """Return the classes, public attributes and labels of an error."""
         kind = type(error)
         classes = tuple(each.__name__ for each in kind.__mro__)
         if kind.__module__.partition(".")[0] not in _DRIVERS:
-            return Raised(classes, (), ())
+            return RaisedError(classes, (), ())
         names = {*dir(error), *vars(error)} - set(dir(BaseException))
         public = sorted(name for name in names if not name.startswith("_"))
         known = [
             (each, self.attribute(error, each, depth + 1)) for each in public if not callable(getattr(error, each))
         ]
-        return Raised(classes, tuple(known), tuple(sorted(getattr(error, "_error_labels", ()))))
+        return RaisedError(classes, tuple(known), tuple(sorted(getattr(error, "_error_labels", ()))))
 
 
-class Own(NamedTuple):
+class DriverObject(NamedTuple):
     """Object of a driver: the name of its class, and its attributes."""
 
     kind: str
     attributes: tuple[Any, ...]
 
 
-class Raised(NamedTuple):
+class RaisedError(NamedTuple):
     """Error: the names of its classes, its attributes, and its labels."""
 
     classes: tuple[str, ...]
@@ -123,24 +123,24 @@ class Raised(NamedTuple):
     labels: tuple[str, ...]
 
 
-def same(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
+def are_equal(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda theirs, ours: False) -> bool:
     """Return True if two portraits are equal for a caller.
 
     gmongo may raise a subclass, and its errors may have additional attributes.
 
     :param accept: Function that returns True if a difference of two parts is intended.
     """
-    if isinstance(theirs, Raised) and isinstance(ours, Raised) and theirs.classes[0] in ours.classes:
+    if isinstance(theirs, RaisedError) and isinstance(ours, RaisedError) and theirs.classes[0] in ours.classes:
         equal = _has_all(theirs.attributes, ours.attributes, accept) and theirs.labels == ours.labels
         return equal or accept(theirs, ours)
-    if isinstance(theirs, Own) and isinstance(ours, Own) and theirs.kind == ours.kind:
+    if isinstance(theirs, DriverObject) and isinstance(ours, DriverObject) and theirs.kind == ours.kind:
         return _has_all(theirs.attributes, ours.attributes, accept) or accept(theirs, ours)
     if (
         isinstance(theirs, (tuple, list))
         and isinstance(ours, (tuple, list))
         and len(theirs) == len(ours)
-        and not isinstance(theirs, Raised)
-        and all(same(one, other, accept) for one, other in zip(theirs, ours, strict=True))
+        and not isinstance(theirs, RaisedError)
+        and all(are_equal(one, other, accept) for one, other in zip(theirs, ours, strict=True))
     ):
         return True
     return bool(theirs == ours) or accept(theirs, ours)
@@ -149,7 +149,7 @@ def same(theirs: Any, ours: Any, accept: Callable[[Any, Any], bool] = lambda the
 def _has_all(theirs: tuple[Any, ...], ours: tuple[Any, ...], accept: Callable[[Any, Any], bool]) -> bool:
     """Return True if the object of gmongo has all attributes of the object of PyMongo."""
     attributes = dict(ours)
-    return all(name in attributes and same(value, attributes[name], accept) for name, value in theirs)
+    return all(name in attributes and are_equal(value, attributes[name], accept) for name, value in theirs)
 
 
 def _is_random(value: bson.Binary) -> bool:

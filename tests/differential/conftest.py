@@ -10,9 +10,9 @@ import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess, EmbeddedDatabase
-from tests.support.pymongo_version import answered_since
+from tests.support.pymongo_version import fails_before_pymongo
 
-from .call_runner import Scene
+from .call_runner import CallRunner
 from .servers import SERVERS
 
 
@@ -24,31 +24,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         version = since.get(item.nodeid.rpartition("tests/differential/")[2])
         if version is not None:
-            item.add_marker(answered_since(version))
+            item.add_marker(fails_before_pymongo(version))
 
 
 @pytest.fixture(scope="package", params=SERVERS)
-def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
     """Yield a scene on each available server.
 
     The scope is one folder, because tests of other folders count greenlets, descriptors and timers.
     """
     if request.param == "simulation":
         with DeploymentProcess("--replica-set", "1") as deployment:
-            yield from _scene(deployment.uri, request.param)
+            yield from _call_runner(deployment.uri, request.param)
     elif request.param == "nx-27017":
         pytest.importorskip("nx_27017")
         with EmbeddedDatabase() as database:
-            yield from _scene(database.uri, request.param)
+            yield from _call_runner(database.uri, request.param)
     elif hasattr(request.config, "workerinput"):
         pytest.skip("the calls share one database of the server of MONGODB_URI: run tests/differential without -n")
     else:
-        yield from _scene(os.environ["MONGODB_URI"], request.param)
+        yield from _call_runner(os.environ["MONGODB_URI"], request.param)
 
 
-def _scene(uri: str, name: str) -> Iterator[Scene]:
-    scene = Scene(pymongo.uri_parser.parse_uri(uri)["nodelist"][0], name)
+def _call_runner(uri: str, name: str) -> Iterator[CallRunner]:
+    runner = CallRunner(pymongo.uri_parser.parse_uri(uri)["nodelist"][0], name)
     try:
-        yield scene
+        yield runner
     finally:
-        scene.close()
+        runner.close()

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from .call_runner import Outcome
-from .comparable_values import Own, Raised, same
+from .comparable_values import DriverObject, RaisedError, are_equal
 
-Judge = Callable[[Any, Any], bool]
+AcceptsParts = Callable[[Any, Any], bool]
 
 ACCIDENTS = frozenset({"AttributeError", "KeyError", "IndexError", "SystemError", "StopIteration", "AssertionError"})
 """Errors of PyMongo that indicate a fault in PyMongo instead of a bad argument."""
@@ -40,7 +40,7 @@ class Difference:
     :param line: Part of the line in `docs/differences.md` or `docs/differences-internals.md`.
     :param calls: Regular expression of calls with this difference.
     :param parts: Fields of the outcome that the difference explains completely.
-    :param judge: Function that returns True if the difference explains two parts of an outcome.
+    :param accepts: Function that returns True if the difference explains two parts of an outcome.
     """
 
     kind: Kind
@@ -48,7 +48,7 @@ class Difference:
     line: str
     calls: str = ""
     parts: tuple[str, ...] = ()
-    judge: Judge | None = None
+    accepts: AcceptsParts | None = None
 
     def matches(self, call: str) -> bool:
         """Return True if a call can show the difference."""
@@ -59,7 +59,7 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
     """Both drivers reject an argument, and PyMongo raises another or an accidental built-in error."""
     if isinstance(theirs, str) and theirs in ACCIDENTS and ours in ("InvalidOperation", *_BAD_ARGUMENT):
         return True
-    if not (isinstance(theirs, Raised) and isinstance(ours, Raised)) or "PyMongoError" in theirs.classes:
+    if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)) or "PyMongoError" in theirs.classes:
         return False
     refused = _BAD_ARGUMENT.intersection(ours.classes)
     return theirs.classes[0] in ACCIDENTS | _BAD_ARGUMENT and bool(refused or "ConfigurationError" in ours.classes)
@@ -68,8 +68,8 @@ def _is_bad_argument(theirs: Any, ours: Any) -> bool:
 def _is_refused_early(theirs: Any, ours: Any) -> bool:
     """gmongo rejects an argument that PyMongo sends and the server rejects."""
     return (
-        isinstance(theirs, Raised)
-        and isinstance(ours, Raised)
+        isinstance(theirs, RaisedError)
+        and isinstance(ours, RaisedError)
         and "OperationFailure" in theirs.classes
         and bool(_BAD_ARGUMENT.intersection(ours.classes))
     )
@@ -84,14 +84,14 @@ def _is_decoded(theirs: Any, ours: Any) -> bool:
 
 def _is_labelled(theirs: Any, ours: Any) -> bool:
     """Only the bulk error of gmongo has the label RetryableWriteError of the server."""
-    if not (isinstance(theirs, Raised) and isinstance(ours, Raised)):
+    if not (isinstance(theirs, RaisedError) and isinstance(ours, RaisedError)):
         return False
     return bool(theirs._replace(labels=("RetryableWriteError",)) == ours) and theirs.labels == ()
 
 
 def _is_any_successful(theirs: Any, ours: Any) -> bool:
     """Only PyMongo reports a successful write for an ordered bulk with a failed first write."""
-    if isinstance(theirs, Own):
+    if isinstance(theirs, DriverObject):
         return theirs.kind == "ClientBulkWriteResult" and bool(ours == ("NoneType", None))
     return bool(theirs == ("anySuccessful", ("bool", True)) and ours == ("anySuccessful", ("bool", False)))
 
@@ -109,7 +109,7 @@ def _is_read_preference(theirs: Any, ours: Any) -> bool:
         (each[0], tuple(field for field in each[1] if field[0] != "$readPreference"), *each[2:])
         for each in (theirs, ours)
     )
-    return (one != theirs or other != ours) and same(one, other, _is_same_number)
+    return (one != theirs or other != ours) and are_equal(one, other, _is_same_number)
 
 
 def _is_overload_policy(theirs: Any, ours: Any) -> bool:
@@ -152,11 +152,11 @@ _ALL = ("error", "returned", "commands", "left")
 def _listed() -> Iterator[Difference]:
     for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
-        judge = row.pop("judge", None)
+        accepts = row.pop("accepts", None)
         yield Difference(
             Kind[row.pop("kind")],
             parts=tuple(row.pop("parts", ())),
-            judge=None if judge is None else globals()[judge],
+            accepts=None if accepts is None else globals()[accepts],
             **row,
         )
 
@@ -171,14 +171,14 @@ def explained(call: str, theirs: Outcome, ours: Outcome) -> set[int] | None:
 
     def accept(theirs: Any, ours: Any) -> bool:
         for number, each in applicable:
-            if each.judge is not None and each.judge(theirs, ours):
+            if each.accepts is not None and each.accepts(theirs, ours):
                 used.add(number)
                 return True
         return False
 
     for part in ("error", "returned", "commands", "left"):
         explaining = [number for number, each in applicable if part in each.parts]
-        if not same(getattr(theirs, part), getattr(ours, part), accept):
+        if not are_equal(getattr(theirs, part), getattr(ours, part), accept):
             if not explaining:
                 return None
             used.update(explaining)

@@ -135,14 +135,14 @@ class Exploration(NamedTuple):
 
     states: int
     steps: int
-    faults: dict[str, str]
+    violations: dict[str, str]
 
 
 def explore(start: Start, depth: int) -> Exploration:
     """Explore every order of at most `depth` checks, and visit equal states once."""
     replies = list(hellos())
     seen: set[Any] = set()
-    faults: dict[str, str] = {}
+    violations: dict[str, str] = {}
     steps = 0
     paths: deque[tuple[Both, tuple[str, ...]]] = deque([(initial_descriptions(start), ())])
     while paths:
@@ -154,11 +154,11 @@ def explore(start: Start, depth: int) -> Exploration:
                 ours, other = after.views()
                 fault = _fault(ours, other)
                 if fault is not None:
-                    faults.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
+                    violations.setdefault(fault, " · ".join((*path, f"{address[0]}: {name}")) + f"\n{ours}\n{other}")
                 elif ours not in seen:
                     seen.add(ours)
                     paths.append((after, (*path, f"{address[0]}: {name}")))
-    return Exploration(len(seen), steps, faults)
+    return Exploration(len(seen), steps, violations)
 
 
 def _fault(ours: Any, other: Any) -> str | None:

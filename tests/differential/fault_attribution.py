@@ -6,8 +6,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from .call_runner import GMONGO, PYMONGO, Outcome, Scene
-from .comparable_values import Raised, same
+from .call_runner import GMONGO, PYMONGO, CallRunner, Outcome
+from .comparable_values import RaisedError, are_equal
 from .differences import ACCIDENTS, explained
 
 _REPEATS = 3
@@ -21,7 +21,7 @@ class Verdict(Enum):
     DIFFERENT = "different"
 
 
-class Judgement(NamedTuple):
+class Attribution(NamedTuple):
     """Verdict with both outcomes.
 
     :param reason: Reason of a skip.
@@ -33,40 +33,40 @@ class Judgement(NamedTuple):
     reason: str = ""
 
 
-def judge(scene: Scene, source: str, simulation: Callable[[], Scene]) -> Judgement:
+def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[], CallRunner]) -> Attribution:
     """Run a row with both drivers, and find the reason of a difference.
 
-    :param scene: Scene of the server.
-    :param simulation: Function that returns a scene of a simulated deployment, which behaves like MongoDB.
+    :param runner: Runner of calls on the server.
+    :param simulation: Function that returns a call runner of a simulated deployment, which behaves like MongoDB.
     """
-    scene.forget()
-    ours = theirs = scene.play(PYMONGO, source)
-    if not scene.unknown:
-        ours = scene.play(GMONGO, source)
-    if scene.unknown:
-        return Judgement(Verdict.SKIPPED, theirs, ours, sorted(scene.unknown)[0])
+    runner.clear_unsupported_features()
+    ours = theirs = runner.run_call(PYMONGO, source)
+    if not runner.unsupported_features:
+        ours = runner.run_call(GMONGO, source)
+    if runner.unsupported_features:
+        return Attribution(Verdict.SKIPPED, theirs, ours, sorted(runner.unsupported_features)[0])
     if explained(source, theirs, ours) is not None:
-        return Judgement(Verdict.SAME, theirs, ours)
-    reason = _is_not_deterministic(scene, source, theirs) or _differs_from_mongodb(simulation(), source, theirs, ours)
-    return Judgement(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
+        return Attribution(Verdict.SAME, theirs, ours)
+    reason = _is_not_deterministic(runner, source, theirs) or _differs_from_mongodb(simulation(), source, theirs, ours)
+    return Attribution(Verdict.SKIPPED if reason else Verdict.DIFFERENT, theirs, ours, reason)
 
 
-def _is_not_deterministic(scene: Scene, source: str, theirs: Outcome) -> str:
-    again = (scene.play(PYMONGO, source) for _ in range(_REPEATS))
-    return "" if all(same(theirs, each) for each in again) else "it answers PyMongo twice in two ways"
+def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> str:
+    again = (runner.run_call(PYMONGO, source) for _ in range(_REPEATS))
+    return "" if all(are_equal(theirs, each) for each in again) else "it answers PyMongo twice in two ways"
 
 
-def _differs_from_mongodb(simulation: Scene, source: str, theirs: Outcome, ours: Outcome) -> str:
+def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
     """Return the fault of a server that treats PyMongo differently from MongoDB."""
     true_theirs, true_ours = simulation.compare(source)
-    if same(true_theirs, theirs):
+    if are_equal(true_theirs, theirs):
         return ""
-    if isinstance(theirs.error, Raised) and theirs.error.classes[0] in ACCIDENTS:
+    if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in ACCIDENTS:
         return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
     if explained(source, true_theirs, true_ours) is None:
         return ""
-    as_mongodb = same(true_ours.error, ours.error) and same(true_ours.returned, ours.returned)
-    if isinstance(theirs.error, Raised):
+    as_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
+    if isinstance(theirs.error, RaisedError):
         if theirs.error.classes[0] == "ConfigurationError" and as_mongodb:
             return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
         if "ConnectionFailure" in theirs.error.classes and as_mongodb:

@@ -34,7 +34,7 @@ UNKNOWN = {59: "CommandNotFound", 115: "CommandNotSupported", 238: "NotImplement
 _LARGEST_ERROR = 1 << 16
 
 
-class Sent(NamedTuple):
+class RecordedCommand(NamedTuple):
     """Received command with its document sequences."""
 
     name: str
@@ -42,7 +42,7 @@ class Sent(NamedTuple):
     acknowledged: bool
 
 
-class Tap:
+class RecordingProxy:
     """Proxy of one server in native threads, because PyMongo blocks the thread of the test.
 
     :param server: Host and port of the server.
@@ -58,22 +58,22 @@ class Tap:
         unacknowledged: str = "",
         only: str | None = None,
     ) -> None:
-        self.unknown: set[str] = set()  # messages of the server about unsupported features
+        self.unsupported_features: set[str] = set()  # messages of the server about unsupported features
         self.used: set[str] = set()  # databases of forwarded commands
         self.refused: set[str] = set()  # foreign databases and rejected commands
         self._foreign, self._only = foreign, only
         self._unacknowledged = unacknowledged
-        self._sent: list[Sent] = []
+        self._sent: list[RecordedCommand] = []
         self._lock = threading.Lock()
-        tap = self
+        proxy = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
                 own: set[int] = set()  # IDs of internal requests
                 with socket.create_connection(server) as upstream:
-                    back = threading.Thread(target=tap._answer, args=(upstream, self.request, own), daemon=True)
+                    back = threading.Thread(target=proxy._answer, args=(upstream, self.request, own), daemon=True)
                     back.start()
-                    tap._listen(self.request, upstream, own)
+                    proxy._listen(self.request, upstream, own)
 
         class Server(socketserver.ThreadingTCPServer):
             daemon_threads = True
@@ -83,7 +83,7 @@ class Tap:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self.port: int = self._server.server_address[1]
 
-    def take(self) -> list[Sent]:
+    def take_commands(self) -> list[RecordedCommand]:
         """Return the commands since the last call."""
         with self._lock:
             sent, self._sent = self._sent, []
@@ -125,20 +125,20 @@ class Tap:
     def _note_error(self, reply: dict[str, Any]) -> None:
         for error in (reply, *reply.get("writeErrors", ()), *reply.get("cursor", {}).get("firstBatch", ())):
             if isinstance(error, dict) and error.get("code") in UNKNOWN and "errmsg" in error:
-                self.unknown.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
+                self.unsupported_features.add(f"{UNKNOWN[error['code']]} ({error['code']}): {error['errmsg'][:80]}")
 
     def _note(self, flags: int, name: str, body: dict[str, Any]) -> bool:
         """Record a command, and return True if the proxy may forward the command."""
         databases = _databases(body)
         if flags & 2 and self._unacknowledged:
-            self.unknown.add(self._unacknowledged)
+            self.unsupported_features.add(self._unacknowledged)
             return False
         refused = self._refused(name, body, databases)
         with self._lock:
             self.used |= databases - refused
             self.refused |= refused
             if name not in _INTERNAL_COMMANDS:
-                self._sent.append(Sent(name, body, not flags & 2))
+                self._sent.append(RecordedCommand(name, body, not flags & 2))
         return not refused
 
     def _refused(self, name: str, body: dict[str, Any], databases: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""Servers for the comparison of the drivers, selected by the parameter ``scene``."""
+"""Servers for the comparison of the drivers, selected by the parameter ``runner``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVERS = ["simulation", "nx-27017", *NAMED]
 
 def on(*servers: str) -> Any:
     """Run a test only on these servers."""
-    return pytest.mark.parametrize("scene", servers, indirect=True)
+    return pytest.mark.parametrize("runner", servers, indirect=True)
 
 
 # For tests of the driver that do not depend on the server.

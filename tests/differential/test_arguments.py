@@ -14,7 +14,7 @@ import pymongo.database
 import pymongo.mongo_client
 import pytest
 
-from .call_runner import Outcome, Scene
+from .call_runner import CallRunner, Outcome
 from .differences import explained
 from .servers import on_the_simulation
 
@@ -126,12 +126,12 @@ def _call(subject: str, method: str, arguments: dict[str, Any]) -> Callable[[dic
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 @on_the_simulation
 def test_bad_argument_raises_error_of_pymongo(
-    scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
+    runner: CallRunner, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:
     failures = []
     for text, value in ODD_VALUES.items():
         call = f"{subject}.{method}({parameter}={text})"
-        theirs, ours = scene.compare(_call(subject, method, {**given, parameter: value}))
+        theirs, ours = runner.compare(_call(subject, method, {**given, parameter: value}))
         equal = explained(call, theirs, ours) is not None or _is_rejected(theirs, ours)
         if not equal or (ours.error is not None and not ours.text):
             failures.append((call, _text(theirs), _text(ours)))
@@ -151,9 +151,9 @@ def _text(outcome: Outcome) -> str:
 @pytest.mark.parametrize(("subject", "method", "given", "parameter"), list(_cases()))
 @on_the_simulation
 def test_error_message_with_large_argument_is_short(
-    scene: Scene, subject: str, method: str, given: dict[str, Any], parameter: str
+    runner: CallRunner, subject: str, method: str, given: dict[str, Any], parameter: str
 ) -> None:
     for value in (LARGE, {"x": LARGE}, [LARGE], LARGE.encode(), {LARGE: 1}, [{"x": [LARGE] * 3}]):
-        outcome = scene.play_gmongo(_call(subject, method, {**given, parameter: value}))
+        outcome = runner.run_gmongo_call(_call(subject, method, {**given, parameter: value}))
         if outcome.error is not None and "OperationFailure" not in outcome.error.classes:
             assert len(outcome.text) < 1000, outcome.text[:200]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.pymongo_version import answered_since
+from tests.support.pymongo_version import fails_before_pymongo
 
-from .call_runner import Call, Scene, calls
+from .call_runner import Call, CallRunner, calls
 from .differences import check
 from .servers import NAMED, on
 
@@ -27,17 +27,17 @@ def _parametrized(calls: list[Call]) -> Any:
 
 def _marks(call: Call) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.long] if "15 << 20" in call.source else []  # large documents take seconds
-    return [*marks, answered_since(call.since)] if call.since else marks
+    return [*marks, fails_before_pymongo(call.since)] if call.since else marks
 
 
 @_parametrized(_CALLS)
 @on("simulation", *NAMED)
-def test_call_has_outcome_of_pymongo(scene: Scene, call: Call) -> None:
-    check(call.source, *scene.compare(call.source))
+def test_call_has_outcome_of_pymongo(runner: CallRunner, call: Call) -> None:
+    check(call.source, *runner.compare(call.source))
 
 
 @pytest.mark.one_in(2)
 @_parametrized([call for call in _CALLS if call.name.partition(":")[0] in _NX_SUBJECTS])
 @on("nx-27017")
-def test_call_has_outcome_of_pymongo_on_embedded_database(scene: Scene, call: Call) -> None:
-    check(call.source, *scene.compare(call.source))
+def test_call_has_outcome_of_pymongo_on_embedded_database(runner: CallRunner, call: Call) -> None:
+    check(call.source, *runner.compare(call.source))

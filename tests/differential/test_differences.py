@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .call_runner import GMONGO, PYMONGO, Scene, calls
+from .call_runner import GMONGO, PYMONGO, CallRunner, calls
 from .differences import DIFFERENCES, Difference, explained
 from .servers import on_the_simulation
 
@@ -27,12 +27,12 @@ def test_page_documents_each_difference(difference: Difference) -> None:
 
 @pytest.mark.parametrize("number", [pytest.param(n, id=each.reason[:60]) for n, each in enumerate(DIFFERENCES)])
 @on_the_simulation
-def test_listed_difference_exists(scene: Scene, number: int) -> None:
+def test_listed_difference_exists(runner: CallRunner, number: int) -> None:
     difference = DIFFERENCES[number]
     candidates = [call for call in _CALLS if difference.matches(call.source)]
     assert candidates
     for call in candidates:
-        used = explained(call.source, scene.play(PYMONGO, call.source), scene.play(GMONGO, call.source))
+        used = explained(call.source, runner.run_call(PYMONGO, call.source), runner.run_call(GMONGO, call.source))
         if used is not None and number in used:
             return
     raise AssertionError(f"none of {len(candidates)} calls shows the difference")

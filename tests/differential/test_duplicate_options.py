@@ -132,7 +132,7 @@ class DoubleOption(NamedTuple):
         client.close()
         return options.get(self.option.key)
 
-    def winner(self, driver: Any) -> Any:
+    def effective_value(self, driver: Any) -> Any:
         """Return which of the two values is effective, or that the driver rejects both."""
         both = self.value(driver, (0, 1))
         return both if both == REJECTED else (self.value(driver, (0,)) == both, self.value(driver, (1,)) == both)
@@ -186,7 +186,7 @@ def test_effective_value_equals_value_of_pymongo(files: SimpleNamespace) -> None
     for double_option in double_options(files):
         if not all(name.lower() in pymongo.common.URI_OPTIONS_VALIDATOR_MAP for name in double_option.names):
             continue
-        theirs, ours = double_option.winner(pymongo), double_option.winner(gmongo)
+        theirs, ours = double_option.effective_value(pymongo), double_option.effective_value(gmongo)
         reason = next((text for text, explains in DIFFERENCES.items() if explains(double_option, theirs, ours)), None)
         if theirs != ours and reason is None:
             failures.append((double_option, theirs, ours))

@@ -18,7 +18,7 @@ def test_each_order_of_checks_leads_to_state_of_pymongo(start: Start, record_pro
     exploration = explore(start, depth=3)
     record_property("explored", f"{exploration.states} states, {exploration.steps} steps")
     print(f"{exploration.states} states, {exploration.steps} steps")
-    assert not exploration.faults, exploration.faults
+    assert not exploration.violations, exploration.violations
 
 
 def test_changed_transition_is_reported_as_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,4 +28,4 @@ def test_changed_transition_is_reported_as_difference(monkeypatch: pytest.Monkey
         return description if new.server_type_name == "Unknown" else updated(description, new)
 
     monkeypatch.setattr(transitions, "updated", ignore_errors)
-    assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).faults
+    assert "the drivers differ" in explore(Start((A, B), "rs"), depth=2).violations

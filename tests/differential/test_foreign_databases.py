@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.testing import DeploymentProcess
 
-from .call_runner import ForeignDatabaseError, Scene
+from .call_runner import CallRunner, ForeignDatabaseError
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +28,18 @@ def shop(server: str) -> Iterator[pymongo.MongoClient]:
             client.drop_database(name)
 
 
-def _scene(client: pymongo.MongoClient) -> Scene:
-    return Scene(client.address, "a server in use")
+def _call_runner(client: pymongo.MongoClient) -> CallRunner:
+    return CallRunner(client.address, "a server in use")
 
 
 def test_close_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
-    scene = _scene(shop)
-    scene.compare("c.insert_one({})")
-    scene.compare("client.other.things.insert_one({})")
-    scene.compare('client.bulk_write([InsertOne({}, namespace="bulk.things")])')
+    runner = _call_runner(shop)
+    runner.compare("c.insert_one({})")
+    runner.compare("client.other.things.insert_one({})")
+    runner.compare('client.bulk_write([InsertOne({}, namespace="bulk.things")])')
     shop.foreign.things.insert_one({})
-    scene.compare("c.insert_one({})")
-    scene.close()
+    runner.compare("c.insert_one({})")
+    runner.close()
     assert set(shop.list_database_names()) - {"admin", "config", "local"} == {"shop", "foreign"}
     assert list(shop.shop.orders.find()) == [{"_id": 1}]
     shop.drop_database("foreign")
@@ -56,15 +56,15 @@ def test_close_drops_only_databases_of_calls(shop: pymongo.MongoClient) -> None:
     ],
 )
 def test_call_on_foreign_database_raises_error_before_server(shop: pymongo.MongoClient, call: str) -> None:
-    scene = _scene(shop)
+    runner = _call_runner(shop)
     with pytest.raises(ForeignDatabaseError, match="shop"):
-        scene.compare(call)
-    scene.close()
+        runner.compare(call)
+    runner.close()
     assert list(shop.shop.orders.find()) == [{"_id": 1}]
 
 
 def test_existing_database_with_name_of_calls_raises_error(shop: pymongo.MongoClient) -> None:
     shop.differential.precious.insert_one({"_id": 1})
     with pytest.raises(ForeignDatabaseError, match="'differential' already"):
-        _scene(shop)
+        _call_runner(shop)
     assert shop.differential.precious.count_documents({}) == 1

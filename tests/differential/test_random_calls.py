@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .call_runner import Scene
+from .call_runner import CallRunner
 from .differences import check
 
 pytestmark = pytest.mark.long
@@ -37,9 +37,9 @@ _writes = st.one_of(
 
 @given(writes=st.lists(_writes, min_size=1, max_size=8), ordered=st.booleans(), acknowledged=st.booleans())
 @_settings
-def test_bulk_write_equals_pymongo(scene: Scene, writes: list[str], ordered: bool, acknowledged: bool) -> None:
+def test_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, acknowledged: bool) -> None:
     play(
-        scene,
+        runner,
         f"things = c.with_options(write_concern=WriteConcern(w={int(acknowledged)}))\n"
         f"things.bulk_write([{', '.join(writes)}], ordered={ordered})",
     )
@@ -47,9 +47,9 @@ def test_bulk_write_equals_pymongo(scene: Scene, writes: list[str], ordered: boo
 
 @given(writes=st.lists(_writes, min_size=1, max_size=6), ordered=st.booleans(), verbose=st.booleans())
 @_settings
-def test_client_bulk_write_equals_pymongo(scene: Scene, writes: list[str], ordered: bool, verbose: bool) -> None:
+def test_client_bulk_write_equals_pymongo(runner: CallRunner, writes: list[str], ordered: bool, verbose: bool) -> None:
     models = [f"{write[:-1]}, namespace='differential.things')" for write in writes]
-    play(scene, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})")
+    play(runner, f"client.bulk_write([{', '.join(models)}], ordered={ordered}, verbose_results={verbose})")
 
 
 _options: dict[str, st.SearchStrategy[Any]] = {
@@ -87,9 +87,11 @@ _after = st.sampled_from(
     after=_after,
 )
 @_settings
-def test_cursor_with_options_equals_pymongo(scene: Scene, filter: str, chosen: dict[str, Any], after: str) -> None:
+def test_cursor_with_options_equals_pymongo(
+    runner: CallRunner, filter: str, chosen: dict[str, Any], after: str
+) -> None:
     options = "".join(f", {name}={value!r}" for name, value in chosen.items())
-    play(scene, f"cursor = c.find({filter}{options})\n{after}")
+    play(runner, f"cursor = c.find({filter}{options})\n{after}")
 
 
 _codecs = st.sampled_from(
@@ -126,12 +128,12 @@ _operations = st.sampled_from(
 
 @given(codec=_codecs, value=_values, operation=_operations)
 @_settings
-def test_codec_options_have_outcome_of_pymongo(scene: Scene, codec: str, value: str, operation: str) -> None:
-    play(scene, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
+def test_codec_options_have_outcome_of_pymongo(runner: CallRunner, codec: str, value: str, operation: str) -> None:
+    play(runner, f"c = c.with_options(codec_options=CodecOptions({codec}))\nV = {value}\n{operation}")
 
 
-def play(scene: Scene, source: str) -> None:
+def play(runner: CallRunner, source: str) -> None:
     """Run a call with both drivers and compare the outcomes."""
-    if scene.name == "nx-27017":
+    if runner.name == "nx-27017":
         pytest.skip("nx-27017 is not deterministic")
-    check(source, *scene.compare(source))
+    check(source, *runner.compare(source))

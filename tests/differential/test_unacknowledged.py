@@ -13,7 +13,7 @@ import gmongo
 from gmongo.errors import PyMongoError
 from gmongo.testing import Deployment, DeploymentProcess
 
-from .call_runner import DATABASE, Outcome, Scene
+from .call_runner import DATABASE, CallRunner, Outcome
 from .differences import check
 
 VERSIONS = ("4.4", pytest.param("5.0", marks=pytest.mark.long), "8.0")  # PyMongo does not support 4.2
@@ -134,14 +134,14 @@ SESSIONS = ("none", "explicit", "transaction")
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def versioned_scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+def versioned_runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
     """Yield a scene on a server of each version."""
     with DeploymentProcess("--replica-set", "1", "--version", request.param) as deployment:
-        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
+        runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], request.param)
         try:
-            yield scene
+            yield runner
         finally:
-            scene.close()
+            runner.close()
 
 
 def _in_session(kind: str, names: dict[str, Any], target: Any, call: Callable[[dict[str, Any]], Any]) -> Any:
@@ -189,13 +189,13 @@ EXPLANATIONS = (_is_rejected_by_both, _raises_before_send, _sends_more_fields, _
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", WRITES)
-def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_scene: Scene, name: str) -> None:
+def test_unacknowledged_write_has_outcome_of_pymongo_or_raises(versioned_runner: CallRunner, name: str) -> None:
     write = WRITES[name]
     cases = [(level, kind, None) for level in LEVELS for kind in SESSIONS]
     cases += [("collection", kind, option) for kind in SESSIONS for option in write.options]
     for level, kind, option in cases:
         options = {} if option is None else {option: OPTIONS[option]}
-        theirs, ours = versioned_scene.compare(_playing(write, level, kind, options))
+        theirs, ours = versioned_runner.compare(_playing(write, level, kind, options))
         call = f"Client(w=0).bulk_write({option}=" if name == "client.bulk_write" else f"w0.{name}({option}="
         if not any(explains(name, theirs, ours) for explains in EXPLANATIONS):
             check(call, theirs, ours)

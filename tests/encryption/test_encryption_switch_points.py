@@ -14,7 +14,7 @@ from gmongo.encryption_options import AutoEncryptionOpts
 from gmongo.engines import session_reaper
 from gmongo.sdam import monitor
 from tests.encryption.conftest import LOCAL, VAULT
-from tests.gevent.switching.harness import Scenario, Stage, explore
+from tests.gevent.switching.harness import Scenario, ScenarioRun, explore
 from tests.gevent.switching.interruptions import KILL, KINDS, LATE_TIMEOUT, track_timeouts
 
 RANDOMIZED = Algorithm.AEAD_AES_256_CBC_HMAC_SHA_512_Random
@@ -36,8 +36,8 @@ class Encrypted(Scenario):
     value: Any = "secret"
     least_switches = 3
 
-    def prepare(self, stage: Stage) -> None:
-        with MongoClient(stage.deployment.uri) as plain:
+    def prepare(self, run_state: ScenarioRun) -> None:
+        with MongoClient(run_state.deployment.uri) as plain:
             encryption = ClientEncryption(LOCAL, VAULT, plain, CodecOptions())
             plain.keyvault.datakeys.delete_many({})
             key = encryption.create_data_key("local", key_alt_names=["name"])
@@ -49,8 +49,8 @@ class Encrypted(Scenario):
 class Read(Encrypted):
     name = "read with key query"
 
-    def act(self, stage: Stage) -> Any:
-        assert stage.db.secrets.find_one({"_id": 1})["secret"] == self.value
+    def act(self, run_state: ScenarioRun) -> Any:
+        assert run_state.db.secrets.find_one({"_id": 1})["secret"] == self.value
 
 
 class LongRead(Read):
@@ -61,23 +61,23 @@ class LongRead(Read):
 class Iterated(Encrypted):
     name = "cursor with decryption"
 
-    def act(self, stage: Stage) -> Any:
-        assert [each["secret"] for each in stage.db.secrets.find(batch_size=2)] == [self.value] * 4
+    def act(self, run_state: ScenarioRun) -> Any:
+        assert [each["secret"] for each in run_state.db.secrets.find(batch_size=2)] == [self.value] * 4
 
 
 class Write(Encrypted):
     name = "write with encryption"
 
-    def act(self, stage: Stage) -> Any:
-        stage.db.secrets.insert_one({"text": "x" * 20_000})
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_state.db.secrets.insert_one({"text": "x" * 20_000})
 
 
 class Explicit(Encrypted):
     name = "explicit encryption"
     options = {}
 
-    def act(self, stage: Stage) -> Any:
-        with ClientEncryption(LOCAL, VAULT, stage.client, CodecOptions()) as encryption:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with ClientEncryption(LOCAL, VAULT, run_state.client, CodecOptions()) as encryption:
             secret = encryption.encrypt("x" * 100_000, RANDOMIZED, key_alt_name="name")
             assert len(encryption.decrypt(secret)) == 100_000
 

@@ -20,7 +20,7 @@ from gmongo.errors import EncryptionError
 from gmongo.execution.executor import Executor
 from gmongo.status import process_state
 from tests.encryption.conftest import LOCAL, OPTIONS, VAULT
-from tests.support.listeners import HearsAll
+from tests.support.listeners import ForwardingListener
 from tests.support.mongocryptd import Mongocryptd
 
 PLAINTEXT = "457-55-5462"
@@ -45,13 +45,13 @@ INTERNAL_CLIENTS = {
 }
 
 
-class GlobalListener(HearsAll):
+class GlobalListener(ForwardingListener):
     """Global listener that records all events."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         self.events.append(event)
 
 

@@ -18,7 +18,7 @@ from gmongo.encryption_options import HTTPProxyKMSConnect
 from gmongo.errors import ConfigurationError, EncryptionError, NetworkTimeout
 from tests.encryption.conftest import OPTIONS, VAULT
 from tests.encryption.proxy import Proxy
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.kms import KmsServer
 from tests.support.wait import eventually
 
@@ -250,13 +250,13 @@ def test_kill_at_any_time_leaks_no_connection_and_no_greenlet(open_encryption, k
     """The delays before the kill cover each wait of the request."""
     encryption = open_encryption()
     encryption.create_data_key("azure", AZURE)
-    before = len(list(living()))
+    before = len(list(living_greenlets()))
     for step in range(40):
         greenlet = gevent.spawn(encryption.create_data_key, "azure", AZURE)
         gevent.sleep(step * 0.0005)
         greenlet.kill()
     encryption.create_data_key("azure", AZURE)
-    eventually(lambda: kms.open == 0 and len(list(living())) <= before)
+    eventually(lambda: kms.open == 0 and len(list(living_greenlets())) <= before)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess
-from tests.differential.call_runner import Scene
+from tests.differential.call_runner import CallRunner
 
 from .engine import ENGINES, VARIABLE, MissingEngineError, Server
 
@@ -23,9 +23,9 @@ _no_folder = pytest.param("none", marks=pytest.mark.skip(f"{VARIABLE} names no f
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Report the number of rows of each engine."""
-    for subject, tally in _tallies.items():
-        terminalreporter.section(f"{subject}: {tally.total()}")
-        for outcome, count in tally.most_common():
+    for subject, outcome_counts in _tallies.items():
+        terminalreporter.section(f"{subject}: {outcome_counts.total()}")
+        for outcome, count in outcome_counts.most_common():
             terminalreporter.write_line(f"{count:5} {outcome}")
 
 
@@ -52,23 +52,23 @@ def server(new_server: Callable[[], Server]) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def scene(server: Server) -> Iterator[Scene]:
-    scene = Scene(server.address, server.engine.name, patience=8)
-    yield scene
-    scene.close()
+def runner(server: Server) -> Iterator[CallRunner]:
+    runner = CallRunner(server.address, server.engine.name, patience=8)
+    yield runner
+    runner.close()
 
 
 @pytest.fixture(scope="session")
-def simulation() -> Iterator[Callable[[], Scene]]:
+def simulation() -> Iterator[Callable[[], CallRunner]]:
     """Return a function that starts a simulated deployment at its first call."""
     started = []
 
     @cache
-    def start() -> Scene:
+    def start() -> CallRunner:
         deployment = DeploymentProcess("--replica-set", "1").start()
         started.append(deployment)
         address = pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0]
-        started.append(Scene(address, "simulation"))
+        started.append(CallRunner(address, "simulation"))
         return started[-1]
 
     yield start
@@ -77,6 +77,6 @@ def simulation() -> Iterator[Callable[[], Scene]]:
 
 
 @pytest.fixture
-def tally(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
+def outcome_counts(request: pytest.FixtureRequest, server: Server) -> Counter[str]:
     """Return the counter of row outcomes of this test file and engine."""
     return _tallies[f"{server.engine.name}, {request.path.stem.removeprefix('test_')}"]

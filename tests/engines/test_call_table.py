@@ -10,10 +10,10 @@ import pymongo.errors
 import pytest
 
 from tests.differential import call_runner
-from tests.differential.call_runner import Call, Scene, calls
+from tests.differential.call_runner import Call, CallRunner, calls
 from tests.differential.call_timeouts import SILENT
 from tests.differential.differences import check
-from tests.differential.fault_attribution import Judgement, Verdict, judge
+from tests.differential.fault_attribution import Attribution, Verdict, attribute_difference
 
 from .engine import Server, rows_to_run
 
@@ -25,22 +25,22 @@ _HANGS = "the engine hangs, and replies to PyMongo's pings only until its restar
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=call.name) for call in rows_to_run(_CALLS)])
 def test_row_has_equal_results_in_gmongo_and_pymongo(
-    server: Server, scene: Scene, simulation: Callable[[], Scene], tally: Counter[str], call: Call
+    server: Server, runner: CallRunner, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], call: Call
 ) -> None:
-    judgement = _judged(server, scene, call, simulation)
+    judgement = _judged(server, runner, call, simulation)
     if judgement is None:
-        tally[_HANGS] += 1
+        outcome_counts[_HANGS] += 1
         pytest.skip(_HANGS)
-    tally[judgement.reason or judgement.verdict.value] += 1
+    outcome_counts[judgement.reason or judgement.verdict.value] += 1
     if judgement.verdict is Verdict.SKIPPED:
         pytest.skip(judgement.reason)
     check(call.source, judgement.theirs, judgement.ours)
 
 
-def _judged(server: Server, scene: Scene, call: Call, simulation: Callable[[], Scene]) -> Judgement | None:
+def _judged(server: Server, runner: CallRunner, call: Call, simulation: Callable[[], CallRunner]) -> Attribution | None:
     """Return the judgement of a row, or None after a restart of a hung server."""
     try:
-        judgement = judge(scene, call.source, simulation)
+        judgement = attribute_difference(runner, call.source, simulation)
     except pymongo.errors.ConnectionFailure:
         if server.restart_if_hung():
             return None
@@ -49,7 +49,7 @@ def _judged(server: Server, scene: Scene, call: Call, simulation: Callable[[], S
     return None if is_suspect and server.restart_if_hung() else judgement
 
 
-def test_minimum_number_of_rows_is_equal(tally: Counter[str]) -> None:
-    if tally.total() < len(_CALLS):
+def test_minimum_number_of_rows_is_equal(outcome_counts: Counter[str]) -> None:
+    if outcome_counts.total() < len(_CALLS):
         pytest.skip("the run covers a part of the table")
-    assert tally[Verdict.SAME.value] >= _MINIMUM
+    assert outcome_counts[Verdict.SAME.value] >= _MINIMUM

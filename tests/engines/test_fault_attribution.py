@@ -15,9 +15,9 @@ import pymongo
 import pytest
 
 from gmongo.testing import DeploymentProcess
-from tests.differential.call_runner import GMONGO, PYMONGO, Driver, Outcome, Scene, _fault_of_unacknowledged
-from tests.differential.comparable_values import Raised
-from tests.differential.fault_attribution import Judgement, Verdict, judge
+from tests.differential.call_runner import GMONGO, PYMONGO, CallRunner, Driver, Outcome, _fault_of_unacknowledged
+from tests.differential.comparable_values import RaisedError
+from tests.differential.fault_attribution import Attribution, Verdict, attribute_difference
 
 from .engine import Engine, MissingEngineError, Server, run
 
@@ -25,16 +25,16 @@ _ROW = "c.find_one({'_id': 1})"
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[Scene]:
+def simulated() -> Iterator[CallRunner]:
     """Start a simulated deployment that replaces both the engine and MongoDB."""
     with DeploymentProcess("--replica-set", "1") as deployment:
-        scene = Scene(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=10)
-        yield scene
-        scene.close()
+        runner = CallRunner(pymongo.uri_parser.parse_uri(deployment.uri)["nodelist"][0], "an engine", patience=10)
+        yield runner
+        runner.close()
 
 
-def _judged(scene: Scene, source: str) -> Judgement:
-    return judge(scene, source, lambda: scene)
+def _judged(runner: CallRunner, source: str) -> Attribution:
+    return attribute_difference(runner, source, lambda: runner)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def _judged(scene: Scene, source: str) -> Judgement:
     ids=["unknown command", "fail points", "random result", "no reply"],
 )  # fmt: skip
 def test_row_is_skipped_with_reason(
-    simulated: Scene, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    simulated: CallRunner, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         if reason == "it does not answer":
@@ -62,13 +62,13 @@ def test_row_is_skipped_with_reason(
     assert (second.verdict, second.reason) == (Verdict.SAME, "")
 
 
-_LOST = Raised(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
-_UNSUPPORTED = Raised(("ConfigurationError", "PyMongoError"), (), ())
-_REJECTED, _INVALID = Raised(("OperationFailure", "PyMongoError"), (), ()), Raised(("TypeError",), (), ())
+_LOST = RaisedError(("AutoReconnect", "ConnectionFailure", "PyMongoError"), (), ())
+_UNSUPPORTED = RaisedError(("ConfigurationError", "PyMongoError"), (), ())
+_REJECTED, _INVALID = RaisedError(("OperationFailure", "PyMongoError"), (), ()), RaisedError(("TypeError",), (), ())
 
 
 def _outcome(part: Any) -> Outcome:
-    returned, error = (None, part) if isinstance(part, Raised) else (part, None)
+    returned, error = (None, part) if isinstance(part, RaisedError) else (part, None)
     return Outcome(returned, error, [], None, "no sessions")
 
 
@@ -82,32 +82,32 @@ def _outcome(part: Any) -> Outcome:
         ((1, _INVALID), (_REJECTED, 1), ""),
         ((_UNSUPPORTED, 1), (1, 1), "it does not have what PyMongo asks of it first: no sessions"),
         ((_UNSUPPORTED, 2), (1, 1), ""),
-        ((Raised(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
-        ((Raised(("KeyError",), (), ()), 1), (1, 2), "PyMongo stumbles over its answer (KeyError)"),
+        ((RaisedError(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
+        ((RaisedError(("KeyError",), (), ()), 1), (1, 2), "PyMongo stumbles over its answer (KeyError)"),
     ],
 )
 def test_different_results_of_both_drivers_are_compared_with_mongodb(
     engine_results: tuple[Any, Any], mongodb_results: tuple[Any, Any], reason: str
 ) -> None:
-    class ScriptedScene:
-        unknown: frozenset[str] = frozenset()
+    class ScriptedCallRunner:
+        unsupported_features: frozenset[str] = frozenset()
 
         def __init__(self, theirs: Any, ours: Any) -> None:
             self._outcomes = {PYMONGO: _outcome(theirs), GMONGO: _outcome(ours)}
 
-        def forget(self) -> None:
+        def clear_unsupported_features(self) -> None:
             pass
 
-        def play(self, driver: Driver, source: str) -> Outcome:
+        def run_call(self, driver: Driver, source: str) -> Outcome:
             return self._outcomes[driver]
 
         def compare(self, source: str) -> tuple[Outcome, Outcome]:
             return self._outcomes[PYMONGO], self._outcomes[GMONGO]
 
-    simulation: Any = ScriptedScene(*mongodb_results)
-    scene: Any = ScriptedScene(*engine_results)
-    judgement = judge(
-        scene, "list_collections(", lambda: simulation
+    simulation: Any = ScriptedCallRunner(*mongodb_results)
+    runner: Any = ScriptedCallRunner(*engine_results)
+    judgement = attribute_difference(
+        runner, "list_collections(", lambda: simulation
     )  # gmongo rejects invalid arguments of this method.
     assert (judgement.verdict, judgement.reason) == (Verdict.SKIPPED if reason else Verdict.DIFFERENT, reason)
 
@@ -126,7 +126,7 @@ def test_reply_or_close_after_unacknowledged_command_is_detected(replies: bool) 
         assert _fault_of_unacknowledged(server.server_address).startswith("it answers" if replies else "it closes")  # type: ignore[arg-type]
 
 
-def test_unacknowledged_write_on_simulated_server_has_no_fault(simulated: Scene) -> None:
+def test_unacknowledged_write_on_simulated_server_has_no_fault(simulated: CallRunner) -> None:
     source = "c.with_options(write_concern=WriteConcern(w=0)).insert_one({}).acknowledged"
     assert _judged(simulated, source).reason == ""
 

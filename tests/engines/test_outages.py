@@ -12,7 +12,7 @@ import gevent
 import pymongo
 import pytest
 
-from tests.gevent.comparison.driver_programs import DRIVERS, Player
+from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 
 from .engine import MissingEngineError, Server
 
@@ -57,7 +57,9 @@ def test_gmongo_recovers_from_outage_under_load_if_pymongo_recovers(
 
 def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any]:
     with ExitStack() as stack:
-        players = {driver: stack.enter_context(Player("load", driver, server.uri)) for driver in DRIVERS}
+        players = {
+            driver: stack.enter_context(DriverProgram("outage_writes", driver, server.uri)) for driver in DRIVERS
+        }
         for player in players.values():
             assert player.line() == "writing", player.stderr
         try:
@@ -65,7 +67,7 @@ def _run_load(server: Server, outage: Callable[[Server], None]) -> dict[str, Any
         except MissingEngineError as missing:
             pytest.skip(f"the killed engine does not start with its data: {missing}")
         for player in players.values():
-            player.proceed()
+            player.send_line()
         return {driver: json.loads(player.line()) for driver, player in players.items()}
 
 

@@ -16,8 +16,8 @@ import gmongo
 import gmongo.database
 from gmongo.operations.run_command import RunCommand
 from gmongo.wire.message import encode_op_msg
-from tests.differential.call_runner import Scene
-from tests.differential.call_timeouts import SilentServerError, interrupted
+from tests.differential.call_runner import CallRunner
+from tests.differential.call_timeouts import SilentServerError, interrupt_after
 from tests.differential.differences import ACCIDENTS
 from tests.simulation.answers.case import Case, cases, difference, files, prepare, run
 from tests.simulation.answers.notation import is_wrapper
@@ -63,7 +63,7 @@ def _reply_to(case: Case, database: Any) -> Any:
     """Return the replies to a driver, or the name of a driver error."""
     is_ours = isinstance(database, gmongo.database.Database)
     try:
-        with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupted(_TIMEOUT):
+        with gevent.Timeout(_TIMEOUT, SilentServerError) if is_ours else interrupt_after(_TIMEOUT):
             return run(case, database)
     except Exception as error:
         return type(error).__name__
@@ -104,7 +104,7 @@ def _reply_to_command_of_pymongo(case: Case, database: Any) -> Any:
         return _reply_to(case, database)
 
 
-def _works_with_pymongo(case: Case, simulation: Scene) -> bool:
+def _works_with_pymongo(case: Case, simulation: CallRunner) -> bool:
     """True if a case works with PyMongo. Some cases catch errors of gmongo."""
     with pymongo.MongoClient(simulation.uri) as client:
         return difference(case.expected, _reply_to(case, client[_DATABASE])) is None
@@ -112,29 +112,29 @@ def _works_with_pymongo(case: Case, simulation: Scene) -> bool:
 
 @pytest.mark.parametrize("file", rows_to_run([path.stem for path in files()]))
 def test_reply_equals_recording_or_reply_to_pymongo(
-    server: Server, databases: Databases, simulation: Callable[[], Scene], tally: Counter[str], file: str
+    server: Server, databases: Databases, simulation: Callable[[], CallRunner], outcome_counts: Counter[str], file: str
 ) -> None:
     problems = []
     for case in cases(file):
         ours, theirs = databases.prepare_for(case)
         reply = _reply_to(case, ours)
         if difference(case.expected, reply) is None:
-            tally["equal to recording"] += 1
+            outcome_counts["equal to recording"] += 1
             continue
         peer_reply = _reply_to(case, theirs)
         if reply == peer_reply == _SILENCE:
-            tally["no reply to both drivers"] += 1
-            server.revive()
+            outcome_counts["no reply to both drivers"] += 1
+            server.restart_if_hung()
         elif _same(reply, peer_reply):
-            tally["other reply to both drivers"] += 1
+            outcome_counts["other reply to both drivers"] += 1
         elif not (_is_repeatable(case, theirs, peer_reply) and _is_repeatable(case, ours, reply)):
-            tally["different replies to one driver"] += 1
+            outcome_counts["different replies to one driver"] += 1
         elif not _works_with_pymongo(case, simulation()):
-            tally["unsupported by PyMongo"] += 1
+            outcome_counts["unsupported by PyMongo"] += 1
         elif _same(peer_reply, _reply_to_command_of_pymongo(case, ours)):
-            tally["depends on payload sections"] += 1
+            outcome_counts["depends on payload sections"] += 1
         elif peer_reply in list(ACCIDENTS) and reply != peer_reply:
-            tally["PyMongo fails"] += 1
+            outcome_counts["PyMongo fails"] += 1
         else:
             problems.append(f"{case.name}: PyMongo gets {peer_reply!r}, gmongo {reply!r}; recorded {case.expected!r}")
     assert not problems, "\n".join(problems)

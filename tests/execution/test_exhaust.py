@@ -20,7 +20,7 @@ import gmongo
 from gmongo import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout, OperationFailure, ProtocolError, PyMongoError
 from gmongo.testing import Deployment
-from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, HostilePeer, hello, message
+from tests.hostile.callback_server import EXHAUST_ALLOWED, MORE_TO_COME, CallbackServer, hello, message
 from tests.support.fail_points import fail
 from tests.support.pymongo_version import since
 from tests.support.wait import eventually
@@ -317,7 +317,7 @@ GOOD = [
 @pytest.fixture
 def faulty() -> Iterator[FaultyServer]:
     faulty = FaultyServer()
-    with HostilePeer(faulty.reply) as peer:
+    with CallbackServer(faulty.reply) as peer:
         faulty.name = peer.name  # type: ignore[attr-defined]
         yield faulty
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gmongo
-from tests.support.proxies import Compressing
+from tests.support.proxies import CompressingProxy
 from tests.support.server import ScriptedServer
 
 
@@ -16,7 +16,7 @@ def talk(name: str, number: int) -> None:
     with ScriptedServer() as server:
         server.hello_extra = {"compression": [name]}
         with (
-            Compressing(server, [name], name) as middleman,
+            CompressingProxy(server, [name], name) as middleman,
             gmongo.MongoClient("127.0.0.1", middleman.port, compressors=name) as client,
         ):
             text = "x" * 1000

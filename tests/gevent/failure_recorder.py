@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.recorder import Recorder
 
 
-class BlameRecorder(Recorder):
+class FailureRecorder(Recorder):
     """Select the events of failed commands, Unknown servers and cleared pools."""
 
     @property

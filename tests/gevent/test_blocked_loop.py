@@ -14,7 +14,7 @@ from gmongo import MongoClient
 from gmongo.cmap import handshake
 from gmongo.errors import AutoReconnect
 from gmongo.testing import DeploymentProcess
-from tests.gevent.failure_recorder import BlameRecorder
+from tests.gevent.failure_recorder import FailureRecorder
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -76,7 +76,7 @@ def deployment():
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode):
     """Other checks may fail, because a busy server exceeds the limit."""
-    recorder = BlameRecorder()
+    recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with warm_client(deployment, recorder, **options) as client:
         [server] = client._topology.servers.values()
@@ -96,7 +96,7 @@ def test_check_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, mode
 
 
 def test_operation_succeeds_if_reply_arrived_while_loop_was_blocked(deployment):
-    recorder = BlameRecorder()
+    recorder = FailureRecorder()
     with warm_client(deployment, recorder, socketTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         reader = gevent.spawn(client.test.c.find_one, {"_id": 1})
         gevent.sleep(0)  # sends the command
@@ -111,7 +111,7 @@ def test_handshake_succeeds_if_reply_arrived_while_loop_was_blocked(deployment, 
         blockers.append(gevent.spawn(block_loop, connection))  # runs when this greenlet waits for the reply
         return real(connection, *more)
 
-    real, blockers, recorder = handshake.say_hello, [], BlameRecorder()
+    real, blockers, recorder = handshake.say_hello, [], FailureRecorder()
     with warm_client(deployment, recorder, connectTimeoutMS=LIMIT) as client, gevent.Timeout(30):
         monkeypatch.setattr(handshake, "say_hello", say_hello)
         readers = [
@@ -131,7 +131,7 @@ def test_operation_succeeds_if_large_reply_is_still_arriving(virtual_time):
             started.set()
             gevent.sleep(0.001)
 
-    started, recorder = Event(), BlameRecorder()
+    started, recorder = Event(), FailureRecorder()
     options = {"event_listeners": [recorder], "socketTimeoutMS": LIMIT}
     with ScriptedServer() as server, MongoClient(server.name, **options) as client:
         server.replies["find"] = cursor_reply([{"_id": 1, "large": b"x" * 15_000_000}])
@@ -155,7 +155,7 @@ def test_waiter_succeeds_if_connection_became_available_while_loop_was_blocked(d
 
 @pytest.mark.parametrize("mode", ["poll", "stream"])
 def test_dead_server_is_marked_unknown(deployment, mode):
-    recorder = BlameRecorder()
+    recorder = FailureRecorder()
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with warm_client(deployment, recorder, **options), gevent.Timeout(30):
         deployment.fault(0, "freeze")

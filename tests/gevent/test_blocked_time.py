@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gmongo.testing import DeploymentProcess
-from tests.gevent.comparison.driver_programs import DRIVERS, Player
+from tests.gevent.comparison.driver_programs import DRIVERS, DriverProgram
 
 pytestmark = pytest.mark.long
 
@@ -20,8 +20,8 @@ def players():
     with (
         DeploymentProcess("--standalone") as plain,
         DeploymentProcess("--standalone", "--tls") as encrypted,
-        Player("blocked_time", DRIVERS[0], plain.uri, encrypted.uri) as gmongo_player,
-        Player("blocked_time", DRIVERS[1], plain.uri, encrypted.uri) as pymongo_player,
+        DriverProgram("blocked_time", DRIVERS[0], plain.uri, encrypted.uri) as gmongo_player,
+        DriverProgram("blocked_time", DRIVERS[1], plain.uri, encrypted.uri) as pymongo_player,
     ):
         for each in (gmongo_player, pymongo_player):
             assert each.line() == "ready", each.stderr
@@ -44,8 +44,8 @@ def blocks_less(players, activity, share):
 
 
 def measure(player, activity):
-    """Measure once. See :func:`tests.support.ticker.measured`."""
-    player.proceed(activity)
+    """Measure once. See :func:`tests.support.ticker.measure_longest_gap`."""
+    player.send_line(activity)
     line = player.line()
     assert line, player.stderr
     return json.loads(line)

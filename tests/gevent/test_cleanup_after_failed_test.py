@@ -9,20 +9,20 @@ from pathlib import Path
 PROGRAM = """
 import gevent
 from gmongo import MongoClient
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 def test_fails():
     server = ScriptedServer(streams=True)
     server.__enter__()
     client = MongoClient(server.name)
     client.db.c.find_one()
-    assert living("monitor.Monitor ")
+    assert living_greenlets("monitor.Monitor ")
     raise AssertionError("expected failure")
 
 def test_next():
-    assert comes_true(lambda: not living("monitor.Monitor "))
+    assert becomes_true(lambda: not living_greenlets("monitor.Monitor "))
 """
 
 

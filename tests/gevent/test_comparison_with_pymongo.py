@@ -15,7 +15,7 @@ import pytest
 
 from gmongo.testing import Deployment, DeploymentProcess
 from tests.apps.hosting import Load, connections, hosted
-from tests.gevent.comparison.driver_programs import Player, run_both, run_program, warnings
+from tests.gevent.comparison.driver_programs import DriverProgram, run_both, run_program, warnings
 from tests.support.wait import until
 
 pytestmark = pytest.mark.long
@@ -23,12 +23,16 @@ pytestmark = pytest.mark.long
 WAITERS = 1000
 
 
-SCENES = (("first use", "find_one", "insert_one"), ("find and getMore", "check-out from a full pool"), ("transaction",))
+SCENARIOS = (
+    ("first use", "find_one", "insert_one"),
+    ("find and getMore", "check-out from a full pool"),
+    ("transaction",),
+)
 
 
-def run_each(names, scene):
+def run_each(names, scenario):
     """Run the scene with each name concurrently."""
-    players = [gevent.spawn(scene, name) for name in names]
+    players = [gevent.spawn(scenario, name) for name in names]
     try:
         gevent.joinall(players, raise_error=True)
     finally:
@@ -44,7 +48,7 @@ def run_groups(program, driver, *arguments, groups):
 
 def test_interruption_at_any_switch_loses_nothing():
     """The interruptions are a kill, a foreign timeout, and both in sequence, early and late."""
-    outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENES))
+    outcomes = run_both(lambda driver: run_groups("interruptions", driver, groups=SCENARIOS))
     for driver, scenes in outcomes.items():
         total = sum((Counter(tally) for tally in scenes.values()), Counter())
         print(f"{driver}, all scenes: {dict(total)}")
@@ -57,18 +61,18 @@ def run_outage(driver, patience, ends, recovers=False):
     """Return the outcomes of 1,000 waiters, the CPU time per second, and the most concurrent handshakes."""
     with (
         Deployment.replica_set(members=1) as deployment,
-        Player("outage_reads", driver, deployment.uri, patience, ends) as each,
+        DriverProgram("outage_reads", driver, deployment.uri, patience, ends) as each,
     ):
         assert each.line() == "ready", each.stderr
         (member,) = deployment.members
         member.kill()
-        each.proceed()
+        each.send_line()
         outcomes = {"CPU": float(each.line())}
         if recovers:
             member.restart()
             member.delay(0.002)
         outcomes["handshakes"] = most_handshakes(member, each)
-        return {**outcomes, **json.loads(each.rest())}
+        return {**outcomes, **json.loads(each.remaining_output())}
 
 
 def most_handshakes(member, player):
@@ -94,7 +98,7 @@ def test_foreign_timeouts_in_outage_raise_only_themselves():
     assert outcomes["gmongo"]["CPU"] < outcomes["pymongo"]["CPU"]
 
 
-BLOCKED_SCENES = (
+BLOCKED_SCENARIOS = (
     ("polled checks", "dead server"),
     ("streamed checks",),
     ("operation with socketTimeoutMS", "handshake", "served waiter"),
@@ -104,11 +108,11 @@ BLOCKED_SCENES = (
 def test_blocked_loop_causes_no_failures():
     def run_blocked(driver):
         with DeploymentProcess("--replica-set", "1") as one:
-            return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENES)
+            return run_groups("blocked_loop", driver, one.uri.partition("?")[0], groups=BLOCKED_SCENARIOS)
 
     outcomes = run_both(run_blocked)["gmongo"]
-    assert [outcomes[name] for group in BLOCKED_SCENES[:2] for name in group] == [{}, {"found": True}, {}]
-    for name in BLOCKED_SCENES[2]:
+    assert [outcomes[name] for group in BLOCKED_SCENARIOS[:2] for name in group] == [{}, {"found": True}, {}]
+    for name in BLOCKED_SCENARIOS[2]:
         assert outcomes[name].pop("pending") > 0, name
         assert list(outcomes[name]) == ["answered"], name
 
@@ -120,7 +124,7 @@ def run_fork(driver, way, state):
     """Return the output, the child's commands on connections of the parent, and the number of lost connections."""
     with (
         Deployment.replica_set(members=1) as deployment,
-        Player("forked_child", driver, deployment.uri, way, state) as each,
+        DriverProgram("forked_child", driver, deployment.uri, way, state) as each,
     ):
         assert each.line() == "before the fork", each.stderr
         (member,) = deployment.members
@@ -129,12 +133,12 @@ def run_fork(driver, way, state):
         else:
             until(lambda: not any(connection.busy_with for connection in member.connections.values()))
         before, log = set(member.connections), len(deployment.commands)
-        each.proceed()
+        each.send_line()
         output = [each.line(), each.line()]
         sent = [command.name for command in deployment.commands[log:] if command.connection in before]
         lost = len(before - set(member.connections))
-        each.proceed()
-        output += [json.loads(each.line()), each.rest()]
+        each.send_line()
+        output += [json.loads(each.line()), each.remaining_output()]
         return {"output": output, "sent": sent, "lost": lost, "stderr": stderr(each)}
 
 
@@ -161,19 +165,22 @@ def test_fork_keeps_pending_replies_of_parent():
         assert outcomes == {"output": output, "lost": 0, "stderr": {"tracebacks": 0}}
 
 
-def run_end(driver, scene):
+def run_end(driver, scenario):
     """Return the output and the warnings. PyMongo does not always return."""
     bound = 3 if driver == "pymongo" else 60
-    with Deployment.replica_set(members=1) as deployment, Player("client_end", driver, deployment.uri, scene) as each:
+    with (
+        Deployment.replica_set(members=1) as deployment,
+        DriverProgram("client_end", driver, deployment.uri, scenario) as each,
+    ):
         assert each.line() == "opened", each.stderr
-        each.proceed()
-        rest = gevent.spawn(each.rest)
-        if scene == "drop":
-            until(lambda: rest.ready() or not deployment.members[0].connections)
-            each.proceed()
-        rest.join(timeout=bound)
-        output = rest.value.splitlines() if rest.ready() else "does not return"
-        rest.kill()
+        each.send_line()
+        remaining_output = gevent.spawn(each.remaining_output)
+        if scenario == "drop":
+            until(lambda: remaining_output.ready() or not deployment.members[0].connections)
+            each.send_line()
+        remaining_output.join(timeout=bound)
+        output = remaining_output.value.splitlines() if remaining_output.ready() else "does not return"
+        remaining_output.kill()
         return {"output": output, "warnings": each.warnings}
 
 
@@ -186,10 +193,10 @@ ENDS = {
 
 
 def test_open_client_does_not_prevent_end():
-    outcomes = run_both(lambda driver: run_each(ENDS, lambda scene: run_end(driver, scene)))["gmongo"]
-    for scene, output in ENDS.items():
-        assert [line[: len(start)] for line, start in zip(outcomes[scene]["output"], output, strict=True)] == output
-        assert outcomes[scene]["warnings"] == {}
+    outcomes = run_both(lambda driver: run_each(ENDS, lambda scenario: run_end(driver, scenario)))["gmongo"]
+    for scenario, output in ENDS.items():
+        assert [line[: len(start)] for line, start in zip(outcomes[scenario]["output"], output, strict=True)] == output
+        assert outcomes[scenario]["warnings"] == {}
 
 
 COMMAND = ("-m", "gunicorn", "-k", "gevent", "-b", "127.0.0.1:0", "--graceful-timeout", "5", "-w", "2", "--preload")

@@ -23,7 +23,7 @@ from gevent.resolver.thread import Resolver
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, ServerSelectionTimeoutError
 from tests.support.dns import Host, NameServer, install
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer
 from tests.support.wait import PATIENCE, eventually
 
@@ -133,7 +133,7 @@ def resources() -> dict[str, int]:
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "greenlets": len(living("gmongo")),
+        "greenlets": len(living_greenlets("gmongo")),
         "watchers": get_hub().loop.activecnt,
         "lookups": get_hub().threadpool.task_queue.unfinished_tasks,
     }

@@ -28,24 +28,24 @@ from gmongo.wire.transport import TransportError
 pytestmark = pytest.mark.usefixtures("collector_off")
 
 
-class TooLate(Exception):
+class LateError(Exception):
     pass
 
 
 def raise_eviction() -> None:
     queue: WaitQueue[str] = WaitQueue()
     waiter = queue.join()
-    WaitQueue.evict(queue.detach(), TooLate)
+    WaitQueue.evict(queue.detach(), LateError)
     waiter.sleep(None, AssertionError)
 
 
 def raise_wait_timeout() -> None:
-    WaitQueue[str]().join().sleep(0, TooLate)
+    WaitQueue[str]().join().sleep(0, LateError)
 
 
 def raise_foreign_timeout() -> None:
     waiter = WaitQueue[str]().join()
-    with Timeout(0.001, TooLate()):
+    with Timeout(0.001, LateError()):
         waiter.sleep(5, AssertionError)
 
 
@@ -54,7 +54,7 @@ def raise_command_error() -> None:
 
 
 def raise_expired_limit() -> None:
-    interrupt_after(0, TooLate())
+    interrupt_after(0, LateError())
 
 
 def connect_to_closed_port() -> None:
@@ -90,18 +90,18 @@ def fail_in_encryption_step() -> None:
     from gmongo._encryption.context import Context
 
     def fail() -> None:
-        raise TooLate
+        raise LateError
 
     with Context(Mock(), lambda new: Mock(), 0) as context:
         context.step(fail)
 
 
 ERRORS: dict[Callable[[], None], Any] = {
-    raise_eviction: TooLate,
-    raise_wait_timeout: TooLate,
-    raise_foreign_timeout: TooLate,
+    raise_eviction: LateError,
+    raise_wait_timeout: LateError,
+    raise_foreign_timeout: LateError,
     raise_command_error: OperationFailure,
-    raise_expired_limit: TooLate,
+    raise_expired_limit: LateError,
     connect_to_closed_port: TransportError,
     connect_to_host_without_address: TransportError,
     connect_to_unknown_host: TransportError,
@@ -142,7 +142,7 @@ def test_handled_encryption_error_releases_locals() -> None:
 
 
 def sleep_with_limit() -> None:
-    with interrupt_after(60, TooLate()):
+    with interrupt_after(60, LateError()):
         gevent.sleep(60)
 
 

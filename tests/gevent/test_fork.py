@@ -65,29 +65,29 @@ WAYS = [
 
 
 @pytest.fixture(params=WAYS)
-def way(request):
+def fork_setup(request):
     """Return the kind of fork, the kind of monitor, and the event loop."""
     return request.param
 
 
 @pytest.fixture
-def server(way):
-    with gevent.Timeout(90), ScriptedServer(streams=way[1] == "streaming") as server:
+def server(fork_setup):
+    with gevent.Timeout(90), ScriptedServer(streams=fork_setup[1] == "streaming") as server:
         yield server
 
 
 @pytest.fixture
-def fork(way, server):
+def fork(fork_setup, server):
     """Run a program that forks, and return the output of parent and child."""
 
     def run(program, **options):
-        arguments = [server.name, way[0], json.dumps(options)]
+        arguments = [server.name, fork_setup[0], json.dumps(options)]
         child = gevent.subprocess.Popen(
             [sys.executable, "-u", "-W", "error", "-c", PRELUDE + program, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "GEVENT_LOOP": way[2]},
+            env={**os.environ, "GEVENT_LOOP": fork_setup[2]},
         )
         try:
             output, errors = child.communicate(timeout=60)
@@ -292,7 +292,7 @@ print(reader.get()["_id"], queries)
 
 
 @pytest.fixture
-def hanging(server):
+def delayed_find(server):
     """Delay the reply to the next find until the command ``release``."""
     gate = Event()
     server.fail("find", held(gate))
@@ -308,7 +308,7 @@ until_sent()
 @pytest.mark.parametrize(
     "kill", ["", "    reader.kill()\n    print(type(reader.value).__name__)\n"], ids=["", "killed"]
 )
-def test_fork_keeps_pending_operation_of_parent(fork, server, hanging, kill):
+def test_fork_keeps_pending_operation_of_parent(fork, server, delayed_find, kill):
     """The child has a copy of the waiting greenlet, and may kill the copy."""
     program = f"""
 def work():
@@ -493,7 +493,7 @@ def outcome(operation, **options):
 """
 
 
-def test_copy_of_operation_in_explicit_session_fails_in_child(fork, server, hanging):
+def test_copy_of_operation_in_explicit_session_fails_in_child(fork, server, delayed_find):
     program = """
 reader = gevent.spawn(outcome, client.db.c.find_one, session=client.start_session())
 until_sent()
@@ -572,7 +572,7 @@ print(client.db.c.find_one({"_id": "parent"})["_id"])
 
 
 @pytest.mark.parametrize("child", ["active", "idle"])
-def test_late_reply_is_read_by_parent_only(fork, server, hanging, child):
+def test_late_reply_is_read_by_parent_only(fork, server, delayed_find, child):
     """The child closes its copy of the connection without reading.
 
     The second connection of the parent is for `killSessions`.
@@ -601,7 +601,7 @@ print([client.db.c.find_one({{"_id": "parent"}}) for _ in range(2)] and pool())
     assert fork(program, **options).splitlines() == ["[1, 0, 1]", *used, "[2, 1, 1]", "[2, 2, 0]", "[2, 2, 0]"]
 
 
-def test_late_reply_during_life_of_child_is_read_by_parent(fork, server, hanging):
+def test_late_reply_during_life_of_child_is_read_by_parent(fork, server, delayed_find):
     program = """
 cut = gevent.spawn(client.db.c.find_one, {"_id": "cut"})
 until_sent()

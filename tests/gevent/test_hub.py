@@ -16,7 +16,7 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import PATIENCE, eventually
 
@@ -68,7 +68,7 @@ def run(program, *arguments):
 def greenlets():
     """Return the number of living driver greenlets."""
     gc.collect()
-    return len(living("gmongo"))
+    return len(living_greenlets("gmongo"))
 
 
 def descriptors():

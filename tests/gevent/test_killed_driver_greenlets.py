@@ -8,7 +8,7 @@ import gevent
 import pytest
 
 from gmongo import MongoClient
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
@@ -73,6 +73,6 @@ def test_killed_greenlets_of_closed_client_are_not_restarted(server):
 
     def alive():
         gc.collect()
-        return living("gmongo")
+        return living_greenlets("gmongo")
 
     eventually(lambda: not alive())

@@ -16,7 +16,7 @@ import pytest
 
 from gmongo import MongoClient
 from gmongo.testing import Deployment
-from tests.support.listeners import HearsCommands, HearsPools
+from tests.support.listeners import ForwardingCommandListener, ForwardingPoolListener
 from tests.support.wait import eventually
 
 PROGRAM = """
@@ -49,9 +49,9 @@ class Handler(logging.Handler):
         act()
 
 def method(name):
-    def heard(self, event):
-        self.hear(name, event)
-    return heard
+    def forward(self, event):
+        self.handle(name, event)
+    return forward
 
 METHODS = [
     "started succeeded failed opened description_changed closed",
@@ -64,12 +64,12 @@ KINDS = (
 )
 Listener = type("Listener", KINDS, {name: method(name) for line in METHODS for name in line.split()})
 
-class Witness(Listener):
-    def hear(self, name, event):
+class EventRecorder(Listener):
+    def handle(self, name, event):
         counts[type(event).__name__] += 1
 
-class Nuisance(Listener):
-    def hear(self, name, event):
+class SlowOrFailing(Listener):
+    def handle(self, name, event):
         act()
 
 def use(number):
@@ -101,10 +101,10 @@ if where == "handler":
     logging.getLogger("gmongo").setLevel(logging.DEBUG)
     logging.getLogger("gmongo").addHandler(Handler())
     logging.getLogger("gmongo").propagate = False
-    listeners = [Witness()]
+    listeners = [EventRecorder()]
 else:
     logging.getLogger("gmongo").addHandler(logging.NullHandler())
-    listeners = [Witness(), Nuisance()]
+    listeners = [EventRecorder(), SlowOrFailing()]
 
 with MongoClient(uri, maxPoolSize=3, heartbeatFrequencyMS=500, event_listeners=listeners) as client:
     acts = (use, interrupted, dropped) if manner == "interrupted" else (use, dropped)
@@ -179,14 +179,14 @@ def test_concurrent_greenlets_lose_no_event_connection_or_session(deployment, wh
     eventually(lambda: not any(member.connections for member in deployment.members))
 
 
-class EventNames(HearsCommands, HearsPools):
+class EventNames(ForwardingCommandListener, ForwardingPoolListener):
     """Record the names of command and check-out events, and sleep in one event."""
 
     def __init__(self, sleeps_at: str = "") -> None:
         self.names: list[str] = []
         self.sleeps_at = sleeps_at
 
-    def hear(self, event):
+    def handle(self, event):
         name = type(event).__name__
         if name.startswith(("Command", "ConnectionCheck")):
             self.names.append(name)

@@ -9,7 +9,7 @@ from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.sdam.server_selector import ServerSelector
 from gmongo.testing import Deployment
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 pytestmark = pytest.mark.long
 
@@ -39,10 +39,10 @@ def test_waiters_time_out_and_select_once_per_check(virtual_time, selections):
     ):
         client.test.c.find_one()
         deployment.members[0].kill()
-        assert comes_true(lambda: not client._topology.description.has_known_servers)
+        assert becomes_true(lambda: not client._topology.description.has_known_servers)
         selections[0] = 0
         waiters = [gevent.spawn(client.test.c.find_one) for _ in range(WAITERS)]
-        assert comes_true(lambda: client._topology.selector.waiting == WAITERS)
+        assert becomes_true(lambda: client._topology.selector.waiting == WAITERS)
         initial = selections[0]
         gevent.joinall(waiters)
         errors = {type(each.exception) for each in waiters}
@@ -60,7 +60,7 @@ def test_recovery_serves_waiters_in_order_with_max_connecting_handshakes(max_con
             client.test.c.insert_one({"_id": 1})
             (member,) = deployment.members
             member.kill()
-            assert comes_true(lambda: not client._topology.description.has_known_servers)
+            assert becomes_true(lambda: not client._topology.description.has_known_servers)
             order: list[int] = []
 
             def find(number: int) -> None:
@@ -68,7 +68,7 @@ def test_recovery_serves_waiters_in_order_with_max_connecting_handshakes(max_con
                 order.append(number)
 
             waiters = [gevent.spawn(find, number) for number in range(WAITERS)]
-            assert comes_true(lambda: client._topology.selector.waiting == WAITERS)
+            assert becomes_true(lambda: client._topology.selector.waiting == WAITERS)
             most_handshakes = [0]
             member.restart()
             member.delay(0.002)

@@ -20,9 +20,9 @@ from gmongo.cursor import CursorType
 from gmongo.errors import AutoReconnect, InvalidOperation, NetworkTimeout
 from gmongo.execution.executor import Executor
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Witness
-from tests.gevent.switching.tracing import Entry
-from tests.support.wait import comes_true
+from tests.gevent.switching.harness import EventRecorder
+from tests.gevent.switching.tracing import SecondStarter
+from tests.support.wait import becomes_true
 
 COUNT = 9
 NUMBERS = list(range(COUNT))
@@ -42,12 +42,12 @@ class Decoder(TypeDecoder):  # type: ignore[misc]
         return value
 
 
-class Stage:
+class ReaderSetup:
     """A deployment with documents, and a client that reads them."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
-        self.witness = Witness()
+        self.witness = EventRecorder()
         self.client: MongoClient[Any] = MongoClient(
             deployment.uri, serverMonitoringMode="poll", event_listeners=[self.witness]
         )
@@ -72,18 +72,18 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def setup() -> Iterator[ReaderSetup]:
     with Deployment.replica_set(members=1) as deployment:
-        stage = Stage(deployment)
-        yield stage
-        stage.client.close()
-        stage.client_without_listeners.close()
+        setup = ReaderSetup(deployment)
+        yield setup
+        setup.client.close()
+        setup.client_without_listeners.close()
 
 
 @pytest.fixture(autouse=True)
-def no_action(stage: Stage) -> Iterator[None]:
+def no_action(setup: ReaderSetup) -> Iterator[None]:
     yield
-    stage.decoder.on_decode = lambda number: None
+    setup.decoder.on_decode = lambda number: None
 
 
 class Changes:
@@ -109,19 +109,19 @@ class Changes:
         self.stream.close()
 
 
-KINDS: dict[str, Callable[[Stage], Any]] = {
-    "find": lambda stage: stage.plain.find(batch_size=2),
-    "aggregate": lambda stage: stage.plain.aggregate([], batchSize=2),
-    "raw find": lambda stage: stage.plain.find_raw_batches(batch_size=2),
-    "raw aggregate": lambda stage: stage.plain.aggregate_raw_batches([], batchSize=2),
-    "exhaust": lambda stage: stage.plain.find(batch_size=2, cursor_type=CursorType.EXHAUST),
-    "read ahead": lambda stage: stage.plain.find(batch_size=2).read_ahead(),
-    "command": lambda stage: stage.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
-    "decoded": lambda stage: stage.decoded.find(batch_size=3),
-    "decoded ahead": lambda stage: stage.decoded.find(batch_size=3).read_ahead(),
-    "large": lambda stage: stage.large().find(batch_size=5),
-    "changes": lambda stage: Changes(stage.client.test.changes),
-    "decoded changes": lambda stage: Changes(stage.decoded.database.changes.with_options(stage.decoded.codec_options)),
+KINDS: dict[str, Callable[[ReaderSetup], Any]] = {
+    "find": lambda setup: setup.plain.find(batch_size=2),
+    "aggregate": lambda setup: setup.plain.aggregate([], batchSize=2),
+    "raw find": lambda setup: setup.plain.find_raw_batches(batch_size=2),
+    "raw aggregate": lambda setup: setup.plain.aggregate_raw_batches([], batchSize=2),
+    "exhaust": lambda setup: setup.plain.find(batch_size=2, cursor_type=CursorType.EXHAUST),
+    "read ahead": lambda setup: setup.plain.find(batch_size=2).read_ahead(),
+    "command": lambda setup: setup.client.test.cursor_command("find", "documents", batchSize=2).batch_size(2),
+    "decoded": lambda setup: setup.decoded.find(batch_size=3),
+    "decoded ahead": lambda setup: setup.decoded.find(batch_size=3).read_ahead(),
+    "large": lambda setup: setup.large().find(batch_size=5),
+    "changes": lambda setup: Changes(setup.client.test.changes),
+    "decoded changes": lambda setup: Changes(setup.decoded.database.changes.with_options(setup.decoded.codec_options)),
 }
 DECODED = [kind for kind in KINDS if kind.startswith(("decoded", "large"))]
 
@@ -155,12 +155,12 @@ def read_to_list(cursor: Any, iterator: Any, taken: list[int]) -> None:
         taken += numbers(document)
 
 
-def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: int, kills: bool) -> bool:
+def run(setup: ReaderSetup, kind: str, read: Callable[..., None], point: int, others: int, kills: bool) -> bool:
     """Read a cursor in one greenlet, and from one of its switches also in other greenlets.
 
     :returns: True if the first greenlet has reached the switch.
     """
-    cursor, taken = KINDS[kind](stage), list[int]()
+    cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
     first = gevent.Greenlet(read, cursor, iterator, taken)
     entered: list[gevent.Greenlet] = []
@@ -168,7 +168,7 @@ def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: 
     def enter() -> None:
         entered.extend(gevent.spawn(read, cursor, iterator, taken) for _ in range(others))
 
-    with gevent.Timeout(10), Entry(point, first, enter, kills) as entry:
+    with gevent.Timeout(10), SecondStarter(point, first, enter, kills) as entry:
         first.start()
         first.join()
         gevent.joinall(entered)
@@ -190,14 +190,14 @@ def run(stage: Stage, kind: str, read: Callable[..., None], point: int, others: 
 @pytest.mark.parametrize("read", [read_by_next, read_by_shared_iterator, read_by_own_iterator, read_to_list])
 @pytest.mark.parametrize("kind", KINDS)
 def test_greenlets_that_share_cursor_get_each_document_once(
-    stage: Stage, kind: str, read: Callable[..., None], others: int, kills: bool
+    setup: ReaderSetup, kind: str, read: Callable[..., None], others: int, kills: bool
 ) -> None:
-    stage.decoder.on_decode = lambda number: gevent.sleep(0)
+    setup.decoder.on_decode = lambda number: gevent.sleep(0)
     point = 0
-    while run(stage, kind, read, point, others, kills):
+    while run(setup, kind, read, point, others, kills):
         point += 1
     assert point >= 2
-    assert comes_true(lambda: not stage.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
 class Interruption(BaseException):
@@ -206,7 +206,7 @@ class Interruption(BaseException):
 
 @pytest.mark.parametrize("fails_at", [*NUMBERS, pytest.param(None, id="every")])
 @pytest.mark.parametrize("kind", DECODED)
-def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at: int | None) -> None:
+def test_interrupted_decoder_loses_no_document(setup: ReaderSetup, kind: str, fails_at: int | None) -> None:
     failed: set[int] = set()
 
     def fail(number: int) -> None:
@@ -214,8 +214,8 @@ def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at
             failed.add(number)
             raise Interruption
 
-    stage.decoder.on_decode = fail
-    cursor, taken = KINDS[kind](stage), list[int]()
+    setup.decoder.on_decode = fail
+    cursor, taken = KINDS[kind](setup), list[int]()
     iterator = iter(cursor)
     for take in (cursor, iterator) * COUNT * 2:
         try:
@@ -230,29 +230,29 @@ def test_interrupted_decoder_loses_no_document(stage: Stage, kind: str, fails_at
 
 @pytest.mark.parametrize("fails_at", NUMBERS)
 @pytest.mark.parametrize("kind", [kind for kind in DECODED if "changes" not in kind])
-def test_decoding_error_ends_cursor(stage: Stage, kind: str, fails_at: int) -> None:
+def test_decoding_error_ends_cursor(setup: ReaderSetup, kind: str, fails_at: int) -> None:
     def fail(number: int) -> None:
         if number == fails_at:
             raise ValueError("no such number")
 
-    stage.decoder.on_decode = fail
-    open_before = stage.open_cursors()
-    cursor, taken = KINDS[kind](stage), list[int]()
+    setup.decoder.on_decode = fail
+    open_before = setup.open_cursors()
+    cursor, taken = KINDS[kind](setup), list[int]()
     with pytest.raises(InvalidBSON, match="no such number"):
         taken.extend(document["n"] for document in cursor)
     assert taken == NUMBERS[: len(taken)]
     assert len(taken) <= fails_at
     assert (list(cursor), cursor.alive) == ([], False)
-    assert comes_true(lambda: stage.open_cursors() <= open_before)
+    assert becomes_true(lambda: setup.open_cursors() <= open_before)
 
 
-def test_decoding_error_of_stream_skips_one_change(stage: Stage) -> None:
+def test_decoding_error_of_stream_skips_one_change(setup: ReaderSetup) -> None:
     def fail(number: int) -> None:
         if number == 4:
             raise ValueError("no such number")
 
-    stage.decoder.on_decode = fail
-    changes, taken = KINDS["decoded changes"](stage), list[int]()
+    setup.decoder.on_decode = fail
+    changes, taken = KINDS["decoded changes"](setup), list[int]()
     for _ in NUMBERS:
         try:
             taken += numbers(next(changes))
@@ -262,47 +262,47 @@ def test_decoding_error_of_stream_skips_one_change(stage: Stage) -> None:
     changes.close()
 
 
-def test_undecodable_first_batch_kills_cursor_on_server(stage: Stage) -> None:
-    dates, open_before = stage.client_without_listeners.test.dates, stage.open_cursors()
+def test_undecodable_first_batch_kills_cursor_on_server(setup: ReaderSetup) -> None:
+    dates, open_before = setup.client_without_listeners.test.dates, setup.open_cursors()
     dates.insert_many([{"day": DatetimeMS(2**58)} for _ in NUMBERS])
     cursor = dates.find(batch_size=2)
     with pytest.raises(InvalidBSON):
         next(cursor)
     assert (list(cursor), cursor.alive) == ([], False)
-    assert comes_true(lambda: stage.open_cursors() <= open_before)
+    assert becomes_true(lambda: setup.open_cursors() <= open_before)
 
 
-def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(stage: Stage) -> None:
-    cursor = stage.decoded.find()
-    stage.decoder.on_decode = lambda number: next(cursor)
+def test_decoder_that_reads_its_own_cursor_raises_invalid_operation(setup: ReaderSetup) -> None:
+    cursor = setup.decoded.find()
+    setup.decoder.on_decode = lambda number: next(cursor)
     with pytest.raises((InvalidOperation, InvalidBSON), match="cannot read the cursor"):
         next(cursor)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [GreenletExit, gevent.Timeout])
-def test_interrupted_with_block_sends_nothing(stage: Stage, kind: str, error: type[BaseException]) -> None:
-    cursor = KINDS[kind](stage)
+def test_interrupted_with_block_sends_nothing(setup: ReaderSetup, kind: str, error: type[BaseException]) -> None:
+    cursor = KINDS[kind](setup)
     cursor = getattr(cursor, "stream", cursor)
     if "changes" not in kind:
         next(cursor)
     with patch.object(Executor, "run", side_effect=AssertionError) as send:
         cursor.__exit__(error, error(), None)
     assert not send.called
-    assert comes_true(lambda: not stage.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
-def test_closed_change_stream_ends_iteration(stage: Stage) -> None:
-    stream = stage.plain.watch()
+def test_closed_change_stream_ends_iteration(setup: ReaderSetup) -> None:
+    stream = setup.plain.watch()
     reader = gevent.spawn(list, stream)
     gevent.sleep(0.05)
     stream.close()
     assert reader.get(timeout=5) == []
-    assert comes_true(lambda: not stage.unclosed_cursors())
+    assert becomes_true(lambda: not setup.unclosed_cursors())
 
 
-def test_change_stream_timeout_error_names_stream_and_limit(stage: Stage) -> None:
-    with stage.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
+def test_change_stream_timeout_error_names_stream_and_limit(setup: ReaderSetup) -> None:
+    with setup.plain.watch(timeout_ms=200, max_await_time_ms=20) as stream:
         with pytest.raises(NetworkTimeout) as caught:
             next(stream)
         assert str(caught.value) == (

@@ -105,12 +105,12 @@ def test_send_continues_after_full_socket_buffer(pair, count):
 
 def fill(transport):
     """Send until the socket buffer is full, and return the number of bytes."""
-    filled = 0
+    fill_pool = 0
     while True:
         try:
-            filled += transport._socket.send(b"x" * 1000)
+            fill_pool += transport._socket.send(b"x" * 1000)
         except BlockingIOError:
-            return filled
+            return fill_pool
 
 
 @pytest.mark.parametrize("sizes", [[1], [100], [400_000], [1, 1, 1], [100_000, 1, 100_000]], ids=str)
@@ -119,10 +119,10 @@ def fill(transport):
 def test_rest_of_partial_send_follows(pair, sizes, is_full, expects_reply):
     transport, peer = pair
     buffers = [bytes([65 + place]) * size for place, size in enumerate(sizes)]
-    filled = fill(transport) if is_full else 0
+    fill_pool = fill(transport) if is_full else 0
     sending = gevent.spawn(transport.round_trip, buffers, 1) if expects_reply else gevent.spawn(transport.send, buffers)
     gevent.sleep(0)
-    assert pull(peer, filled + sum(sizes))[filled:] == b"".join(buffers)
+    assert pull(peer, fill_pool + sum(sizes))[fill_pool:] == b"".join(buffers)
     if expects_reply:
         push(peer, message(b"\0" * 5 + b"\5\0\0\0\0"))
         if sending.get() is None:  # a request of several buffers needs a separate receive

@@ -184,7 +184,7 @@ class Reader(Actor):
             raise Violation(f"expected {expected}, but read {documents}")
 
 
-class Mover(Actor):
+class TransferActor(Actor):
     """Move amounts between accounts in transactions. Each transaction happens completely or not at all."""
 
     def operate(self, token: str) -> None:
@@ -213,7 +213,7 @@ class Mover(Actor):
             raise Violation(f"amounts were lost: {accounts}")
 
 
-class Follower(Actor):
+class CausalReader(Actor):
     """Write and read in a causally consistent session. Reads include own writes and are monotonic."""
 
     def __init__(self, name: str, client: MongoClient[Any], chance: random.Random, deployment: Deployment) -> None:

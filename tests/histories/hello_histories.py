@@ -29,10 +29,10 @@ MOST_CHECKS = 4 * PERIOD + 10  # per half second: a requested check, and a check
 MANY = 10_000
 ALIAS = "other name"
 
-Role = Callable[["Play", ScriptedServer], None]
+Role = Callable[["HelloHistory", ScriptedServer], None]
 
 
-class Play:
+class HelloHistory:
     """A client and its servers.
 
     :param roles: the roles of each server, one for each period.
@@ -67,7 +67,7 @@ class Play:
         )
         try:
             for number in range(len(self.roles[0])):
-                self._play_period(client, number)
+                self._run_period(client, number)
             self._check_recovery(client)
         finally:
             client.close()
@@ -79,7 +79,7 @@ class Play:
             server.close()
         return self.violations
 
-    def _play_period(self, client: Client, number: int) -> None:
+    def _run_period(self, client: Client, number: int) -> None:
         if number:
             self._assign([roles[number] for roles in self.roles])
         waiting = gevent.spawn(_ping_repeatedly, client) if self.waits else None
@@ -131,18 +131,18 @@ class Play:
             "isWritablePrimary": False, "ismaster": False, "secondary": False, **fields,
         }  # fmt: skip
 
-    def lead(self, server: ScriptedServer) -> None:
+    def become_new_primary(self, server: ScriptedServer) -> None:
         """Make the server a primary of a new election."""
         self._elections += 1
-        self._be_primary(server, self._elections)
+        self._make_primary(server, self._elections)
 
-    def _be_primary(self, server: ScriptedServer, election: int) -> None:
+    def _make_primary(self, server: ScriptedServer, election: int) -> None:
         number = ObjectId(f"{election:024x}")
         server.hello_extra = self._member(server, isWritablePrimary=True, ismaster=True, electionId=number)
 
-    def stay(self, server: ScriptedServer) -> None:
+    def become_old_primary(self, server: ScriptedServer) -> None:
         """Make the server a primary of an old election."""
-        self._be_primary(server, 0)
+        self._make_primary(server, 0)
 
     def _check_events(self) -> None:
         begun: Counter[Any] = Counter()
@@ -173,37 +173,37 @@ def _ping_repeatedly(client: Client) -> None:
         gevent.sleep(PERIOD / 5)
 
 
-def _extra(**fields: Any) -> Role:
-    def play(scene: Play, server: ScriptedServer) -> None:
-        server.hello_extra = {**scene._member(server, secondary=True), **fields}
+def _with_hello_fields(**fields: Any) -> Role:
+    def assign_role(history: HelloHistory, server: ScriptedServer) -> None:
+        server.hello_extra = {**history._member(server, secondary=True), **fields}
 
-    return play
+    return assign_role
 
 
-def _failing(fault: Fault, *names: str) -> Role:
-    def play(scene: Play, server: ScriptedServer) -> None:
+def _with_fault(fault: Fault, *names: str) -> Role:
+    def assign_role(history: HelloHistory, server: ScriptedServer) -> None:
         for name in names:
             server.fail(name, *[fault] * MANY)
 
-    return play
+    return assign_role
 
 
-def _standalone(scene: Play, server: ScriptedServer) -> None:
+def _standalone(history: HelloHistory, server: ScriptedServer) -> None:
     server.hello_extra = {}
 
 
 ROLES: dict[str, Role] = {
-    "primary": Play.lead,
-    "secondary": _extra(),
-    "old primary": Play.stay,
-    "member of other set": _extra(setName="other"),
-    ALIAS: _extra(),
-    "starting": lambda scene, server: setattr(server, "hello_extra", {"isreplicaset": True, "ismaster": False}),
+    "primary": HelloHistory.become_new_primary,
+    "secondary": _with_hello_fields(),
+    "old primary": HelloHistory.become_old_primary,
+    "member of other set": _with_hello_fields(setName="other"),
+    ALIAS: _with_hello_fields(),
+    "starting": lambda history, server: setattr(server, "hello_extra", {"isreplicaset": True, "ismaster": False}),
     "standalone": _standalone,
-    "unsupported version": _extra(minWireVersion=99, maxWireVersion=99),
-    "shutting down": _extra(ok=0, code=11600, errmsg="shutting down"),
-    "down": lambda scene, server: server.stop(),
-    "closing": _failing(cut(0), "handshake", "hello"),
-    "closing after handshake": _failing(cut(1 << 20), "handshake"),
-    "silent": _failing(silent, "handshake", "hello"),
+    "unsupported version": _with_hello_fields(minWireVersion=99, maxWireVersion=99),
+    "shutting down": _with_hello_fields(ok=0, code=11600, errmsg="shutting down"),
+    "down": lambda history, server: server.stop(),
+    "closing": _with_fault(cut(0), "handshake", "hello"),
+    "closing after handshake": _with_fault(cut(1 << 20), "handshake"),
+    "silent": _with_fault(silent, "handshake", "hello"),
 }

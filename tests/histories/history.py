@@ -17,10 +17,10 @@ from gmongo.testing import Deployment, VirtualTime
 from tests.histories.actors import (
     DOCUMENTS,
     Actor,
-    Follower,
+    CausalReader,
     Inserter,
-    Mover,
     Reader,
+    TransferActor,
     Updater,
     Violation,
     Watcher,
@@ -116,7 +116,12 @@ class History:
         actors = [make(Inserter, "a"), make(Inserter, "b"), make(Updater, "u"), make(Updater, "v")]
         actors += [make(Reader, "r"), make(Reader, "s")]
         if self.topology != "standalone":
-            actors += [make(Mover, "m"), make(Mover, "n"), make(Follower, "f", deployment), make(Watcher, "w")]
+            actors += [
+                make(TransferActor, "m"),
+                make(TransferActor, "n"),
+                make(CausalReader, "f", deployment),
+                make(Watcher, "w"),
+            ]
         return actors
 
     def _finish(self, actors: list[Actor], greenlets: list[Any], other: MongoClient[Any]) -> None:

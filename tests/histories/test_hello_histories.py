@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.histories.hello_histories import ROLES, Play
+from tests.histories.hello_histories import ROLES, HelloHistory
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.usefixtures("virtual_time")
 SINGLE, REPLICA_SET = {"directConnection": True}, {"replicaSet": "scripted"}
 
 
-def play_all(histories: Iterable[Sequence[Sequence[str]]], **options: Any) -> None:
-    faults = [(roles, Play(roles, **options).run()) for roles in histories]
+def run_histories(histories: Iterable[Sequence[Sequence[str]]], **options: Any) -> None:
+    faults = [(roles, HelloHistory(roles, **options).run()) for roles in histories]
     violations = [f"{roles}: {found}" for roles, found in faults if found]
     assert not violations, f"{len(violations)} of {len(faults)}:\n" + "\n".join(violations[:5])
 
@@ -34,13 +34,13 @@ def sequences(length: int) -> Iterable[Sequence[str]]:
     "options", [pytest.param(SINGLE, id="direct"), pytest.param(REPLICA_SET, id="replica set", marks=pytest.mark.long)]
 )
 def test_two_periods_of_one_server_violate_no_invariant(streams: bool, waits: bool, options: dict[str, Any]) -> None:
-    play_all(([roles] for roles in sequences(2)), streams=streams, waits=waits, **options)
+    run_histories(([roles] for roles in sequences(2)), streams=streams, waits=waits, **options)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("first", ROLES)
 def test_one_period_of_two_servers_violates_no_invariant(first: str) -> None:
-    play_all(([(first,), (second,)] for second in ROLES), streams=True, waits=True, **REPLICA_SET)
+    run_histories(([(first,), (second,)] for second in ROLES), streams=True, waits=True, **REPLICA_SET)
 
 
 @pytest.mark.long
@@ -49,4 +49,4 @@ def test_three_periods_of_three_servers_violate_no_invariant(seed: int) -> None:
     """The test draws 12 of about five billion histories for each seed."""
     rng = random.Random(seed)
     histories = [[rng.choices(list(ROLES), k=3) for _ in range(3)] for _ in range(12)]
-    play_all(histories, streams=bool(seed % 2), waits=True, **REPLICA_SET)
+    run_histories(histories, streams=bool(seed % 2), waits=True, **REPLICA_SET)

@@ -11,17 +11,17 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.hostile.invariants import Findings
+from tests.hostile.invariants import CampaignResults
 from tests.hostile.late_replies import LateReplies
-from tests.hostile.malformed_hellos import Hellos
-from tests.hostile.malformed_replies import Replies
+from tests.hostile.malformed_hellos import MalformedHellos
+from tests.hostile.malformed_replies import MalformedReplies
 from tests.hostile.soak import TOPOLOGIES, Soak
 
-_Campaign = Callable[[int, int, float | None, int], Findings]
+_Campaign = Callable[[int, int, float | None, int], CampaignResults]
 
 
 def _soak(topology: str) -> _Campaign:
-    def run(seed: int, cases: int, seconds: float | None, first: int) -> Findings:
+    def run(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
         soak = Soak(topology, seed)
         soak.run(cases, seconds, first, lambda line: print(line, flush=True))
         print(soak.line())
@@ -30,15 +30,15 @@ def _soak(topology: str) -> _Campaign:
     return run
 
 
-def _late(seed: int, cases: int, seconds: float | None, first: int) -> Findings:
+def _late(seed: int, cases: int, seconds: float | None, first: int) -> CampaignResults:
     return LateReplies(seed).run(cases, seconds, first, lambda line: print(line, flush=True))
 
 
 CAMPAIGNS: dict[str, _Campaign] = {
-    "replies": lambda seed, cases, seconds, first: Replies(seed).run(cases, seconds, first),
-    "framing": lambda seed, cases, seconds, first: Replies(seed, 0.7).run(cases, seconds, first),
+    "replies": lambda seed, cases, seconds, first: MalformedReplies(seed).run(cases, seconds, first),
+    "framing": lambda seed, cases, seconds, first: MalformedReplies(seed, 0.7).run(cases, seconds, first),
     "late": _late,
-    "hellos": lambda seed, cases, seconds, first: Hellos(seed).run(cases, seconds, first),
+    "hellos": lambda seed, cases, seconds, first: MalformedHellos(seed).run(cases, seconds, first),
 }
 
 

@@ -42,7 +42,7 @@ def message(body: bytes, response_to: int, flags: int = 0, number: int = 1) -> b
     return struct.pack("<iiiiIB", 21 + len(body), number, response_to, OP_MSG, flags, 0) + body
 
 
-class HostilePeer:
+class CallbackServer:
     """A server on the loopback interface.
 
     :param answer: returns the replies.
@@ -65,7 +65,7 @@ class HostilePeer:
         for each in list(self.sockets):
             each.close()
 
-    def __enter__(self) -> HostilePeer:
+    def __enter__(self) -> CallbackServer:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -30,7 +30,7 @@ from rich.console import Console
 import gmongo
 from gmongo.status import process_state
 from gmongo.status.terminal import Tables
-from tests.support.listeners import HearsAll
+from tests.support.listeners import ForwardingListener
 
 DRIVER = str(Path(gmongo.__file__).parent)
 TESTS = str(Path(__file__).parent.parent)
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def forms(secret: str) -> list[str]:
+def encodings_of(secret: str) -> list[str]:
     """Return the encodings of a secret: plain, hexadecimal, and base64 at each alignment."""
     raw = secret.encode()
     inside = [b64encode(b"\0" * shift + raw).decode()[4:-4] for shift in range(3)]
@@ -65,7 +65,7 @@ class Canary:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._forms = [(name, form) for name, secret in secrets.items() for form in forms(secret)]
+        self._forms = [(name, form) for name, secret in secrets.items() for form in encodings_of(secret)]
         self.findings: set[Finding] = set()
         self._spans, self._metrics = InMemorySpanExporter(), InMemoryMetricReader()
         self._errors: list[BaseException] = []
@@ -147,7 +147,7 @@ class Canary:
 
     def error(self, error: BaseException) -> None:
         """Search an exception, and its attributes, causes and frames."""
-        for each in chain(error):
+        for each in error_chain(error):
             name = type(each).__name__
             self.search(f"the text of {name}", f"{each} {each!r} {each.args!r}")
             self.search(f"the notes of {name}", " ".join(getattr(each, "__notes__", ())))
@@ -160,7 +160,7 @@ class Canary:
                     self.search(f"the local {local} of {where}", repr(value))
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
+def error_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception and its causes."""
     waiting, seen = [error], set()
     while waiting:
@@ -182,11 +182,11 @@ def locals_of(error: BaseException) -> Iterator[tuple[str, str, Any]]:
                 yield f"{file.removeprefix(DRIVER + '/')}:{frame.f_code.co_name}", name, value
 
 
-class _Listener(HearsAll):
+class _Listener(ForwardingListener):
     def __init__(self, canary: Canary) -> None:
         self._canary = canary
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         names = [name for name in dir(event) if not name.startswith("_")]
         values = {name: getattr(event, name) for name in names}
         self._canary.search(f"the event {type(event).__name__}", f"{event!r} {values!r}")

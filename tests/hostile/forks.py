@@ -79,7 +79,7 @@ class Child:
         self._parent = os.getpid()
         self.pid = fork()
         if self.pid == 0:
-            _be_child(writes, leave_servers, live)
+            _run_in_child(writes, leave_servers, live)
         os.close(writes)
         # Before this signal, the child's copy of a socket may block the port of a restarted member.
         select.select([self._reads], [], [], _LONGEST)
@@ -117,7 +117,7 @@ class Child:
         return os.read(self._reads, 1 << 16)
 
 
-def _be_child(writes: int, leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
+def _run_in_child(writes: int, leave_servers: Callable[[], None], live: Callable[[], Any]) -> None:
     try:
         leave_servers()
         os.write(writes, _READY)

@@ -100,7 +100,7 @@ def silent_stderr() -> Iterator[None]:
         raise Violation(f"printed on stderr: {printed[-2000:]}")
 
 
-class Findings:
+class CampaignResults:
     """The results of a campaign.
 
     :param name: the name of the campaign.

@@ -22,8 +22,8 @@ import gmongo
 from gmongo import MongoClient
 from gmongo.cmap.connection import Connection
 from gmongo.errors import PyMongoError
-from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, HostilePeer, hello, message
-from tests.hostile.invariants import Commands, Findings, Violation, check_at_rest
+from tests.hostile.callback_server import OP_COMPRESSED, OP_MSG, CallbackServer, hello, message
+from tests.hostile.invariants import CampaignResults, Commands, Violation, check_at_rest
 from tests.hostile.malformed_replies import hello_message
 
 _WORKERS = 24
@@ -48,7 +48,7 @@ class _Server:
         self.compresses = compresses
         self.cursors = count(1)
         self.open: set[int] = set()  # cursors
-        self.peer = HostilePeer(self.answer)
+        self.peer = CallbackServer(self.answer)
         self._filling = {size: bytes(size) for size in _SIZES}
 
     def answer(self, name: str, command: dict[str, Any], number: int, flags: int) -> bytes | None:
@@ -225,7 +225,7 @@ class LateReplies:
     """
 
     def __init__(self, seed: int, interrupts_per_step: int = INTERRUPTS_PER_STEP) -> None:
-        self.findings = Findings("late replies", seed)
+        self.findings = CampaignResults("late replies", seed)
         self._per_step = interrupts_per_step
 
     def run(
@@ -234,7 +234,7 @@ class LateReplies:
         seconds: float | None = None,
         first: int = 0,
         report: Callable[[str], None] = lambda text: None,
-    ) -> Findings:
+    ) -> CampaignResults:
         """Run `interrupts` interruptions within the time limit.
 
         :param first: the number of the first step.

@@ -15,11 +15,11 @@ from gevent.pool import Pool
 from gmongo import MongoClient, WriteConcern
 from gmongo.errors import ConfigurationError
 from gmongo.read_preferences import Nearest
-from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
-from tests.hostile.invariants import Commands, Findings, Violation, attempt, silent_stderr
+from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
+from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, silent_stderr
 from tests.hostile.malformed_documents import damaged, encoded, mutated, value
 from tests.hostile.malformed_replies import hello_message, quick_checks
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 
 _AT_ONCE = 8
 _STALE = Nearest(max_staleness=90)
@@ -69,7 +69,7 @@ class _Case:
         :raises Violation: the error is not documented, or the client does not recover.
         """
         commands, rng = Commands(), self.rng
-        with HostilePeer(self.answer) as self.peer:
+        with CallbackServer(self.answer) as self.peer:
             options: dict[str, Any] = {
                 "serverSelectionTimeoutMS": 40, "connectTimeoutMS": 60, "heartbeatFrequencyMS": 500,
                 "event_listeners": [commands], "retryWrites": rng.random() < 0.5,
@@ -112,16 +112,16 @@ class _Case:
             gevent.sleep(0.01)
 
 
-class Hellos:
-    """A campaign like :class:`tests.hostile.malformed_replies.Replies`."""
+class MalformedHellos:
+    """A campaign like :class:`tests.hostile.malformed_replies.MalformedReplies`."""
 
     name = "hellos"
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.findings = Findings(self.name, seed)
+        self.findings = CampaignResults(self.name, seed)
 
-    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
+    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit. Eight cases run concurrently, because cases mostly wait."""
         end = None if seconds is None else monotonic() + seconds
         before = resource_counts()
@@ -157,4 +157,4 @@ class Hellos:
 
 def resource_counts() -> tuple[int, int]:
     """Return the numbers of greenlets and descriptors."""
-    return len(living()), len(os.listdir("/proc/self/fd"))
+    return len(living_greenlets()), len(os.listdir("/proc/self/fd"))

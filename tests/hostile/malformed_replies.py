@@ -16,8 +16,8 @@ from bson.raw_bson import RawBSONDocument
 
 from gmongo import DeleteOne, InsertOne, MongoClient, ReplaceOne, UpdateOne
 from gmongo.sdam import monitor
-from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
-from tests.hostile.invariants import Commands, Findings, Violation, attempt, check_at_rest, silent_stderr
+from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
+from tests.hostile.invariants import CampaignResults, Commands, Violation, attempt, check_at_rest, silent_stderr
 from tests.hostile.malformed_documents import damaged, encoded, mutated
 
 _RAW: CodecOptions[Any] = CodecOptions(document_class=RawBSONDocument)
@@ -102,7 +102,7 @@ OPERATIONS: tuple[Callable[[MongoClient[Any]], Any], ...] = (
 )
 
 
-class Replies:
+class MalformedReplies:
     """A campaign. The seed and the case number determine a case, so that a case can run alone.
 
     :param seed: the seed of the campaign.
@@ -113,7 +113,7 @@ class Replies:
 
     def __init__(self, seed: int, share_of_damage: float = 0.0) -> None:
         self.seed = seed
-        self.findings = Findings(self.name if not share_of_damage else "framing", seed)
+        self.findings = CampaignResults(self.name if not share_of_damage else "framing", seed)
         self._damage = share_of_damage
         self._rng = random.Random()
         self._wrong = 0  # number of further malformed replies
@@ -142,10 +142,10 @@ class Replies:
         with MongoClient(self._peer.name, replicaSet="rs", **options) as client:
             yield client, commands
 
-    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> Findings:
+    def run(self, cases: int, seconds: float | None = None, first: int = 0) -> CampaignResults:
         """Run at most `cases` cases within the time limit."""
         end = None if seconds is None else monotonic() + seconds
-        with quick_checks(), HostilePeer(self._answer) as self._peer:
+        with quick_checks(), CallbackServer(self._answer) as self._peer:
             number = first
             while number < first + cases and (end is None or monotonic() < end) and len(self.findings.violations) < 50:
                 number = self._run_some(number, min(first + cases, number + 2000))

@@ -15,8 +15,8 @@ import pymongo  # noqa: E402
 from bson.errors import BSONError  # noqa: E402
 from pymongo.errors import PyMongoError  # noqa: E402
 
-from tests.hostile.callback_server import HostilePeer  # noqa: E402
-from tests.hostile.malformed_replies import OPERATIONS, Replies  # noqa: E402
+from tests.hostile.callback_server import CallbackServer  # noqa: E402
+from tests.hostile.malformed_replies import OPERATIONS, MalformedReplies  # noqa: E402
 
 _LONGEST = 5.0
 # Operations with model classes of gmongo.
@@ -25,9 +25,9 @@ _FOREIGN = frozenset({"_bulk", "_client_bulk"})
 
 def main(cases: int, seed: int) -> Counter[str]:
     """Run the cases of a campaign with PyMongo, and count the outcomes."""
-    campaign, outcomes = Replies(seed), Counter[str]()
+    campaign, outcomes = MalformedReplies(seed), Counter[str]()
     operations = [each for each in OPERATIONS if each.__name__ not in _FOREIGN]
-    with HostilePeer(campaign._answer) as campaign._peer:
+    with CallbackServer(campaign._answer) as campaign._peer:
         client = None
         for number in range(cases):
             if client is None:

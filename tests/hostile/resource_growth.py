@@ -11,7 +11,7 @@ from statistics import fmean, linear_regression
 
 from gevent import get_hub
 
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 
 _LEAST_STEPS = 12  # the minimum for a slope
 _WARM_UP = 1 / 3  # of the steps
@@ -28,7 +28,7 @@ def figures() -> dict[str, float]:
     return {
         "memory": memory,
         "descriptors": len(os.listdir("/proc/self/fd")),
-        "greenlets": len(living()),
+        "greenlets": len(living_greenlets()),
         "watchers": get_hub().loop.activecnt,
         "objects": len(gc.get_objects()),
     }
@@ -40,7 +40,7 @@ def _autocorrelation(residuals: list[float]) -> float:
     return min(max(0.0, sum(map(mul, residuals, residuals[1:])) / power), 0.95) if power else 0.0
 
 
-class Slopes:
+class ResourceGrowth:
     """The measurements of all steps."""
 
     def __init__(self) -> None:

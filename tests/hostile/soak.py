@@ -34,12 +34,12 @@ from gmongo.sdam.topology import Topology
 from gmongo.testing import Deployment
 from gmongo.wire.transport import Transport
 from tests.hostile.forks import FORKS, Child, KnownCommands, eventually
-from tests.hostile.invariants import Findings, Violation, check_at_rest, silent_stderr
+from tests.hostile.invariants import CampaignResults, Violation, check_at_rest, silent_stderr
 from tests.hostile.malformed_hellos import resource_counts
 from tests.hostile.malformed_replies import quick_checks
-from tests.hostile.resource_growth import Slopes, figures
-from tests.support.garbage import leave_out_what_lives
-from tests.support.listeners import HearsPools
+from tests.hostile.resource_growth import ResourceGrowth, figures
+from tests.support.garbage import freeze_living_objects
+from tests.support.listeners import ForwardingPoolListener
 
 TOPOLOGIES: dict[str, Callable[[], Deployment]] = {
     "standalone": lambda: Deployment.standalone(log=False),
@@ -58,25 +58,25 @@ _BETWEEN_FAULTS = 30  # minimum number of operations
 _OF_CHILD = 100  # interrupts in a forked child
 
 
-class Work:
+class WorkerObject:
     """An object in the locals of a worker. No reference may outlive the worker."""
 
     alive = 0
 
     def __init__(self) -> None:
-        Work.alive += 1
+        WorkerObject.alive += 1
 
     def __del__(self) -> None:
-        Work.alive -= 1
+        WorkerObject.alive -= 1
 
 
-class Connections(HearsPools):
+class Connections(ForwardingPoolListener):
     """Count the pool events."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         self.count[type(event).__name__] += 1
 
     def faults(self, open_connections: int) -> list[str]:
@@ -126,7 +126,7 @@ class Step:
         self._pairs: list[tuple[int, int]] = []
         self._attempted: Counter[int] = Counter()
         self._acknowledged_counts: Counter[int] = Counter()
-        self._greenlets: dict[gevent.Greenlet, Callable[[int, Work], None]] = {}
+        self._greenlets: dict[gevent.Greenlet, Callable[[int, WorkerObject], None]] = {}
         transactions = () if topology == "standalone" else (self._transaction, self._with_transaction)
         streams = (self._watch,) if topology in ("replica-set", "sharded") else ()
         self._kinds = (
@@ -181,7 +181,7 @@ class Step:
             self._interrupt_workers()
         finally:
             self._fault_greenlet.kill()
-            self._heal()
+            self._end_faults()
         self.deployment.network.latency = 0
         self._wait_for_workers()
         gevent.joinall(list(self._children))
@@ -227,8 +227,8 @@ class Step:
                 gevent.sleep(0)
                 worker.kill(block=False)
 
-    def _work(self, kind: Callable[[int, Work], None], number: int, limit: float | None) -> None:
-        work, timeout = Work(), None if limit is None else Timeout(limit)
+    def _work(self, kind: Callable[[int, WorkerObject], None], number: int, limit: float | None) -> None:
+        work, timeout = WorkerObject(), None if limit is None else Timeout(limit)
         self.operations += 1
         started = monotonic()
         try:
@@ -309,8 +309,8 @@ class Step:
         if used := self._commands.faults_of_child():
             found.append(f"sessions and cursors of the parent were used: {used[:5]}")
         gevent.sleep(0.01)
-        if Work.alive:
-            found.append(f"{Work.alive} ended workers have living locals")
+        if WorkerObject.alive:
+            found.append(f"{WorkerObject.alive} ended workers have living locals")
         if found:
             raise Violation("; ".join(found))
         return {
@@ -333,7 +333,7 @@ class Step:
             gevent.sleep(rng.uniform(0.01, 0.1))
             if self._is_child:  # the servers belong to the parent
                 return
-            self._heal()
+            self._end_faults()
 
     def _fault_kinds(self) -> list[Callable[[Any], Any]]:
         commands = (
@@ -373,7 +373,7 @@ class Step:
         data |= {"closeConnection": True} if self.rng.random() < 0.3 else {"errorCode": code}
         self.deployment.set_fail_point("failCommand", {"times": self.rng.choice((1, 5))}, data, member=member)
 
-    def _heal(self) -> None:
+    def _end_faults(self) -> None:
         self.deployment.network.loss = 0
         self.deployment.rate_limit()
         for member in self.deployment.members:
@@ -385,13 +385,13 @@ class Step:
             member.faults.clear()
         self.deployment.set_fail_point("failCommand", "off", {})
 
-    def _read(self, number: int, work: Work) -> None:
+    def _read(self, number: int, work: WorkerObject) -> None:
         expected = number % _FIXED
         found = self.db.fixed.find_one({"_id": expected})
         if found != {"_id": expected, "of": expected}:
             self.violations.append(f"expected {expected}, read {found}")
 
-    def _read_all(self, number: int, work: Work) -> None:
+    def _read_all(self, number: int, work: WorkerObject) -> None:
         found = sorted(each["_id"] for each in self._cursor(number, 7))
         if found != list(range(_FIXED)):
             self.violations.append(f"read {found}")
@@ -402,25 +402,25 @@ class Step:
         cursor = self.db.fixed.find({}, batch_size=batch_size, cursor_type=CursorType.EXHAUST if kind == 1 else 0)
         return cursor.read_ahead(1 + number % 2) if kind == 2 else cursor
 
-    def _leave_cursor(self, number: int, work: Work) -> None:
+    def _leave_cursor(self, number: int, work: WorkerObject) -> None:
         cursor = self._cursor(number, 3)
         for _ in range(number % 8):
             next(cursor)
 
-    def _insert(self, number: int, work: Work) -> None:
+    def _insert(self, number: int, work: WorkerObject) -> None:
         try:
             self.db.facts.insert_one({"_id": number})
         except DuplicateKeyError:
             self.violations.append(f"a retryable write was executed twice: {number}")
         self._acknowledged.add(number)
 
-    def _count(self, number: int, work: Work) -> None:
+    def _count(self, number: int, work: WorkerObject) -> None:
         counter = number % _COUNTERS
         self._attempted[counter] += 1
         self.db.counters.update_one({"_id": counter}, {"$inc": {"v": 1}})
         self._acknowledged_counts[counter] += 1
 
-    def _bulk(self, number: int, work: Work) -> None:
+    def _bulk(self, number: int, work: WorkerObject) -> None:
         self.db.facts.bulk_write(
             [InsertOne({"_id": number}), UpdateOne({"_id": number}, {"$set": {"a": 1}}), InsertOne({"_id": -number})]
         )
@@ -430,20 +430,20 @@ class Step:
         self.db.pairs.insert_one({"_id": number}, session=session)
         self.db.pairs.insert_one({"_id": -number}, session=session)
 
-    def _transaction(self, number: int, work: Work) -> None:
+    def _transaction(self, number: int, work: WorkerObject) -> None:
         self._pairs.append((number, 0))
         with self.db.client.start_session() as session:
             with session.start_transaction():
                 self._write_pair(number, session)
             self._pairs.append((number, 1))
 
-    def _with_transaction(self, number: int, work: Work) -> None:
+    def _with_transaction(self, number: int, work: WorkerObject) -> None:
         self._pairs.append((number, 0))
         with self.db.client.start_session() as session:
             session.with_transaction(lambda session: self._write_pair(number, session))
             self._pairs.append((number, 1))
 
-    def _watch(self, number: int, work: Work) -> None:
+    def _watch(self, number: int, work: WorkerObject) -> None:
         with self.db.facts.watch(max_await_time_ms=5) as stream:
             stream.try_next()
 
@@ -480,7 +480,7 @@ class Step:
                 gevent.sleep(0.01)
 
 
-_KEPT_BY_CYCLES = (Work, Connection, PinnedConnection, ServerCursor, ServerSession)
+_KEPT_BY_CYCLES = (WorkerObject, Connection, PinnedConnection, ServerCursor, ServerSession)
 _GONE_WITH_THE_CLIENT = (*_KEPT_BY_CYCLES, MongoClient, Pool, Topology, Monitor, Transport)
 
 
@@ -495,9 +495,9 @@ class Soak:
     def __init__(self, topology: str, seed: int, interrupts_per_step: int = 4000) -> None:
         self.topology = topology
         self.seed = seed
-        self.findings = Findings(f"soak {topology}", seed)
+        self.findings = CampaignResults(f"soak {topology}", seed)
         self.interrupts = self.operations = self.faults = self.events = self.forks = self.interrupts_of_children = 0
-        self.slopes = Slopes()
+        self.slopes = ResourceGrowth()
         self._per_step = interrupts_per_step
 
     def run(
@@ -506,13 +506,13 @@ class Soak:
         seconds: float | None = None,
         first: int = 0,
         report: Callable[[str], None] = lambda text: None,
-    ) -> Findings:
+    ) -> CampaignResults:
         """Run `interrupts` interruptions within the time limit.
 
         :param first: the number of the first step.
         """
         end = None if seconds is None else monotonic() + seconds
-        leave_out_what_lives()
+        freeze_living_objects()
         gc.disable()
         before = resource_counts()
         number = first
@@ -527,7 +527,7 @@ class Soak:
                         report(f"step {step}: {what}")
         finally:
             gc.enable()
-            leave_out_what_lives()
+            freeze_living_objects()
         self.findings.violations += [(number, fault) for fault in self.slopes.faults()]
         return self.findings
 
@@ -564,8 +564,8 @@ class Soak:
     def _check_gone(self, before: tuple[int, int]) -> None:
         """Check that ended workers and connections are released without the garbage collector."""
         gevent.sleep(0.01)
-        if Work.alive:
-            raise Violation(f"{Work.alive} ended workers have living locals")
+        if WorkerObject.alive:
+            raise Violation(f"{WorkerObject.alive} ended workers have living locals")
         for _ in range(100):
             descriptors = len(os.listdir("/proc/self/fd"))
             if descriptors <= before[1] + 4:

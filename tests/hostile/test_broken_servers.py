@@ -30,24 +30,33 @@ from gmongo.errors import (
     WTimeoutError,
 )
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply, cut, forged, garbled, held, silent
+from tests.support.server import (
+    ScriptedReplicaSet,
+    ScriptedServer,
+    cursor_reply,
+    cut,
+    held,
+    malformed,
+    silent,
+    with_false_header,
+)
 from tests.support.wait import eventually
 
 BROKEN = {  # name: (fault, exception, message)
     "closed before the reply": (cut(0), AutoReconnect, "connection closed by the server"),
     "closed inside the header": (cut(10), AutoReconnect, "connection closed by the server"),
     "closed inside the body": (cut(30), AutoReconnect, "connection closed by the server"),
-    "negative length": (forged(length=-1), ProtocolError, "message length -1"),
-    "length zero": (forged(length=0), ProtocolError, "message length 0"),
-    "length below header": (forged(length=15), ProtocolError, "message length 15"),
-    "length below document": (forged(length=17), ProtocolError, "too short"),
-    "length too small": (forged(length=30), ProtocolError, "length|bytes"),
-    "2 GiB": (forged(length=2**31 - 1), ProtocolError, "message length 2147483647"),
-    "length above limit of hello": (forged(length=48_100_000), ProtocolError, "message length 48100000"),
-    "reply to another request": (forged(response_to=77), ProtocolError, "reply is to request 77"),
-    "unknown opcode": (forged(opcode=2099), ProtocolError, "opcode 2099"),
-    "unrequested compression": (forged(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
-    "garbage": (garbled, bson.errors.InvalidBSON, "."),
+    "negative length": (with_false_header(length=-1), ProtocolError, "message length -1"),
+    "length zero": (with_false_header(length=0), ProtocolError, "message length 0"),
+    "length below header": (with_false_header(length=15), ProtocolError, "message length 15"),
+    "length below document": (with_false_header(length=17), ProtocolError, "too short"),
+    "length too small": (with_false_header(length=30), ProtocolError, "length|bytes"),
+    "2 GiB": (with_false_header(length=2**31 - 1), ProtocolError, "message length 2147483647"),
+    "length above limit of hello": (with_false_header(length=48_100_000), ProtocolError, "message length 48100000"),
+    "reply to another request": (with_false_header(response_to=77), ProtocolError, "reply is to request 77"),
+    "unknown opcode": (with_false_header(opcode=2099), ProtocolError, "opcode 2099"),
+    "unrequested compression": (with_false_header(opcode=2012), ProtocolError, "OP_COMPRESSED claims"),
+    "garbage": (malformed, bson.errors.InvalidBSON, "."),
 }
 broken = pytest.mark.parametrize(("fault", "kind", "message"), BROKEN.values(), ids=BROKEN.keys())
 
@@ -323,7 +332,7 @@ def test_silent_server_raises_network_timeout_after_socket_timeout(server):
 
 def test_incomplete_message_raises_network_timeout(server):
     with MongoClient(server.name, socketTimeoutMS=100, retryReads=False) as client:
-        server.fail("find", forged(length=40_000_000))
+        server.fail("find", with_false_header(length=40_000_000))
         with pytest.raises(NetworkTimeout):
             client.db.c.find_one()
         check_resources(client, server, 1)

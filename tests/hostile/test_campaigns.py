@@ -14,8 +14,8 @@ from gmongo.execution.late_reply import LateReply
 from gmongo.wire import message, transport
 from tests.hostile.__main__ import main
 from tests.hostile.late_replies import LateReplies
-from tests.hostile.malformed_hellos import Hellos, resource_counts
-from tests.hostile.malformed_replies import Replies
+from tests.hostile.malformed_hellos import MalformedHellos, resource_counts
+from tests.hostile.malformed_replies import MalformedReplies
 from tests.hostile.soak import TOPOLOGIES, Soak, Step
 
 # The campaigns use the real clock, and fork.
@@ -25,20 +25,20 @@ SEED = 19
 
 
 def test_malformed_replies_raise_documented_errors_and_client_recovers() -> None:
-    findings = Replies(SEED).run(4000)
+    findings = MalformedReplies(SEED).run(4000)
     assert not findings.violations, findings.report()
     assert findings.outcomes["ProtocolError"] > 1000
     assert findings.outcomes["none"] > 1000
 
 
 def test_damaged_bytes_raise_documented_errors_and_client_recovers() -> None:
-    findings = Replies(SEED, share_of_damage=0.7).run(600)
+    findings = MalformedReplies(SEED, share_of_damage=0.7).run(600)
     assert not findings.violations, findings.report()
     assert findings.outcomes["ProtocolError"] > 100
 
 
 def test_client_recovers_from_malformed_hellos() -> None:
-    findings = Hellos(SEED).run(600)
+    findings = MalformedHellos(SEED).run(600)
     assert not findings.violations, findings.report()
     assert findings.cases == 600
 
@@ -61,7 +61,7 @@ def test_soak_without_garbage_collector_violates_no_invariant(topology: str) -> 
 
 
 def test_case_number_and_seed_repeat_outcomes() -> None:
-    first_run, second_run = Replies(SEED).run(50, first=100), Replies(SEED).run(50, first=100)
+    first_run, second_run = MalformedReplies(SEED).run(50, first=100), MalformedReplies(SEED).run(50, first=100)
     assert first_run.outcomes == second_run.outcomes
 
 
@@ -78,7 +78,7 @@ def test_command_line_runs_campaign_and_soak(capsys: pytest.CaptureFixture[str])
 def test_campaign_detects_unchecked_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "malformed_reply_error", lambda failure, operation: failure)
     monkeypatch.setattr(command, "raise_error_of", lambda reply, *_: reply.get("errmsg", "").lower())
-    assert Replies(SEED).run(500).violations
+    assert MalformedReplies(SEED).run(500).violations
 
 
 def test_campaign_detects_missing_end_event(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_campaign_detects_missing_end_event(monkeypatch: pytest.MonkeyPatch) -> 
             failed(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(command.CommandEvents, "failed", drop_event)
-    assert Replies(SEED).run(200).violations
+    assert MalformedReplies(SEED).run(200).violations
 
 
 def test_campaign_detects_unread_late_reply(monkeypatch: pytest.MonkeyPatch) -> None:

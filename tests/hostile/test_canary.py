@@ -23,7 +23,7 @@ from gmongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from gmongo.testing import Deployment
 from tests.auth.accounts import AuthServer
 from tests.auth.endpoints import Endpoint
-from tests.support.server import ScriptedServer, cut, garbled, silent
+from tests.support.server import ScriptedServer, cut, malformed, silent
 
 pytest.importorskip("opentelemetry.sdk")
 pytest.importorskip("rich")
@@ -34,10 +34,10 @@ from gmongo.encryption import Algorithm, ClientEncryption
 from gmongo.encryption_options import AutoEncryptionOpts
 from tests.encryption.proxy import Proxy
 from tests.hostile.canary import Canary
-from tests.support.garbage import leave_out_what_lives
+from tests.support.garbage import freeze_living_objects
 from tests.support.kms import KmsServer
 from tests.support.mongocryptd import Mongocryptd
-from tests.support.proxies import Socks5
+from tests.support.proxies import Socks5Proxy
 
 SECRETS = {
     name: f"canary-of-a-{name.replace(' ', '-')}-0123456789"
@@ -62,7 +62,7 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
 def _freeze_existing_objects() -> Iterator[None]:
     """Freeze existing objects: each canary ignores the objects that exist at its start."""
     yield
-    leave_out_what_lives()
+    freeze_living_objects()
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ BEHAVIOURS: dict[str, Callable[[ScriptedServer, str], None]] = {
     "endless conversation": continue_for_ever,
     "cut": with_fault(cut(10)),
     "silence": with_fault(silent),
-    "garbage": with_fault(garbled),
+    "garbage": with_fault(malformed),
     "success and reauthentication": authenticate,
 }
 
@@ -315,7 +315,7 @@ def test_errors_about_options_disclose_no_secret(canary: Canary, files: SimpleNa
 
 @pytest.mark.parametrize("account", [("u", "another"), ("u", SECRETS["proxy password"]), None])
 def test_proxy_failure_discloses_no_secret(canary: Canary, account: Any) -> None:
-    with Socks5(account) as proxy:
+    with Socks5Proxy(account) as proxy:
         uri = f"mongodb://127.0.0.1:1/?proxyHost=127.0.0.1&proxyPort={proxy.port}&proxyUsername=u"
         secret = {"proxyPassword": SECRETS["proxy password"]}
         with MongoClient(uri, serverSelectionTimeoutMS=300, connectTimeoutMS=200, **secret) as client:
@@ -361,7 +361,7 @@ FAULTS: dict[str, Any] = {
     "echo in write concern error": lambda command: {"ok": 1, "writeConcernError": {**echo(command), "code": 64}},
     "cut": cut(20),
     "silence": silent,
-    "garbage": garbled,
+    "garbage": malformed,
 }
 
 
@@ -512,7 +512,7 @@ class EchoingMongocryptd(Mongocryptd):
 MONGOCRYPTDS: dict[str, Callable[[Mongocryptd], object]] = {
     "success": lambda server: None,
     "cut": lambda server: [server.fail(name, *[cut(20)] * 9) for name in server.replies],
-    "garbage": lambda server: [server.fail(name, *[garbled] * 9) for name in server.replies],
+    "garbage": lambda server: [server.fail(name, *[malformed] * 9) for name in server.replies],
     "malformed reply": lambda server: server.replies.update(
         dict.fromkeys(
             server.replies, lambda command: {"ok": 1, "result": [command], "schemaRequiresEncryption": command}

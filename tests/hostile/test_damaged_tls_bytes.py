@@ -24,7 +24,7 @@ from tests.support.wait import eventually
 FAULTS = ("flip", "cut", "delay", "repeat", "lose", "swap", "insert", "truncate", "reset", "half", "stall")
 
 
-class Middleman:
+class ProxyServer:
     """Forward bytes, and damage a part of the bytes."""
 
     def __init__(self, port: int, rng: random.Random) -> None:
@@ -89,7 +89,7 @@ def test_damaged_tls_bytes_raise_documented_errors_and_no_wrong_reply(files: Sim
     context.load_cert_chain(files.server)
     right = 0
     with silent_stderr(), TlsServer(context) as server:
-        proxy = Middleman(server.port, rng)
+        proxy = ProxyServer(server.port, rng)
         options: dict[str, Any] = {
             "tls": True, "tlsCAFile": files.ca, "socketTimeoutMS": 100, "connectTimeoutMS": 300, "maxPoolSize": 4,
             "serverSelectionTimeoutMS": 3000, "event_listeners": [commands], "serverMonitoringMode": "poll",

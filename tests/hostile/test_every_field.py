@@ -22,7 +22,7 @@ from gmongo.database import Database
 from gmongo.errors import PyMongoError
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
-from tests.hostile.callback_server import TIMES, HostilePeer, good_reply, hello, message
+from tests.hostile.callback_server import TIMES, CallbackServer, good_reply, hello, message
 from tests.hostile.malformed_documents import encoded, paths
 from tests.hostile.malformed_replies import hello_message, quick_checks
 
@@ -221,7 +221,7 @@ def _put(document: Any, path: tuple[Any, ...], value: Any) -> None:
 @pytest.fixture(scope="module")
 def faulty() -> Iterator[FaultyServer]:
     faulty = FaultyServer()
-    with quick_checks(), HostilePeer(faulty.answer) as faulty.peer:
+    with quick_checks(), CallbackServer(faulty.answer) as faulty.peer:
         yield faulty
 
 

@@ -15,7 +15,7 @@ import resource, struct, sys, zlib
 import bson, gevent
 from gmongo import MongoClient
 from gmongo.errors import PyMongoError
-from tests.hostile.callback_server import HostilePeer, good_reply, hello, message
+from tests.hostile.callback_server import CallbackServer, good_reply, hello, message
 from tests.hostile.malformed_replies import hello_message
 
 NAME, LIMIT = sys.argv[1], int(sys.argv[2]) * 1024 * 1024
@@ -72,7 +72,7 @@ def answer(name, command, number, flags):
 def memory(field):
     return int(next(line for line in open("/proc/self/status") if line.startswith(field)).split()[1]) * 1024
 
-with HostilePeer(answer) as peer:
+with CallbackServer(answer) as peer:
     options = dict(replicaSet="rs", retryReads=False, socketTimeoutMS=5000)
     with MongoClient(peer.name, **options) as client:
         client.d.command("ping")

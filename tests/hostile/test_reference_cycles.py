@@ -18,12 +18,12 @@ from gmongo import MongoClient
 from gmongo.errors import NetworkTimeout, WaitQueueTimeoutError
 from gmongo.testing import Deployment
 from gmongo.wire.timeout import interrupt_after
-from tests.gevent.switching.harness import Stage, _fill
-from tests.gevent.switching.interruptions import EARLY, KINDS, Kind, track_timeouts
+from tests.gevent.switching.harness import ScenarioRun, _fill
+from tests.gevent.switching.interruptions import EARLY, KINDS, InterruptionKind, track_timeouts
 from tests.gevent.switching.scenarios import SCENARIOS
 from tests.gevent.switching.tracing import Tracer
 from tests.support.server import ScriptedServer, silent
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 pytestmark = pytest.mark.usefixtures("collector_off")
 
@@ -42,7 +42,9 @@ class Request:
     [each for each in SCENARIOS if not each.survives and not each.closes],
     ids=lambda scenario: scenario.name.replace(" ", "-"),
 )
-def test_interrupted_greenlet_releases_locals(scenario: Any, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_greenlet_releases_locals(
+    scenario: Any, kind: InterruptionKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     track_timeouts(monkeypatch)
     with scenario.deployment() as deployment:
         _fill(deployment)
@@ -52,37 +54,39 @@ def test_interrupted_greenlet_releases_locals(scenario: Any, kind: Kind, monkeyp
     assert not left, f"locals are still alive after interruption at switches {left}"
 
 
-def run_with_exception_at(scenario: Any, deployment: Deployment, point: int, kind: Kind) -> tuple[bool, bool]:
+def run_with_exception_at(
+    scenario: Any, deployment: Deployment, point: int, kind: InterruptionKind
+) -> tuple[bool, bool]:
     """Throw at one switch. Return True if the exception was thrown, and True if the locals are released."""
     request = Request()
     watched = weakref.ref(request)
-    stage = Stage(scenario, deployment, yields=False)
+    run_state = ScenarioRun(scenario, deployment, yields=False)
 
     def act(request: Request) -> None:
         try:
-            scenario.act(stage)
+            scenario.act(run_state)
         except BaseException:
             return
 
     try:
         if scenario.warm:
-            stage.warm()
-        scenario.prepare(stage)
-        stage.greenlet = gevent.Greenlet(act, request)
+            run_state.warm()
+        scenario.prepare(run_state)
+        run_state.greenlet = gevent.Greenlet(act, request)
         del request
-        stage.greenlet.start()
-        with Tracer(point, kind, lambda each: each is stage.greenlet) as tracer:
-            scenario.meanwhile(stage)
-            comes_true(stage.greenlet.ready, 5)
-            gevent.joinall(stage.others, timeout=1)
-        assert stage.greenlet.ready()
+        run_state.greenlet.start()
+        with Tracer(point, kind, lambda each: each is run_state.greenlet) as tracer:
+            scenario.meanwhile(run_state)
+            becomes_true(run_state.greenlet.ready, 5)
+            gevent.joinall(run_state.others, timeout=1)
+        assert run_state.greenlet.ready()
         thrown = bool(tracer.thrown)
         tracer.thrown.clear()
-        tracer.subject = stage.greenlet = None
-        return thrown, comes_true(lambda: watched() is None, 0.3)
+        tracer.subject = run_state.greenlet = None
+        return thrown, becomes_true(lambda: watched() is None, 0.3)
     finally:
-        stage.kept.clear()
-        stage.client.close()
+        run_state.kept.clear()
+        run_state.client.close()
 
 
 OVERLOADED = {"ok": 0, "code": 462, "errorLabels": ["SystemOverloadedError", "RetryableError"]}
@@ -107,7 +111,7 @@ def test_killed_greenlet_releases_locals(wait: str, observed: bool) -> None:
         gevent.sleep(0.02)
         greenlet.kill()
         del greenlet
-        assert comes_true(lambda: watched() is None, 0.3)
+        assert becomes_true(lambda: watched() is None, 0.3)
 
 
 @pytest.mark.parametrize("how", ["kill", "timeout"])
@@ -135,7 +139,7 @@ def test_interrupted_cursor_releases_pinned_connection(how: str) -> None:
             else:
                 greenlet.join()
             del greenlet
-        assert comes_true(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
+        assert becomes_true(lambda: client.pool_stats()[0]["in_use"] == 0, 1)
 
 
 FAILURES = {

@@ -21,7 +21,7 @@ _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "--timeou
 _LIMIT = 900  # seconds, for all tests of a library
 
 
-def outcomes(
+def outcomes_of_both(
     driver: str,
     tests: Sequence[str],
     folder: Path,

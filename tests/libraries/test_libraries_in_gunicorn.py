@@ -65,10 +65,10 @@ def responses(name, driver, log, *options):
         gevent.joinall(visitors, raise_error=True)
         assert connected_drivers(deployment) == {driver}
         further = itertools.count(8)  # a worker ignores signals until its fork is complete
-        while len(set(host.said(r"answered by <(\d+)>"))) < 2:
+        while len(set(host.matches(r"answered by <(\d+)>"))) < 2:
             VISITS[name](browser, f"visitor-{next(further)}")
         assert host.end() == 0
         if driver == "gmongo":
             until(lambda: not connections(deployment))
-        errors = {re.sub("0x[0-9a-f]+", "", line) for line in host.trouble}
+        errors = {re.sub("0x[0-9a-f]+", "", line) for line in host.warnings_and_errors}
         return [alone, *(each.value for each in visitors)], errors

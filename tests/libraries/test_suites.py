@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .both_drivers import outcomes
+from .both_drivers import outcomes_of_both
 from .sources import libraries_are_required, require, source_of
 from .suites import SCRIPTS, SUITES
 
@@ -27,10 +27,10 @@ def compare(tests, folder, tmp_path, exceptions=frozenset(), **options):
 
     :param exceptions: Names of the tests with expected failures.
     """
-    expected, failing_with_pymongo = outcomes("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
-    missing = expected - outcomes("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
+    expected, failing_with_pymongo = outcomes_of_both("pymongo", tests, folder, tmp_path / "pymongo.log", **options)
+    missing = expected - outcomes_of_both("gmongo", tests, folder, tmp_path / "gmongo.log", **options)[0]
     if without_parameters(missing) - set(exceptions):
-        missing -= outcomes("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
+        missing -= outcomes_of_both("gmongo", tests, folder, tmp_path / "gmongo-again.log", **options)[0]
     print(f"PyMongo: {len(expected)} pass, {len(failing_with_pymongo)} fail; gmongo: {len(missing)} of the former fail")
     if missing or not expected:
         for log in sorted(tmp_path.glob("*.log")):

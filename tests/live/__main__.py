@@ -29,8 +29,8 @@ _FOR_DISPOSABLE = {
     prose.PART: lambda target, report, given: prose.run(target, report, given.case),
 }
 PARTS: dict[str, Callable[[Target, Report, argparse.Namespace], None]] = {
-    answers.DOCUMENTED: lambda target, report, given: answers.documented(target, report, given.case),
-    answers.DRAWN: lambda target, report, given: answers.drawn(target, report, given.calls, given.seed),
+    answers.DOCUMENTED: lambda target, report, given: answers.compare_recorded_replies(target, report, given.case),
+    answers.DRAWN: lambda target, report, given: answers.compare_random_calls(target, report, given.calls, given.seed),
     calls.PART: lambda target, report, given: calls.run(target, report, given.case),
     work.CAMPAIGN: lambda target, report, given: work.campaign(target, report, given.steps, given.seed),
     work.MAIN_JOB: lambda target, report, given: work.main_job(target, report),
@@ -82,7 +82,7 @@ def _run_all(parser: argparse.ArgumentParser, given: argparse.Namespace, deploym
     try:
         if given.disposable is not None:
             target.allow_all(given.disposable)
-        report = Report(_facts(target))
+        report = Report(_properties_of_run(target))
         for name in given.only or PARTS:
             _run(name, target, report, given)
     except RefusedError as refusal:
@@ -109,7 +109,7 @@ def _run(name: str, target: Target, report: Report, given: argparse.Namespace) -
         report.add(name, "the whole part", Outcome.FAILED, f"{type(error).__name__}: {error}")
 
 
-def _facts(target: Target) -> dict[str, Any]:
+def _properties_of_run(target: Target) -> dict[str, Any]:
     return {
         "deployment": f"{target.topology} {target.name}, MongoDB {target.version}",
         "servers": ", ".join(target.hosts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.live.report import Differs, Report, Skip
+from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import Target
 from tests.simulation.answers.case import Case, cases, difference, run
 from tests.simulation.answers.notation import line
@@ -21,7 +21,7 @@ _UNKNOWN = frozenset({59, 115, 168, 238, 40324})
 _UNKNOWN_TO_STANDALONE = frozenset({20, 123, 40573})
 
 
-def documented(target: Target, report: Report, only: str) -> None:
+def compare_recorded_replies(target: Target, report: Report, only: str) -> None:
     """Compare the replies of the server with the recorded replies.
 
     :param only: Part of the names of cases.
@@ -36,7 +36,7 @@ def documented(target: Target, report: Report, only: str) -> None:
             described = difference(case.expected, replies)
             if described:
                 _raise_if_unknown(replies, unknown)
-                raise Differs(described)
+                raise DifferenceError(described)
 
 
 def _numbers(version: str) -> list[int]:
@@ -58,7 +58,7 @@ def _codes(reply: object) -> set[object]:
     return set()
 
 
-def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
+def compare_random_calls(target: Target, report: Report, calls: int, seed: int) -> None:
     """Compare the replies of the server and of the simulation to random calls.
 
     :param calls: Number of calls.
@@ -76,4 +76,4 @@ def drawn(target: Target, report: Report, calls: int, seed: int) -> None:
                 _raise_if_unknown(simulated_reply, _UNKNOWN, "simulation")
                 if difference(server_reply, simulated_reply):
                     text = f"the server replied {line(server_reply)}, the simulation {line(simulated_reply)}"
-                    raise Differs(f"{text}; {line(fields)}")
+                    raise DifferenceError(f"{text}; {line(fields)}")

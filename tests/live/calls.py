@@ -11,10 +11,10 @@ from typing import Any
 from gmongo.testing import DeploymentProcess
 from gmongo.testing.simulation.versions import NEWEST, OLDEST
 from gmongo.uri_parser import parse_uri
-from tests.differential.call_runner import DATABASE, ForeignDatabaseError, Outcome, Scene, calls
-from tests.differential.differences import check, explained, same
-from tests.differential.fault_attribution import judge
-from tests.live.report import Differs, Report, Skip
+from tests.differential.call_runner import DATABASE, CallRunner, ForeignDatabaseError, Outcome, calls
+from tests.differential.differences import are_equal, check, explained
+from tests.differential.fault_attribution import attribute_difference
+from tests.live.report import DifferenceError, Report, Skip
 from tests.live.target import OWN, Target
 
 _KINDS = {
@@ -34,20 +34,20 @@ def run(target: Target, report: Report, only: str) -> None:
     """
     if target.has_tls:
         raise Skip("the recording proxy does not support TLS")
-    with _scene(target) as scene, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
+    with _call_runner(target) as runner, _simulated(target) as simulated, redirect_stderr(io.StringIO()):
         others = set(target.client.list_database_names()) - OWN - {target.database("calls")}
         for call in (call for path in sorted(_TABLES.glob("*.txt")) for call in calls(path)):
             if only not in call.source:
                 continue
             with report.case(PART, f"{call.name}: {call.source}"):
-                _compare(call.source.replace(DATABASE, target.database("calls")), scene, simulated, others)
+                _compare(call.source.replace(DATABASE, target.database("calls")), runner, simulated, others)
 
 
-def _compare(source: str, scene: Scene, simulated: Scene, others: Collection[str]) -> None:
+def _compare(source: str, runner: CallRunner, simulated: CallRunner, others: Collection[str]) -> None:
     try:
-        theirs, ours = scene.compare(source)
+        theirs, ours = runner.compare(source)
         if explained(source, theirs, ours) is None:
-            _, theirs, ours, reason = judge(scene, source, lambda: simulated)
+            _, theirs, ours, reason = attribute_difference(runner, source, lambda: simulated)
             if reason:
                 raise Skip(reason)
     except ForeignDatabaseError as refusal:
@@ -55,9 +55,9 @@ def _compare(source: str, scene: Scene, simulated: Scene, others: Collection[str
     check(source, theirs, ours)
     if any(f"('str', {name!r})" in repr(ours.returned) for name in others):
         raise Skip("the call returns names of foreign databases")
-    simulation = simulated.play_gmongo(source)
-    if not (same(ours.error, simulation.error) and same(ours.returned, simulation.returned)):
-        raise Differs(f"gmongo returns {_text(ours)}; on a simulated deployment {_text(simulation)}")
+    simulation = simulated.run_gmongo_call(source)
+    if not (are_equal(ours.error, simulation.error) and are_equal(ours.returned, simulation.returned)):
+        raise DifferenceError(f"gmongo returns {_text(ours)}; on a simulated deployment {_text(simulation)}")
 
 
 def _text(outcome: Outcome) -> str:
@@ -65,7 +65,7 @@ def _text(outcome: Outcome) -> str:
 
 
 @contextmanager
-def _scene(target: Target) -> Iterator[Scene]:
+def _call_runner(target: Target) -> Iterator[CallRunner]:
     if target.topology == "load-balanced":
         uri = target.uri_of_one()
         host, port = parse_uri(uri)["nodelist"][0]
@@ -76,13 +76,13 @@ def _scene(target: Target) -> Iterator[Scene]:
     login, at, _ = uri.removeprefix("mongodb://").rpartition("@")
     own_options = [each for each in uri.partition("?")[2].split("&") if each not in ("", "loadBalanced=true")]
     options = "&".join([*own_options, _options(target)])
-    scene = Scene(
+    runner = CallRunner(
         (host, int(port)), "a server in use", None, target.database("calls"), not target.disposable, login + at, options
     )
     try:
-        yield scene
+        yield runner
     finally:
-        scene.close()
+        runner.close()
 
 
 @contextmanager
@@ -92,11 +92,11 @@ def _simulated(target: Target) -> Iterator[Any]:
     version = "{}.{}".format(*min(max(release, OLDEST), NEWEST))
     with DeploymentProcess(*_KINDS[target.topology], "--version", version) as deployment:
         (address,) = parse_uri(deployment.uri)["nodelist"]
-        scene = Scene(address, "simulation", database=target.database("calls"), options=_options(target))
+        runner = CallRunner(address, "simulation", database=target.database("calls"), options=_options(target))
         try:
-            yield scene
+            yield runner
         finally:
-            scene.close()
+            runner.close()
 
 
 def _options(target: Target) -> str:

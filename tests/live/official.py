@@ -12,11 +12,11 @@ from gmongo.errors import OperationFailure
 from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
-from tests.spec.unified.deployments import HARMLESS, Running
-from tests.spec.unified.requirements import Offer, Setting, unmet
+from tests.spec.unified.deployments import HARMLESS, RunningDeployment
+from tests.spec.unified.requirements import DeploymentProperties, Setting, unmet
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, Use, rule_for, words_of
+from tests.spec.unified.skips import BY_THE_TEST, CaseOnTopology, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 
 PART = "official unified tests"
@@ -27,7 +27,7 @@ _DEPENDS_ON_SPEED = re.compile("blockTimeMS|imeoutMS|failBeforeCommit")
 _NEEDS_SEVERAL_MEMBERS = ("replSetStepDown", "Topology lifecycle")
 
 
-class Live(Running):
+class ExistingDeployment(RunningDeployment):
     """Deployment that the runner has not started."""
 
     def __init__(self, target: Target) -> None:
@@ -95,7 +95,7 @@ def run(target: Target, report: Report, only: str) -> None:
 
     :param only: Part of the names of cases.
     """
-    live, offer, probes = Live(target), target.offer(), Probes(target)
+    live, properties, probes = ExistingDeployment(target), target.properties(), Probes(target)
     live.kill_sessions()
     try:
         for file in valid_pass():
@@ -103,7 +103,7 @@ def run(target: Target, report: Report, only: str) -> None:
                 name = f"{file.id}: {case['description']}"
                 if only in name:
                     with report.case(PART, name) as remarks:
-                        _skip_by_requirements(file.path.stem, file.document, case, offer)
+                        _skip_by_requirements(file.path.stem, file.document, case, properties)
                         _skip_without_members(target, case)
                         check(file.document)
                         options = {**CLIENT_OPTIONS, **target.options}
@@ -114,7 +114,11 @@ def run(target: Target, report: Report, only: str) -> None:
 
 
 def _run_case(
-    live: Live, read: Callable[[], dict[str, Any]], index: int, options: dict[str, Any], remarks: list[str]
+    live: ExistingDeployment,
+    read: Callable[[], dict[str, Any]],
+    index: int,
+    options: dict[str, Any],
+    remarks: list[str],
 ) -> None:
     """Run a case, and repeat a failed case that depends on the speed of the machine."""
     for _ in range(ATTEMPTS):
@@ -137,19 +141,21 @@ def _skip_without_members(target: Target, case: Mapping[str, Any]) -> None:
                 raise Skip(f"the case ({words}) needs a replica set of several members")
 
 
-def _skip_by_requirements(stem: str, document: Mapping[str, Any], case: Mapping[str, Any], offer: Offer) -> None:
+def _skip_by_requirements(
+    stem: str, document: Mapping[str, Any], case: Mapping[str, Any], properties: DeploymentProperties
+) -> None:
     for level in (document.get("runOnRequirements"), case.get("runOnRequirements")):
-        lacking = _lacking(level, offer)
+        lacking = _lacking(level, properties)
         if lacking:
             raise Skip(f"requirement: {lacking}")
     if "skipReason" in case:
         raise Skip(f"{BY_THE_TEST}: {case['skipReason']}")
     words = words_of(document.get("createEntities")) | words_of(case)
-    rule = rule_for(Use(stem, case["description"], offer.topology, words))
+    rule = rule_for(CaseOnTopology(stem, case["description"], properties.topology, words))
     if rule is not None:
         raise Skip(rule.text)
 
 
-def _lacking(level: Sequence[Mapping[str, Any]] | None, offer: Offer) -> str:
+def _lacking(level: Sequence[Mapping[str, Any]] | None, properties: DeploymentProperties) -> str:
     """Return the unmet requirements of the alternative with the fewest unmet requirements."""
-    return "; ".join(min((unmet(each, offer) for each in level), key=len)) if level else ""
+    return "; ".join(min((unmet(each, properties) for each in level), key=len)) if level else ""

@@ -32,7 +32,7 @@ class Skip(Exception):
     """A case cannot run on this deployment. The text is the reason."""
 
 
-class Differs(Exception):
+class DifferenceError(Exception):
     """A case shows a difference. The text describes the difference."""
 
 
@@ -87,7 +87,7 @@ class Report:
                 ) from None
         except Skip as reason:
             self.add(part, name, Outcome.SKIPPED, str(reason))
-        except Differs as reason:
+        except DifferenceError as reason:
             self.add(part, name, Outcome.DIFFERS, str(reason))
         except Exception as error:
             self.add(part, name, Outcome.FAILED, f"{type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ from gmongo.monitoring import CommandFailedEvent, CommandListener, CommandStarte
 from gmongo.testing import EmbeddedReplicaSet
 from gmongo.uri_parser import parse_uri
 from tests.live.report import Skip
-from tests.spec.unified.requirements import Offer
+from tests.spec.unified.requirements import DeploymentProperties
 
 OWN = frozenset({"admin", "config", "local"})
 """System databases of every deployment."""
@@ -31,7 +31,7 @@ class RefusedError(Exception):
     """The deployment does not permit the run."""
 
 
-class Fenced(MongoClient[Any]):
+class RestrictedClient(MongoClient[Any]):
     """Client with access to the databases of the run only.
 
     :ivar fence: Prefix of the permitted names.
@@ -85,7 +85,7 @@ class Target:
         self.run = f"gmongo_live_{uuid.uuid4().hex[:8]}"
         self.disposable = False
         self._parsed = parse_uri(uri)
-        self._fenced: Fenced | None = None
+        self._fenced: RestrictedClient | None = None
         self._direct: dict[str, MongoClient[Any]] = {}
         self.client: MongoClient[Any] = MongoClient(uri, **self.options)
         hello = self.client.admin.command("hello")
@@ -155,7 +155,7 @@ class Target:
         """
         if self._fenced is None:
             one = self.uri_of(self.hosts[0]) if self.topology == "sharded" else self._one_mongos or self.uri
-            self._fenced = Fenced(one, **self.options)
+            self._fenced = RestrictedClient(one, **self.options)
             self._fenced.fence = "" if self.disposable else self.run
         return self._fenced[self.database(name)]
 
@@ -201,14 +201,14 @@ class Target:
                 with suppress(PyMongoError):
                     self.direct(host).admin.command("configureFailPoint", name, mode="off")
 
-    def offer(self) -> Offer:
+    def properties(self) -> DeploymentProperties:
         """Return the properties for the requirements of official tests."""
         parameters: Mapping[str, Any] = {}
         with suppress(PyMongoError):
             parameters = self.client.admin.command({"getParameter": "*"})
         auth = self._parsed["username"] is not None
         mechanisms = set(parameters.get("authenticationMechanisms", ())) - {_UNTRIED} if auth else ()
-        return Offer(
+        return DeploymentProperties(
             self.topology,
             self.version,
             auth,

@@ -102,7 +102,7 @@ def test_server_reply_is_compared_with_recorded_reply(
     fields = {"name": "a case", "documents": [{"_id": 1}], "run": [command], "answers": [{"n": 1}], "server": "6.0.5"}
     monkeypatch.setattr(answers, "cases", lambda: [Case("some", fields)])
     report = Report({})
-    answers.documented(target, report, "")
+    answers.compare_recorded_replies(target, report, "")
     (entry,) = report.entries
     assert entry.outcome.value == outcome
     assert entry.reason.startswith(reason)

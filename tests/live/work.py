@@ -86,7 +86,7 @@ class LiveStep(Step):
             with suppress(PyMongoError):
                 self._target.client.admin.command("replSetStepDown", 1, force=True)
 
-    def _heal(self) -> None:
+    def _end_faults(self) -> None:
         if self._target.replica_set is not None:
             self._restore(self._target.replica_set)
         if self._target.disposable:

@@ -220,7 +220,7 @@ def differs(change: Change, source: str) -> bool:
         changed = compile(change.apply(source), change.file, "exec", dont_inherit=True)
     except SyntaxError:  # for example a name that is global elsewhere
         return False
-    return meaning(changed) != meaning(compile(source, change.file, "exec", dont_inherit=True))
+    return behaviour_of(changed) != behaviour_of(compile(source, change.file, "exec", dont_inherit=True))
 
 
 def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -246,7 +246,7 @@ def _executable_nodes(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _executable_nodes(child)
 
 
-def meaning(code: CodeType) -> object:
+def behaviour_of(code: CodeType) -> object:
     """Return the behaviour of a code object without positions. Changes without effect have equal results.
 
     The result excludes constants that no instruction loads, because Python 3.14 keeps the constant of `while 1`.
@@ -262,4 +262,4 @@ def meaning(code: CodeType) -> object:
 
 
 def _constant(value: object) -> object:
-    return meaning(value) if isinstance(value, CodeType) else (type(value), repr(value))
+    return behaviour_of(value) if isinstance(value, CodeType) else (type(value), repr(value))

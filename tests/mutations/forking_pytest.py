@@ -22,9 +22,9 @@ from types import CodeType, FunctionType
 
 import pytest
 
-from tests.mutations.change_kinds import meaning
+from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.recording import WITHOUT_OFFICIAL_TESTS
-from tests.mutations.trials import Outcome, Story, environment, limit_memory, outcome_of
+from tests.mutations.trials import Outcome, TestProgress, environment, limit_memory, outcome_of
 
 _SOCKET = "GMONGO_WARM"  # the descriptor for requests
 _START_TIMEOUT = 120  # seconds
@@ -53,7 +53,7 @@ def changed_functions(before: CodeType, after: CodeType) -> Iterator[tuple[CodeT
     inner = list(zip(_inner_codes(before), _inner_codes(after), strict=False))
     if len(_inner_codes(before)) == len(_inner_codes(after)) and all(old.co_name == new.co_name for old, new in inner):
         for old, new in inner:
-            if meaning(old) != meaning(new) and (not _is_function(before) or not old.co_name.startswith("<")):
+            if behaviour_of(old) != behaviour_of(new) and (not _is_function(before) or not old.co_name.startswith("<")):
                 yield from changed_functions(old, new)
 
 
@@ -68,12 +68,12 @@ def _inner_codes(code: CodeType) -> list[CodeType]:
 def _without_inner_code(code: CodeType) -> object:
     """Return the behaviour of a code object without its functions and classes."""
     nothing = (lambda: None).__code__
-    return meaning(
+    return behaviour_of(
         code.replace(co_consts=tuple(nothing if isinstance(each, CodeType) else each for each in code.co_consts))
     )
 
 
-class Warm:
+class ForkingPytest:
     """A pytest process in a copy of the project that can run each test.
 
     :param root: the copy, unchanged during the start.
@@ -215,7 +215,7 @@ def _replace_functions(
 
 def _run(session: pytest.Session, items: Sequence[tuple[pytest.Item, float]], seconds: float, story: Path) -> int:
     """Run tests until a test fails or the time is over. Processor time does not depend on the load of the machine."""
-    writer = Story(story)
+    writer = TestProgress(story)
     session.config.pluginmanager.register(writer, "story")
     used, end = sum(os.times()[:4]), monotonic() + _ELAPSED_RATIO * seconds
     for number, (item, limit) in enumerate(items):

@@ -11,7 +11,7 @@ from time import monotonic
 
 from tests.mutations.mutation import Mutation, MutationError
 from tests.mutations.tables import AREAS
-from tests.mutations.trials import NotRun, each_in_a_copy, first_failure
+from tests.mutations.trials import NotRun, first_failure, run_in_copies
 
 OWN, FOLDER, SURVIVED, NOT_TRIED = "by its tests", "by their folders", "survived", "not tried"
 OUTCOMES = (OWN, FOLDER, SURVIVED, NOT_TRIED)
@@ -72,7 +72,7 @@ def choose(only: Sequence[str]) -> list[tuple[str, Mutation]]:
     return [(area, each) for area, each in everything if not only or area in only or each.name in only]
 
 
-def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
+def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[str]:
     """Return the targets with a test that fails without a mutation."""
     targets = set()
     for _, mutation in chosen:
@@ -90,7 +90,7 @@ def red_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozenset[
             print(f"failed without a mutation: {target}: {failed}", flush=True)
         return target if failed else ""
 
-    return frozenset(each_in_a_copy(sorted(targets), jobs, run)) - {""}
+    return frozenset(run_in_copies(sorted(targets), jobs, run)) - {""}
 
 
 def report(trials: Sequence[Trial]) -> str:
@@ -114,7 +114,7 @@ def report(trials: Sequence[Trial]) -> str:
 def main(options: argparse.Namespace) -> int:
     """Run the selected mutations. Return 1 if a mutation survived or could not run."""
     chosen = choose(options.only)
-    red = red_targets(chosen, options.jobs)
+    red = failing_targets(chosen, options.jobs)
 
     def run(pair: tuple[str, Mutation], root: Path) -> Trial:
         trial = attempt(*pair, root, options.own_only, red)
@@ -122,6 +122,6 @@ def main(options: argparse.Namespace) -> int:
         print(f"{name:5} {trial.outcome:17} {trial.seconds:5.1f} s  {what}  {trial.why}", flush=True)
         return trial
 
-    trials = list(each_in_a_copy(chosen, options.jobs, run))
+    trials = list(run_in_copies(chosen, options.jobs, run))
     print(report(trials))
     return int(any(trial.outcome in (SURVIVED, NOT_TRIED) for trial in trials))

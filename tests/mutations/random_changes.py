@@ -44,7 +44,7 @@ _READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_number
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RandomChange:
     """A change of the whole lines from `line` on, which `apply` finds again after other changes of the file."""
 
     file: str
@@ -89,7 +89,7 @@ def files(only: Iterable[str] = ()) -> list[str]:
     return sorted(chosen) if chosen else every
 
 
-def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
+def draw_changes(sources: Mapping[str, str], count: int, seed: int) -> list[RandomChange]:
     """Return random changes, evenly spread over the lines: a random line, then a kind, then a change.
 
     :param sources: the texts of the files.
@@ -111,7 +111,7 @@ def draw(sources: Mapping[str, str], count: int, seed: int) -> list[Drawn]:
     return result
 
 
-def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> Drawn | None:
+def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator: random.Random) -> RandomChange | None:
     """Return one change of a line, or None if no change has an effect."""
     for kind in generator.sample(sorted(kinds), len(kinds)):
         for change in generator.sample(kinds[kind], len(kinds[kind])):
@@ -120,15 +120,15 @@ def _random_change(kinds: Mapping[str, Sequence[Change]], source: str, generator
     return None
 
 
-def _whole_lines(change: Change, source: str) -> Drawn:
+def _whole_lines(change: Change, source: str) -> RandomChange:
     data = source.encode()
     start = data.rfind(b"\n", 0, change.start) + 1
     end = data.find(b"\n", change.end) + 1 or len(data)
     new = data[start : change.start] + change.new.encode() + data[change.end : end]
-    return Drawn(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
+    return RandomChange(change.file, change.line, change.kind, data[start:end].decode(), new.decode())
 
 
-def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str], int]:
+def choose(recording: Recording, drawn: RandomChange, seconds: float) -> tuple[list[str], int]:
     """Return the tests that may detect a change, and the number of such tests.
 
     The fast tests come first, sorted by specificity. Next come some tests for each line of the function that
@@ -137,24 +137,29 @@ def choose(recording: Recording, drawn: Drawn, seconds: float) -> tuple[list[str
 
     :param seconds: the limit for the total duration of the tests.
     """
-    reaching = _reaching(recording, drawn)
-    order = _in_rounds(reaching, drawn.file)
+    tests_of_line = _reaching_tests(recording, drawn)
+    order = _in_rounds(tests_of_line, drawn.file)
     lines = sorted(_function_around(drawn.file, drawn.line), key=lambda line: abs(line - drawn.line))
-    at_lines = (reaching.intersection(recording.reaching(drawn.file, line)) for line in lines)
+    at_lines = (tests_of_line.intersection(recording.tests_of_line(drawn.file, line)) for line in lines)
     rare = [
-        test for found in at_lines if len(found) < len(reaching) for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
+        test
+        for found in at_lines
+        if len(found) < len(tests_of_line)
+        for test in _in_rounds(found, drawn.file)[:_LINE_TESTS]
     ]
     if not lines:
         rare = [
             test
             for files in (_READ_ALL_MODULES, _importing(drawn.file))
-            for test in _in_rounds((test for test in reaching if test.name.partition("::")[0] in files), drawn.file)
+            for test in _in_rounds(
+                (test for test in tests_of_line if test.name.partition("::")[0] in files), drawn.file
+            )
         ]
     text = [found for name in _READ_ALL_TEXTS if (found := recording.tests.get(name))]
     if not _function_at(drawn.file, drawn.line) and (found := recording.tests.get(_READS_DEFAULTS)):
         text.append(found)
-    quick = [test for test in _by_cost(reaching, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
-    return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(reaching.union(text))
+    quick = [test for test in _by_cost(tests_of_line, drawn.file) if test.seconds < _QUICK][:_QUICK_COUNT]
+    return list(_in_portions(dict.fromkeys([*text, *quick, *rare, *order]), seconds)), len(tests_of_line.union(text))
 
 
 def _in_portions(tests: Iterable[Test], seconds: float) -> Iterator[str]:
@@ -199,13 +204,13 @@ def _is_about(tests: str, file: str) -> bool:
     return tests.startswith(f"tests/{_TESTS_OF.get(package, package)}/") or tests in _importing(file)
 
 
-def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
+def _reaching_tests(recording: Recording, drawn: RandomChange) -> set[Test]:
     if _function_at(drawn.file, drawn.line) and (
-        reaching := recording.reaching(drawn.file, _traced_line(drawn.file, drawn.line))
+        tests_of_line := recording.tests_of_line(drawn.file, _traced_line(drawn.file, drawn.line))
     ):
-        return set(reaching)
+        return set(tests_of_line)
     lines, names = _place(drawn.file, drawn.line)
-    found = {test for line in lines for test in recording.reaching(drawn.file, line)}
+    found = {test for line in lines for test in recording.tests_of_line(drawn.file, line)}
     if found and lines:  # the head of a function, such as a default: all tests of the function may detect the change
         return found
     if names:  # tests may read a table without running its lines
@@ -214,8 +219,8 @@ def _reaching(recording: Recording, drawn: Drawn) -> set[Test]:
     for name in names:  # the line runs on import: all users of the name may detect the change
         for file, line in _mentions(name):
             if _function_at(file, line):
-                found.update(recording.reaching(file, line))
-    return found or (set(recording.reaching_file(drawn.file)) if names else set())
+                found.update(recording.tests_of_line(file, line))
+    return found or (set(recording.tests_of_file(drawn.file)) if names else set())
 
 
 @cache

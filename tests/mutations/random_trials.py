@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import monotonic
 
-from tests.mutations.forking_pytest import RunsAtImport, Warm
+from tests.mutations.forking_pytest import ForkingPytest, RunsAtImport
 from tests.mutations.mutation import ROOT
-from tests.mutations.random_changes import Drawn, choose, draw, files
+from tests.mutations.random_changes import RandomChange, choose, draw_changes, files
 from tests.mutations.recording import FOLDERS, Recording, recorded
-from tests.mutations.trials import NotRun, Outcome, each_in_a_copy, first_failure
+from tests.mutations.trials import NotRun, Outcome, first_failure, run_in_copies
 
 KILLED, SURVIVED, UNREACHED, NOT_TRIED = "killed", "survived", "reached by no test", "not tried"
 _TRACED = 10  # maximum slowdown of a test during the recording
@@ -29,13 +29,13 @@ class Trial:
     :param why: the test that killed the mutation, the number of passed tests, or the reason for no trial.
     """
 
-    drawn: Drawn
+    drawn: RandomChange
     outcome: str
     why: str
     seconds: float
 
 
-def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm: Warm) -> Trial:
+def attempt(drawn: RandomChange, root: Path, recording: Recording, seconds: float, warm: ForkingPytest) -> Trial:
     """Run one mutation in a copy, and restore the copy.
 
     :param seconds: the limit for the tests.
@@ -67,7 +67,13 @@ def attempt(drawn: Drawn, root: Path, recording: Recording, seconds: float, warm
 
 
 def _first_failure(
-    drawn: Drawn, before: str, root: Path, recording: Recording, tests: Sequence[str], seconds: float, warm: Warm
+    drawn: RandomChange,
+    before: str,
+    root: Path,
+    recording: Recording,
+    tests: Sequence[str],
+    seconds: float,
+    warm: ForkingPytest,
 ) -> Outcome:
     if not recording.runs_at_import(drawn.file, drawn.line):
         try:
@@ -93,7 +99,7 @@ def report(trials: Sequence[Trial]) -> str:
     return "\n".join(rows)
 
 
-def _difference(drawn: Drawn) -> str:
+def _difference(drawn: RandomChange) -> str:
     return (
         re.sub("^", "-", drawn.old.rstrip("\n"), flags=re.M)
         + "\n"
@@ -104,21 +110,21 @@ def _difference(drawn: Drawn) -> str:
 def main(options: argparse.Namespace) -> int:
     """Run the requested number of mutations. Return 1 if a mutation survived or could not run."""
     if options.again:
-        mutations = [Drawn(**each) for each in json.loads(options.again.read_text("utf-8"))]
+        mutations = [RandomChange(**each) for each in json.loads(options.again.read_text("utf-8"))]
     else:
         named = files(options.only) if options.only else [file for file in files() if not file.startswith("testing/")]
         sources = {file: (ROOT / "gmongo" / file).read_text("utf-8") for file in named}
-        mutations = draw(sources, options.random, options.seed)
+        mutations = draw_changes(sources, options.random, options.seed)
     folders = options.folders.split(",") if options.folders else FOLDERS
     recording = recorded(folders, options.record_again)
     for name in recording.red:
         print(f"failed without a mutation, excluded: {name}")
 
-    warm: dict[Path, Warm] = {}
+    warm: dict[Path, ForkingPytest] = {}
 
-    def run(drawn: Drawn, root: Path) -> Trial:
+    def run(drawn: RandomChange, root: Path) -> Trial:
         if root not in warm:
-            warm[root] = Warm(root, folders)
+            warm[root] = ForkingPytest(root, folders)
         trial = attempt(drawn, root, recording, options.seconds, warm[root])
         print(f"{trial.outcome:10} {trial.seconds:5.1f} s  {drawn.name}  {trial.why}", flush=True)
         if trial.outcome != KILLED:
@@ -126,7 +132,7 @@ def main(options: argparse.Namespace) -> int:
         return trial
 
     try:
-        trials = list(each_in_a_copy(mutations, options.jobs, run))
+        trials = list(run_in_copies(mutations, options.jobs, run))
     finally:
         for each in warm.values():
             each.close()

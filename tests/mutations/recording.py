@@ -67,14 +67,14 @@ class Recording:
     red: list[str] = field(default_factory=list)
     _parts: list[tuple[Any, Path, set[str]]] = field(default_factory=list)
 
-    def reaching(self, file: str, line: int) -> list[Test]:
+    def tests_of_line(self, file: str, line: int) -> list[Test]:
         """Return the tests that reach a line of the current code.
 
         :param file: the path below ``gmongo``.
         """
         return sorted(self.tests[name] for name in self._by_line(file).get(line, ()) if name)
 
-    def reaching_file(self, file: str) -> list[Test]:
+    def tests_of_file(self, file: str) -> list[Test]:
         """Return the tests that reach a function of a file. The tests may detect changes of import code."""
         return sorted({self.tests[name] for names in self._by_line(file).values() for name in names if name})
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.mutations import __main__, named_trials, trials
 from tests.mutations.mutation import ROOT, Mutation
-from tests.mutations.random_changes import Drawn, choose, draw
+from tests.mutations.random_changes import RandomChange, choose, draw_changes
 from tests.mutations.recording import Recording, Test
 from tests.mutations.trials import NotRun, Outcome
 
@@ -19,18 +19,18 @@ SOURCES = {
 
 
 def test_same_seed_draws_same_changes() -> None:
-    assert draw(SOURCES, 10, 1) == draw(SOURCES, 10, 1) != draw(SOURCES, 10, 2)
+    assert draw_changes(SOURCES, 10, 1) == draw_changes(SOURCES, 10, 1) != draw_changes(SOURCES, 10, 2)
 
 
 def test_draw_spreads_changes_over_lines() -> None:
-    lines = [(each.file, each.line) for each in draw(SOURCES, 14, 3)]
+    lines = [(each.file, each.line) for each in draw_changes(SOURCES, 14, 3)]
     assert len(set(lines)) == 14
     assert sum(file == "a.py" for file, _ in lines) == 7
-    assert len(draw(SOURCES, 1000, 3)) == 42
+    assert len(draw_changes(SOURCES, 1000, 3)) == 42
 
 
 def test_change_applies_after_other_changes_of_file() -> None:
-    for each in draw(SOURCES, 42, 4):
+    for each in draw_changes(SOURCES, 42, 4):
         before = SOURCES[each.file]
         after = each.apply("import this\n" + before)
         assert after is not None and after.startswith("import this\ndef") and after != "import this\n" + before
@@ -39,13 +39,13 @@ def test_change_applies_after_other_changes_of_file() -> None:
 
 def recording(tests: list[Test], monkeypatch: pytest.MonkeyPatch) -> Recording:
     result = Recording({test.name: test for test in tests})
-    monkeypatch.setattr(result, "reaching", lambda file, line: sorted(tests))
+    monkeypatch.setattr(result, "tests_of_line", lambda file, line: sorted(tests))
     return result
 
 
-def line_in_function() -> Drawn:
+def line_in_function() -> RandomChange:
     source = (ROOT / "gmongo/wire/tls.py").read_text("utf-8").splitlines()
-    return Drawn("wire/tls.py", 1 + source.index("            sent = self._try_to_send(data)"), "", "", "")
+    return RandomChange("wire/tls.py", 1 + source.index("            sent = self._try_to_send(data)"), "", "", "")
 
 
 def test_cheapest_test_of_each_function_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_tests_of_nearby_branch_precede_cheaper_tests(monkeypatch: pytest.Monkey
     drawn = line_in_function()
     known = Recording({test.name: test for test in (branch, cheap)})
     lines = {drawn.line: [branch, cheap], drawn.line + 2: [branch]}
-    monkeypatch.setattr(known, "reaching", lambda file, line: lines.get(line, []))
+    monkeypatch.setattr(known, "tests_of_line", lambda file, line: lines.get(line, []))
     assert choose(known, drawn, 0.25) == (["x.py::branch"], 2)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.mutations.change_kinds import meaning
+from tests.mutations.change_kinds import behaviour_of
 from tests.mutations.mutation import ROOT, Mutation
 from tests.mutations.tables import AREAS
 
@@ -16,7 +16,7 @@ ALL = [mutation for mutations in AREAS.values() for mutation in mutations]
 
 @cache
 def unchanged(file: str) -> object:
-    return meaning(compile(text_of(file), file, "exec", dont_inherit=True))
+    return behaviour_of(compile(text_of(file), file, "exec", dont_inherit=True))
 
 
 @cache
@@ -29,7 +29,7 @@ def test_mutation_matches_and_changes_its_file(mutation: Mutation) -> None:
     source = text_of(mutation.file)
     assert source.count(mutation.old) == 1
     changed = compile(source.replace(mutation.old, mutation.new), mutation.file, "exec", dont_inherit=True)
-    assert meaning(changed) != unchanged(mutation.file)
+    assert behaviour_of(changed) != unchanged(mutation.file)
     assert all((ROOT / target.partition("::")[0]).exists() for target in mutation.targets)
 
 

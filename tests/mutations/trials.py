@@ -126,7 +126,7 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
 
 
-def each_in_a_copy(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
+def run_in_copies(given: Iterable[Given], jobs: int, run: Callable[[Given, Path], Result]) -> Iterator[Result]:
     """Call `run` for each item, in `jobs` parallel copies of the project."""
     roots: SimpleQueue[Path] = SimpleQueue()
 
@@ -143,7 +143,7 @@ def each_in_a_copy(given: Iterable[Given], jobs: int, run: Callable[[Given, Path
         yield from executor.map(run_in_copy, given)
 
 
-class Story:
+class TestProgress:
     """A plugin that writes the start, failure and end of each test."""
 
     def __init__(self, path: Path) -> None:
@@ -166,7 +166,7 @@ class Story:
             print(line, file=file)
 
 
-class _Plugin(Story):
+class _Plugin(TestProgress):
     """A plugin that selects the wanted tests, and writes their story."""
 
     def __init__(self, story: str, wanted: str) -> None:

@@ -76,7 +76,7 @@ def run(todo: Sequence[Job], folder: Path, work: Path, parallel: int) -> tuple[R
     return results, broken
 
 
-def again(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
+def repeat_unexplained(results: Results, table: dict[str, differences.Difference], folder: Path, work: Path) -> None:
     """Repeat the tests with unexplained failures with gmongo, in one job for each file."""
     for deployment in {deployment for _driver, deployment in results}:
         found = differences.differing(results["pymongo", deployment], results["gmongo", deployment])
@@ -86,7 +86,7 @@ def again(results: Results, table: dict[str, differences.Difference], folder: Pa
             results["gmongo", deployment].update(Job("gmongo", deployment, number, (file,), only).run(folder, work))
 
 
-def judged(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
+def faults_of_outcomes(results: Results, table: dict[str, differences.Difference], folder: Path) -> list[str]:
     """Return the faults of the outcomes and of the table.
 
     :param folder: Folder with the package ``test``.
@@ -161,9 +161,9 @@ def main() -> int:
     todo = list(jobs(source, given.deployment or list(SIMULATED), given.files))
     results, broken = run(todo, source, work, given.parallel)
     if not given.once:
-        again(results, table, source, work)
+        repeat_unexplained(results, table, source, work)
     print(*report(results, table), sep="\n")
-    faults = [*broken, *judged(results, table, source)]
+    faults = [*broken, *faults_of_outcomes(results, table, source)]
     print(*faults, f"{len(faults)} wrong", sep="\n")
     return 1 if faults else 0
 

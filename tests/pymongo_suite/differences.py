@@ -42,7 +42,7 @@ class Difference:
             return f"{self.test}: {self.what[0]} does not contain {self.what[1]!r}"
         return None
 
-    def explains(self, outcome: Outcome, source: str) -> bool:
+    def explains_failure(self, outcome: Outcome, source: str) -> bool:
         """Return True if the line explains a failure.
 
         :param source: Text of the test.
@@ -107,7 +107,7 @@ def unexplained(found: Outcomes, table: Mapping[str, Difference], folder: Path) 
     return [
         name
         for name, outcome in found.items()
-        if name not in table or not table[name].explains(outcome, source_of(name, folder))
+        if name not in table or not table[name].explains_failure(outcome, source_of(name, folder))
     ]
 
 

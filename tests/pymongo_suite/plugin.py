@@ -17,7 +17,7 @@ if os.environ[DRIVER] == "gmongo":
     import gmongo.as_pymongo  # noqa: F401
     from tests.pymongo_suite import private_names
 
-    private_names.lend()
+    private_names.install_private_names()
 
 import pymongo  # noqa: E402
 

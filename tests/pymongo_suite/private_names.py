@@ -101,7 +101,7 @@ def _of_stand_in(value: Any) -> Any:
     return value
 
 
-def lend() -> None:
+def install_private_names() -> None:
     """Provide private modules and names of PyMongo to its tests after the installation of the stand-in."""
     sys.meta_path.insert(0, _Finder())
     titles: dict[int, list[str]] = {}

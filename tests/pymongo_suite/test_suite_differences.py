@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.pymongo_suite.__main__ import judged
+from tests.pymongo_suite.__main__ import faults_of_outcomes
 from tests.pymongo_suite.differences import Difference, differences, differing, obsolete, unexplained
 from tests.pymongo_suite.jobs import DEPLOYMENTS, Outcome
 
@@ -77,9 +77,9 @@ def test_line_of_passing_test_is_obsolete(tmp_path: Path) -> None:
     assert obsolete([], [], table) == []
     assert obsolete([], [TEST], table) == [TEST]
     results = {(driver, deployment): {TEST: PASSED} for driver in ("pymongo", "gmongo") for deployment in DEPLOYMENTS}
-    assert judged(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
+    assert faults_of_outcomes(results, table, tmp_path) == [f"{TEST} passes: remove its line"]
     del results["gmongo", "sharded"], results["pymongo", "sharded"]
-    assert judged(results, table, tmp_path) == []
+    assert faults_of_outcomes(results, table, tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -19,20 +19,20 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def polled() -> Iterator[ScriptedServer]:
+def poll_server() -> Iterator[ScriptedServer]:
     """Start a standalone server without streaming."""
     with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
-def streaming() -> Iterator[ScriptedServer]:
+def stream_server() -> Iterator[ScriptedServer]:
     """Start a standalone server with streaming."""
     with ScriptedServer(streams=True) as server:
         yield server
 
 
-@pytest.fixture(params=[True, False], ids=["streaming", "polled"])
+@pytest.fixture(params=[True, False], ids=["streaming", "polling"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
     """Start a standalone server, with and without streaming."""
     with ScriptedServer(streams=request.param) as server:

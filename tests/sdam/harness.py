@@ -20,12 +20,12 @@ def pool_of(client: Client, server: ScriptedServer) -> dict[str, Any]:
     return pool
 
 
-def awaitable(server: ScriptedServer) -> list[dict[str, Any]]:
+def awaitable_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
     """Return the received awaitable hellos."""
     return [command for command in server.commands("hello") if "topologyVersion" in command]
 
 
-def plain(server: ScriptedServer) -> list[dict[str, Any]]:
+def plain_hellos(server: ScriptedServer) -> list[dict[str, Any]]:
     """Return the received hellos without ``topologyVersion`` and without handshakes."""
     return [command for command in server.commands("hello") if "topologyVersion" not in command]
 
@@ -35,7 +35,7 @@ def streaming_connection(server: ScriptedServer) -> int:
     return [each.connection for each in server.received if "topologyVersion" in each.command][-1]
 
 
-def newer(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
+def newer_version(version: dict[str, Any], by: int = 1) -> dict[str, Any]:
     """Return a topologyVersion after `version`."""
     return {**version, "counter": Int64(version["counter"] + by)}
 

@@ -13,20 +13,20 @@ from gevent.event import Event
 
 from gmongo import MongoClient
 from gmongo.errors import AutoReconnect, InvalidOperation, PyMongoError
-from tests.sdam.harness import awaitable, settle
+from tests.sdam.harness import awaitable_hellos, settle
 from tests.support.clients import make_client
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
-from tests.support.recorder import Recorder, line
+from tests.support.recorder import Recorder, event_line
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut, held, silent
 from tests.support.wait import eventually
 
 MANY = 30
 
 
-def test_use_in_another_native_thread_raises_invalid_operation(polled: ScriptedServer, connect: Any) -> None:
+def test_use_in_another_native_thread_raises_invalid_operation(poll_server: ScriptedServer, connect: Any) -> None:
     """Another hub replaces the thread."""
-    client = connect(polled)
+    client = connect(poll_server)
     client.db.command("ping")
     topology = client._topology
     own, topology.hub = topology.hub, object()
@@ -42,7 +42,7 @@ def test_use_in_another_native_thread_raises_invalid_operation(polled: ScriptedS
 
 def greenlets() -> int:
     """Return the number of living driver greenlets."""
-    return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living())
+    return sum(str(getattr(each._run, "__module__", "")).startswith("gmongo.") for each in living_greenlets())
 
 
 def watchers() -> int:
@@ -84,7 +84,7 @@ def test_client_increases_resource_counts() -> None:
 
 
 @pytest.mark.requirement("SM-89", "SM-90", "SM-123")
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.parametrize("closes", [True, False], ids=["closed", "dropped"])
 def test_closed_or_dropped_clients_release_all_resources(streams: bool, closes: bool) -> None:
     """Half of the clients use the replica set. The others end during discovery."""
@@ -125,10 +125,10 @@ def test_clients_of_silent_server_release_resources_immediately(stage: str, clos
         eventually(lambda: all(now <= then for now, then in zip(resources(), before, strict=True)))
 
 
-def test_close_publishes_all_events_without_switch(connect: Any, streaming: ScriptedServer) -> None:
+def test_close_publishes_all_events_without_switch(connect: Any, stream_server: ScriptedServer) -> None:
     recorder = Recorder()
-    client = make_client(streaming.name, recorder)
-    eventually(lambda: awaitable(streaming))
+    client = make_client(stream_server.name, recorder)
+    eventually(lambda: awaitable_hellos(stream_server))
     other = gevent.spawn(int)
     client._topology.close()
     assert not other.ready()
@@ -143,15 +143,15 @@ def test_close_publishes_all_events_without_switch(connect: Any, streaming: Scri
 @pytest.mark.requirement("SM-83", "SM-89", "SM-91")
 @pytest.mark.parametrize("stage", ["handshake", "hello"])
 def test_close_publishes_last_events_in_order(
-    connect: Any, streaming: ScriptedServer, recorder: Any, stage: str
+    connect: Any, stream_server: ScriptedServer, recorder: Any, stage: str
 ) -> None:
     """The cancelled check ends before the server, and the server before the topology."""
-    streaming.fail("handshake", *[silent] * (stage == "handshake"))
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    stream_server.fail("handshake", *[silent] * (stage == "handshake"))
+    client = connect(stream_server, heartbeatFrequencyMS=60_000)
     if stage == "hello":
-        eventually(lambda: awaitable(streaming))
+        eventually(lambda: awaitable_hellos(stream_server))
     else:
-        streaming.wait_for("handshake")
+        stream_server.wait_for("handshake")
     pending = "HeartbeatStarted awaited" if stage == "hello" else "HeartbeatStarted"
     assert recorder.only("Heartbeat")[-1] == pending
     recorder.forget()
@@ -167,13 +167,13 @@ def test_close_publishes_last_events_in_order(
 
 
 @pytest.mark.requirement("SM-91")
-def test_close_without_known_server_does_not_wait(connect: Any, polled: ScriptedServer, virtual_time: Any) -> None:
+def test_close_without_known_server_does_not_wait(connect: Any, poll_server: ScriptedServer, virtual_time: Any) -> None:
     """The server of the sessions is stopped."""
-    client = connect(polled, retryReads=False)
+    client = connect(poll_server, retryReads=False)
     with client.start_session() as one, client.start_session() as other:
         client.db.command("ping", session=one)
         client.db.command("ping", session=other)
-    polled.stop()
+    poll_server.stop()
     with pytest.raises(PyMongoError):
         client.db.command("ping")
     eventually(lambda: client.topology_description.has_known_servers is False)
@@ -194,11 +194,11 @@ print("joined", gevent.get_hub().join(timeout=60))
 """
 
 
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 def test_monitors_do_not_keep_event_loop_alive(streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
         assert run_program(JOIN, replica_set.members[0].name) == "joined True\n"
-        streamed = [bool(awaitable(member)) for member in replica_set.members]
+        streamed = [bool(awaitable_hellos(member)) for member in replica_set.members]
         assert streamed == [streams] * 3
 
 
@@ -231,18 +231,18 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
 @pytest.mark.requirement("SM-83", "SM-89", "SM-90")
 @pytest.mark.parametrize("kind", ["HeartbeatStarted", "HeartbeatSucceeded", "ServerDescriptionChanged"])
 def test_close_during_listener_stops_monitor_commands(
-    connect: Any, streaming: ScriptedServer, recorder: Any, kind: str
+    connect: Any, stream_server: ScriptedServer, recorder: Any, kind: str
 ) -> None:
     gate = Event()
     recorder.hooks[kind] = lambda _event: gate.wait()
-    client = connect(streaming)
+    client = connect(stream_server)
     recorder.wait_for(kind)
     client._topology.close()
-    received = len(streaming.received)
+    received = len(stream_server.received)
     gate.set()
     settle()
-    assert len(streaming.received) == received
-    assert not streaming.peers
+    assert len(stream_server.received) == received
+    assert not stream_server.peers
     assert len(recorder.of("HeartbeatStarted")) == 1
     assert len(recorder.of("HeartbeatSucceeded")) + len(recorder.of("HeartbeatFailed")) == 1
 
@@ -293,7 +293,7 @@ def test_interrupted_check_closes_connection(connect: Any, server: ScriptedServe
     assert monitor._connection is not connection
     eventually(lambda: number not in server.peers)
     recorder.wait_for("HeartbeatStarted")
-    assert line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
+    assert event_line(recorder.of("HeartbeatStarted")[0]) == "HeartbeatStarted"
     eventually(lambda: client.db.c.find_one({"_id": 1}) == {"_id": 1})
 
 

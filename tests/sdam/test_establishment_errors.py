@@ -20,9 +20,9 @@ from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
 from gmongo.wire.transport import TransportError
 from tests.sdam.harness import pool_of
 from tests.support.clients import Client
-from tests.support.proxies import Socks5
+from tests.support.proxies import Socks5Proxy
 from tests.support.recorder import Recorder
-from tests.support.server import ScriptedServer, cut, garbled, silent
+from tests.support.server import ScriptedServer, cut, malformed, silent
 from tests.support.wait import eventually
 
 BOTH = {"SystemOverloadedError", "RetryableError"}
@@ -54,7 +54,7 @@ FAILURES: dict[str, tuple[Callable[[ScriptedServer], Any], type[Exception], bool
     "hello: silent": (lambda server: server.fail("handshake", silent), NetworkTimeout, True, False),
     "hello: overload": (overload_hello, OperationFailure, True, False),
     "hello: refused": (refuse_hello, OperationFailure, False, True),
-    "hello: garbage": (lambda server: server.fail("handshake", garbled), BSONError, False, True),
+    "hello: garbage": (lambda server: server.fail("handshake", malformed), BSONError, False, True),
     "authentication: closed": (lambda server: server.fail("saslStart", cut(0)), AutoReconnect, False, True),
     "authentication: half": (lambda server: server.fail("saslStart", cut(20)), AutoReconnect, False, True),
     "authentication: silent": (lambda server: server.fail("saslStart", silent), NetworkTimeout, False, True),
@@ -167,7 +167,7 @@ def test_kill_while_connecting_keeps_server_known(connect: Any, server: Any, rec
 @pytest.mark.requirement("BP-05")
 @pytest.mark.usefixtures("no_pauses")
 def test_proxy_refusal_adds_no_overload_labels(connect: Any, server: Any, recorder: Recorder) -> None:
-    with Socks5() as proxy:
+    with Socks5Proxy() as proxy:
         client = known_client(connect, server, recorder, proxyHost="127.0.0.1", proxyPort=proxy.port)
         proxy.refuse_with = 5
         with pytest.raises(AutoReconnect, match="SOCKS5") as raised:

@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 LIMIT = 150
 
 
-def counted(check: Any, counts: list[Counter[str]]) -> Any:
+def count_calls_in(check: Any, counts: list[Counter[str]]) -> Any:
     """Wrap a monitor method, and count the gmongo functions that the greenlet of the method enters."""
 
     def count(monitor: Monitor) -> bool:
@@ -56,7 +56,7 @@ def test_failed_check_enters_less_than_150_functions(is_primary: bool, monkeypat
         server = topology.servers[host, int(port)]
         member.kill()
         counts: list[Counter[str]] = []
-        monkeypatch.setattr(Monitor, "_check_and_report", counted(Monitor._check_and_report, counts))
+        monkeypatch.setattr(Monitor, "_check_and_report", count_calls_in(Monitor._check_and_report, counts))
         server.request_check()
         eventually(lambda: server.address not in {each.address for each in topology.description.known_servers})
         eventually(lambda: bool(counts))

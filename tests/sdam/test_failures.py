@@ -8,7 +8,7 @@ import gevent
 import pytest
 
 from gmongo.errors import AutoReconnect, NetworkTimeout, OperationFailure
-from tests.sdam.harness import awaitable, description_of, pool_of, settle, streaming_connection
+from tests.sdam.harness import awaitable_hellos, description_of, pool_of, settle, streaming_connection
 from tests.support.server import ScriptedServer, cut, silent
 from tests.support.wait import eventually
 
@@ -28,15 +28,17 @@ FAILURES = {
 @pytest.mark.requirement("SM-97", "SM-98", "SM-99", "SM-100", "SM-101", "SM-110", "SM-130")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", FAILURES)
-def test_failed_check_publishes_events_in_order(connect: Any, polled: ScriptedServer, recorder: Any, kind: str) -> None:
+def test_failed_check_publishes_events_in_order(
+    connect: Any, poll_server: ScriptedServer, recorder: Any, kind: str
+) -> None:
     cause_failure, error = FAILURES[kind]
-    client = connect(polled, heartbeat=0.05, connectTimeoutMS=50)
+    client = connect(poll_server, heartbeat=0.05, connectTimeoutMS=50)
     recorder.wait_for("HeartbeatSucceeded", 2)
-    (monitoring,) = polled.peers
+    (monitoring,) = poll_server.peers
     states: list[str] = []
-    recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(pool_of(client, polled)["state"])
+    recorder.hooks["ServerDescriptionChanged"] = lambda _event: states.append(pool_of(client, poll_server)["state"])
     recorder.forget()
-    cause_failure(polled)
+    cause_failure(poll_server)
     recorder.wait_for("PoolCleared")
     failed = recorder.story.index("HeartbeatFailed")
     assert recorder.story[failed : failed + 4] == [
@@ -48,20 +50,22 @@ def test_failed_check_publishes_events_in_order(connect: Any, polled: ScriptedSe
     assert isinstance(recorder.of("HeartbeatFailed")[0].reply, error)
     assert isinstance(recorder.of("ServerDescriptionChanged")[0].new_description.error, error)
     assert states[0] == "paused"
-    eventually(lambda: monitoring not in polled.peers)
-    polled.hello_edit = None
+    eventually(lambda: monitoring not in poll_server.peers)
+    poll_server.hello_edit = None
     recorder.wait_for("PoolReady")
-    assert next(iter(polled.commands("handshake")[-1])) == "ismaster"
+    assert next(iter(poll_server.commands("handshake")[-1])) == "ismaster"
 
 
 @pytest.mark.requirement("SM-101")
 @pytest.mark.usefixtures("quick")
-def test_check_timeout_interrupts_operations_in_progress(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    polled.fail("find", silent)
-    client = connect(polled, heartbeat=0.05, connectTimeoutMS=100, retryReads=False)
+def test_check_timeout_interrupts_operations_in_progress(
+    connect: Any, poll_server: ScriptedServer, recorder: Any
+) -> None:
+    poll_server.fail("find", silent)
+    client = connect(poll_server, heartbeat=0.05, connectTimeoutMS=100, retryReads=False)
     reader = gevent.spawn(client.db.c.find_one)
-    polled.wait_for("find")
-    polled.fail("hello", silent)
+    poll_server.wait_for("find")
+    poll_server.fail("hello", silent)
     with pytest.raises(AutoReconnect):
         reader.get(timeout=5)
     assert recorder.only("PoolCleared") == ["PoolCleared interrupting"]
@@ -69,11 +73,11 @@ def test_check_timeout_interrupts_operations_in_progress(connect: Any, polled: S
 
 @pytest.mark.requirement("SM-102", "SM-103", "SM-111")
 @pytest.mark.usefixtures("no_pauses")
-def test_lost_known_server_is_checked_immediately(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable(streaming))
+def test_lost_known_server_is_checked_immediately(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    client = connect(stream_server, heartbeatFrequencyMS=60_000)
+    eventually(lambda: awaitable_hellos(stream_server))
     recorder.forget()
-    streaming.peers[streaming_connection(streaming)].close()
+    stream_server.peers[streaming_connection(stream_server)].close()
     recorder.wait_for("PoolReady")
     assert recorder.only("Heartbeat", "Pool")[:5] == [
         "HeartbeatFailed awaited",
@@ -87,11 +91,11 @@ def test_lost_known_server_is_checked_immediately(connect: Any, streaming: Scrip
 
 @pytest.mark.requirement("SM-104", "SM-105", "SM-111")
 @pytest.mark.usefixtures("quick")
-def test_monitor_waits_after_command_error(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    connect(streaming, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable(streaming))
-    streaming.hello_edit = lambda command, reply: SHUTTING_DOWN if "topologyVersion" in command else reply
-    streaming.changed()
+def test_monitor_waits_after_command_error(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    connect(stream_server, heartbeatFrequencyMS=60_000)
+    eventually(lambda: awaitable_hellos(stream_server))
+    stream_server.hello_edit = lambda command, reply: SHUTTING_DOWN if "topologyVersion" in command else reply
+    stream_server.changed()
     recorder.wait_for("HeartbeatFailed")
     settle(0.1)
     assert recorder.only("Heartbeat")[-1] == "HeartbeatFailed awaited"
@@ -123,31 +127,31 @@ def test_listener_of_server_description_can_use_server(connect: Any, server: Scr
 @pytest.mark.requirement("SM-31", "SM-106")
 @pytest.mark.usefixtures("no_pauses")
 def test_handshake_command_error_marks_server_unknown_without_check(
-    connect: Any, polled: ScriptedServer, recorder: Any
+    connect: Any, poll_server: ScriptedServer, recorder: Any
 ) -> None:
-    client = connect(polled, heartbeatFrequencyMS=60_000, retryReads=False)
+    client = connect(poll_server, heartbeatFrequencyMS=60_000, retryReads=False)
     recorder.wait_for("PoolReady")
-    polled.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
+    poll_server.hello_edit = lambda _command, _reply: {"ok": 0, "code": 8000, "errmsg": "not now"}
     with pytest.raises(OperationFailure, match="not now"):
         client.db.c.find_one()
     assert recorder.only("ServerDescription", "PoolCleared")[-2:] == ["ServerDescriptionChanged Unknown", "PoolCleared"]
-    assert isinstance(description_of(client, polled).error, OperationFailure)
+    assert isinstance(description_of(client, poll_server).error, OperationFailure)
     settle()
     assert len(recorder.of("HeartbeatStarted")) == 1
 
 
 @pytest.mark.requirement("SM-91", "SM-92", "SM-109", "SM-121")
 @pytest.mark.usefixtures("no_pauses")
-def test_network_error_of_operation_cancels_check(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
-    eventually(lambda: awaitable(streaming))
-    old = streaming_connection(streaming)
+def test_network_error_of_operation_cancels_check(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
+    eventually(lambda: awaitable_hellos(stream_server))
+    old = streaming_connection(stream_server)
     recorder.forget()
-    streaming.fail("find", cut(0))
+    stream_server.fail("find", cut(0))
     with pytest.raises(AutoReconnect):
         client.db.c.find_one()
     recorder.wait_for("HeartbeatFailed awaited")
-    eventually(lambda: old not in streaming.peers)
+    eventually(lambda: old not in stream_server.peers)
     settle()
     assert recorder.only("Heartbeat") == ["HeartbeatFailed awaited"]
     assert recorder.only("ServerDescription", "PoolCleared") == ["ServerDescriptionChanged Unknown", "PoolCleared"]
@@ -155,16 +159,16 @@ def test_network_error_of_operation_cancels_check(connect: Any, streaming: Scrip
 
 @pytest.mark.requirement("SM-129")
 @pytest.mark.usefixtures("no_pauses")
-def test_concurrent_network_errors_clear_pool_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeatFrequencyMS=60_000, retryReads=False)
-    eventually(lambda: awaitable(streaming) and len(streaming.peers) == 2)
-    monitoring = set(streaming.peers)
-    streaming.fail("find", *[silent] * 8)
+def test_concurrent_network_errors_clear_pool_once(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    client = connect(stream_server, heartbeatFrequencyMS=60_000, retryReads=False)
+    eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
+    monitoring = set(stream_server.peers)
+    stream_server.fail("find", *[silent] * 8)
     readers = [gevent.spawn(client.db.c.find_one) for _ in range(8)]
-    streaming.wait_for("find", 8)
+    stream_server.wait_for("find", 8)
     recorder.forget()
-    for number in set(streaming.peers) - monitoring:
-        streaming.peers[number].close()
+    for number in set(stream_server.peers) - monitoring:
+        stream_server.peers[number].close()
     gevent.joinall(readers, timeout=5)
     assert all(isinstance(reader.exception, AutoReconnect) for reader in readers)
     recorder.wait_for("HeartbeatFailed awaited")
@@ -179,29 +183,29 @@ def test_concurrent_network_errors_clear_pool_once(connect: Any, streaming: Scri
 @pytest.mark.requirement("SM-59")
 @pytest.mark.usefixtures("quick")
 def test_reads_are_retried_after_server_closes_their_connections(
-    connect: Any, streaming: ScriptedServer, recorder: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
     """A server closes the connections after a change of member names."""
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
-    eventually(lambda: awaitable(streaming) and len(streaming.peers) == 2)
-    monitoring = set(streaming.peers)
-    streaming.fail("find", *[silent] * 5)
+    client = connect(stream_server, heartbeatFrequencyMS=60_000)
+    eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.peers) == 2)
+    monitoring = set(stream_server.peers)
+    stream_server.fail("find", *[silent] * 5)
     readers = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
-    streaming.wait_for("find", 5)
-    for number in set(streaming.peers) - monitoring:
-        streaming.peers[number].close()
+    stream_server.wait_for("find", 5)
+    for number in set(stream_server.peers) - monitoring:
+        stream_server.peers[number].close()
     assert [reader.get(timeout=5) for reader in readers] == [{"_id": number} for number in range(5)]
 
 
 @pytest.mark.requirement("SM-111", "SM-119")
 def test_repeated_close_of_monitor_connections_keeps_minimum_check_interval(
-    connect: Any, streaming: ScriptedServer, recorder: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
     """Each loss of the known server requests an immediate check."""
-    streaming.exhausts = False
-    streaming.fail("hello", *[cut(0)] * 1000)
+    stream_server.exhausts = False
+    stream_server.fail("hello", *[cut(0)] * 1000)
     # The server replies to each awaitable hello after 5 ms.
-    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, streaming.changed)
-    connect(streaming, heartbeatFrequencyMS=60_000)
+    recorder.hooks["HeartbeatStarted"] = lambda _event: gevent.spawn_later(0.005, stream_server.changed)
+    connect(stream_server, heartbeatFrequencyMS=60_000)
     gevent.sleep(0.4)
-    assert 2 <= len(streaming.commands("handshake")) <= 4
+    assert 2 <= len(stream_server.commands("handshake")) <= 4

@@ -11,8 +11,8 @@ import pytest
 
 from gmongo.errors import PyMongoError
 from gmongo.server_api import ServerApi
-from tests.sdam.harness import awaitable, description_of, plain, settle
-from tests.support.greenlets import living
+from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, settle
+from tests.support.greenlets import living_greenlets
 from tests.support.pools import checked_out
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
 from tests.support.wait import eventually
@@ -27,39 +27,39 @@ def names(commands: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.requirement("SM-01", "SM-83", "SM-84")
 @pytest.mark.usefixtures("quick")
-def test_each_check_publishes_two_events(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    connect(polled, heartbeat=0.02)
+def test_each_check_publishes_two_events(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+    connect(poll_server, heartbeat=0.02)
     recorder.wait_for("HeartbeatSucceeded", 3)
-    polled.fail("hello", cut(0))
+    poll_server.fail("hello", cut(0))
     recorder.wait_for("HeartbeatFailed")
     recorder.wait_for("HeartbeatSucceeded", 5)
     story = recorder.only(*HEARTBEATS)
     assert story[0::2] == ["HeartbeatStarted"] * len(story[0::2])
     assert {*story[1::2]} == {"HeartbeatSucceeded", "HeartbeatFailed"}
-    requests = len(polled.commands("handshake")) + len(polled.commands("hello"))
+    requests = len(poll_server.commands("handshake")) + len(poll_server.commands("hello"))
     assert requests - len(recorder.of("HeartbeatStarted")) in (0, 1)
 
 
 @pytest.mark.requirement("SM-02", "SM-08", "SM-94", "SM-116")
 @pytest.mark.usefixtures("quick")
-def test_poll_sends_hello_with_hello_ok(connect: Any, polled: ScriptedServer) -> None:
-    connect(polled, heartbeat=0.02)
-    assert polled.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
+def test_poll_sends_hello_with_hello_ok(connect: Any, poll_server: ScriptedServer) -> None:
+    connect(poll_server, heartbeat=0.02)
+    assert poll_server.wait_for("hello", 2) == {"hello": 1, "helloOk": True, "$db": "admin"}
 
 
 @pytest.mark.requirement("SM-29", "SM-113")
-def test_handshake_is_first_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    client = connect(polled)
+def test_handshake_is_first_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+    client = connect(poll_server)
     event = recorder.wait_for("HeartbeatSucceeded")
     settle()
-    assert [each.name for each in polled.received] == ["handshake"]
+    assert [each.name for each in poll_server.received] == ["handshake"]
     assert event.reply["maxWireVersion"] == 21
-    assert description_of(client, polled).server_type_name == "Standalone"
+    assert description_of(client, poll_server).server_type_name == "Standalone"
 
 
 @pytest.mark.requirement("SM-21", "SM-95", "SM-110")
-def test_first_check_publishes_events_in_order(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    connect(polled)
+def test_first_check_publishes_events_in_order(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+    connect(poll_server)
     recorder.wait_for("PoolReady")
     assert recorder.story == [
         "TopologyOpened",
@@ -96,12 +96,12 @@ def test_hello_is_sent_if_server_supports_it(connect: Any, server: ScriptedServe
 @pytest.mark.requirement("SM-09", "SM-117")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("hello_ok", [None, False])
-def test_legacy_hello_is_sent_without_hello_ok(connect: Any, polled: ScriptedServer, hello_ok: Any) -> None:
-    polled.hello_extra = {"helloOk": hello_ok}
-    connect(polled, heartbeat=0.02)
-    polled.wait_for("hello", 3)
-    assert {*names(polled.commands("hello"))} == {"ismaster"}
-    assert all(command["helloOk"] is True for command in polled.commands("hello"))
+def test_legacy_hello_is_sent_without_hello_ok(connect: Any, poll_server: ScriptedServer, hello_ok: Any) -> None:
+    poll_server.hello_extra = {"helloOk": hello_ok}
+    connect(poll_server, heartbeat=0.02)
+    poll_server.wait_for("hello", 3)
+    assert {*names(poll_server.commands("hello"))} == {"ismaster"}
+    assert all(command["helloOk"] is True for command in poll_server.commands("hello"))
 
 
 @pytest.mark.requirement("SM-06", "SM-107")
@@ -150,7 +150,7 @@ def test_monitors_omit_authentication(connect: Any, server: ScriptedServer, reco
 def monitors() -> int:
     """Return the number of monitor greenlets."""
     gc.collect()
-    return len(living("monitor.Monitor "))
+    return len(living_greenlets("monitor.Monitor "))
 
 
 @pytest.mark.requirement("SM-13", "SM-16")
@@ -183,7 +183,7 @@ def test_monitors_follow_replica_set_members(connect: Any, replica_set: Scripted
 
 @pytest.mark.requirement("SM-15")
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: Any, streams: bool) -> None:
     """No check of the frozen member ends."""
     with ScriptedReplicaSet(streams=streams) as replica_set:
@@ -208,23 +208,23 @@ def test_frozen_member_does_not_delay_checks_of_others(connect: Any, recorder: A
 def test_monitor_streams_if_server_supports_streaming(connect: Any, server: ScriptedServer) -> None:
     connect(server, heartbeat=0.02)
     server.wait_for("hello", 4)
-    assert bool(awaitable(server)) == server.streams
-    assert bool(plain(server))
+    assert bool(awaitable_hellos(server)) == server.streams
+    assert bool(plain_hellos(server))
 
 
 @pytest.mark.requirement("SM-83")
 @pytest.mark.usefixtures("quick")
 def test_heartbeat_log_has_connection_ids(
-    connect: Any, polled: ScriptedServer, caplog: pytest.LogCaptureFixture
+    connect: Any, poll_server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The driver connection ID increases after an error."""
     caplog.set_level(logging.DEBUG, "gmongo.topology")
-    polled.hello_extra = {"connectionId": 77}
-    connect(polled, heartbeat=0.02)
-    polled.wait_for("hello", 2)
-    polled.fail("hello", cut(0))
-    polled.wait_for("handshake", 2)
-    polled.wait_for("hello", 5)
+    poll_server.hello_extra = {"connectionId": 77}
+    connect(poll_server, heartbeat=0.02)
+    poll_server.wait_for("hello", 2)
+    poll_server.fail("hello", cut(0))
+    poll_server.wait_for("handshake", 2)
+    poll_server.wait_for("hello", 5)
     logged = [record.structured for record in caplog.records]  # type: ignore[attr-defined]
     beats = [each for each in logged if each["message"].startswith("Server heartbeat")]
     first_failure = next(at for at, each in enumerate(beats) if each["message"].endswith("failed"))
@@ -237,7 +237,7 @@ def test_heartbeat_log_has_connection_ids(
 
 @pytest.mark.requirement("SM-84")
 @pytest.mark.usefixtures("quick")
-def test_heartbeat_duration_includes_whole_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_heartbeat_duration_includes_whole_check(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     def delayed(then: Any) -> Any:
         def fault(peer: Any, message: bytes) -> None:
             gevent.sleep(0.05)
@@ -245,9 +245,9 @@ def test_heartbeat_duration_includes_whole_check(connect: Any, polled: ScriptedS
 
         return fault
 
-    polled.fail("handshake", delayed(lambda peer, message: peer.send(message)))
-    polled.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut(0)))
-    connect(polled, heartbeat=0.02)
+    poll_server.fail("handshake", delayed(lambda peer, message: peer.send(message)))
+    poll_server.fail("hello", delayed(lambda peer, message: peer.send(message)), delayed(cut(0)))
+    connect(poll_server, heartbeat=0.02)
     recorder.wait_for("HeartbeatFailed")
     slow = recorder.of("HeartbeatSucceeded")[:2] + recorder.of("HeartbeatFailed")[:1]
     assert [event.duration for event in slow] == pytest.approx([0.05] * 3, rel=0.1)

@@ -56,7 +56,7 @@ class RecordingMonitor:
         pass
 
 
-class QuietTopology(Topology):
+class TopologyWithoutMonitors(Topology):
     """Create servers without real monitors."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
@@ -85,8 +85,8 @@ def primary(counter: int | None = 1, address: Address = ADDRESS, **more: Any) ->
 
 
 @pytest.fixture
-def topology() -> Iterator[QuietTopology]:
-    topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
+def topology() -> Iterator[TopologyWithoutMonitors]:
+    topology = TopologyWithoutMonitors(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
     topology.server_checked(primary())
     yield topology
@@ -190,7 +190,7 @@ def test_handshake_of_older_generation_keeps_server_unknown(topology: Topology, 
 
 
 def test_new_srv_hosts_reset_selection_cache() -> None:
-    topology = QuietTopology(ClientOptions("mongodb://a,b/", None, {}).topology())
+    topology = TopologyWithoutMonitors(ClientOptions("mongodb://a,b/", None, {}).topology())
     topology.open()
     for host in ("a", "b"):
         hello = {"ok": 1, "msg": "isdbgrid", "isWritablePrimary": True, "maxWireVersion": WIRE_8_0}
@@ -202,7 +202,7 @@ def test_new_srv_hosts_reset_selection_cache() -> None:
 
 
 def test_pool_stays_paused_until_server_replies() -> None:
-    topology = QuietTopology(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
+    topology = TopologyWithoutMonitors(ClientOptions("mongodb://a/?replicaSet=rs", None, {}).topology())
     topology.open()
     pool = topology.servers[ADDRESS].pool
     topology.server_checked(ServerDescription(ADDRESS, error=AutoReconnect("refused")))
@@ -273,7 +273,10 @@ def test_error_action_of_handshake_and_established_connection(
     ids=repr,
 )
 def test_error_requests_or_cancels_check(
-    topology: QuietTopology, error: BaseException, during_handshake: bool, expected: tuple[bool, bool, list[str]]
+    topology: TopologyWithoutMonitors,
+    error: BaseException,
+    during_handshake: bool,
+    expected: tuple[bool, bool, list[str]],
 ) -> None:
     monitor: Any = topology.servers[ADDRESS].monitor
     generation = topology.servers[ADDRESS].pool.generation

@@ -9,7 +9,7 @@ import pytest
 
 from gmongo.errors import AutoReconnect, NotPrimaryError, PyMongoError, ServerSelectionTimeoutError
 from gmongo.read_preferences import Secondary
-from tests.sdam.harness import awaitable, description_of, settle
+from tests.sdam.harness import awaitable_hellos, description_of, settle
 from tests.support.clients import Client
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cut
 from tests.support.wait import eventually
@@ -25,7 +25,7 @@ def client_of(connect: Any, replica_set: ScriptedReplicaSet, **options: Any) -> 
     client: Client = connect(replica_set.members[0], **{**OPTIONS, **options})
     eventually(lambda: len(client.nodes) == 3)
     for member in replica_set.members:
-        eventually(lambda member=member: awaitable(member) or not member.streams)
+        eventually(lambda member=member: awaitable_hellos(member) or not member.streams)
     return client
 
 
@@ -53,7 +53,7 @@ def test_network_error_of_write_marks_primary_unknown(
     assert len(primary.commands("handshake")) == handshakes + 1
 
 
-@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polled"])
+@pytest.mark.parametrize("streams", [True, False], ids=["streaming", "polling"])
 @pytest.mark.usefixtures("quick")
 def test_not_writable_primary_error_marks_primary_unknown(connect: Any, recorder: Any, streams: bool) -> None:
     with ScriptedReplicaSet(streams=streams) as replica_set:
@@ -154,24 +154,26 @@ def failing_hellos(times: int) -> Any:
     """Return an edit that replaces the next hello replies by errors."""
     left = [times]
 
-    def edit(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
+    def replace_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         left[0] -= 1
         return {"ok": 0, "code": 1234, "errmsg": "failpoint"} if left[0] >= 0 else reply
 
-    return edit
+    return replace_reply
 
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-104")
-def test_monitor_waits_half_a_second_after_failed_checks(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_monitor_waits_half_a_second_after_failed_checks(
+    connect: Any, poll_server: ScriptedServer, recorder: Any
+) -> None:
     """The specification uses five failures, this test uses two."""
-    polled.hello_edit = failing_hellos(2)
-    client = connect(polled, directConnection=True)
+    poll_server.hello_edit = failing_hellos(2)
+    client = connect(poll_server, directConnection=True)
     started = gevent.get_hub().loop.now()
     assert client.admin.command("ping")["ok"] == 1
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.of("HeartbeatFailed")) == 2
-    assert polled.connection_count == 4  # three of the monitor, one of the operation
+    assert poll_server.connection_count == 4  # three of the monitor, one of the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")

@@ -10,7 +10,7 @@ import pytest
 
 from gmongo import _clock
 from gmongo.sdam.round_trip_time import RoundTripTime
-from tests.sdam.harness import awaitable, description_of, plain, streaming_connection
+from tests.sdam.harness import awaitable_hellos, description_of, plain_hellos, streaming_connection
 from tests.support.server import ScriptedServer, cut
 from tests.support.wait import eventually
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.usefixtures("quick"), pytest.mark.real_time]
 
 def rtt_commands(server: ScriptedServer) -> list[str]:
     """Return the commands on the connection of the round trip time monitor."""
-    (number, *_) = [each.connection for each in server.received if each.command in plain(server)]
+    (number, *_) = [each.connection for each in server.received if each.command in plain_hellos(server)]
     return [next(iter(each.command)) for each in server.received if each.connection == number]
 
 
@@ -59,23 +59,23 @@ def test_minimum_is_smallest_of_last_10_samples() -> None:
 
 
 @pytest.mark.requirement("SM-03", "SM-73", "SM-78", "SM-113")
-def test_handshake_is_first_round_trip_sample(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_handshake_is_first_round_trip_sample(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     def delay_reply(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
         gevent.sleep(0.05)
         return reply
 
-    polled.hello_edit = delay_reply
-    connect(polled)
+    poll_server.hello_edit = delay_reply
+    connect(poll_server)
     new = recorder.wait_for("ServerDescriptionChanged").new_description
     assert new.round_trip_time >= 0.045
     assert new.min_round_trip_time == 0
 
 
 @pytest.mark.requirement("SM-72")
-def test_polled_server_has_one_monitor_connection(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    connect(polled, heartbeat=0.01)
+def test_polled_server_has_one_monitor_connection(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+    connect(poll_server, heartbeat=0.01)
     recorder.wait_for("HeartbeatSucceeded", 4)
-    assert polled.connection_count == 1
+    assert poll_server.connection_count == 1
 
 
 @pytest.mark.requirement("SM-118")
@@ -98,17 +98,17 @@ def test_failed_check_resets_round_trip_times(connect: Any, server: ScriptedServ
 
 
 @pytest.mark.requirement("SM-61", "SM-71", "SM-80", "SM-108", "SM-125", "SM-126", "SM-127")
-def test_rtt_monitor_uses_second_connection(connect: Any, streaming: ScriptedServer) -> None:
-    connect(streaming, heartbeat=0.02)
-    eventually(lambda: len(plain(streaming)) >= 5)
-    assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain(streaming))
-    assert rtt_commands(streaming)[:4] == ["ismaster", "hello", "hello", "hello"]
-    assert streaming.connection_count == len(streaming.commands("handshake")) == 2
-    assert streaming_connection(streaming) not in streaming.connections_of("handshake")[1:]
+def test_rtt_monitor_uses_second_connection(connect: Any, stream_server: ScriptedServer) -> None:
+    connect(stream_server, heartbeat=0.02)
+    eventually(lambda: len(plain_hellos(stream_server)) >= 5)
+    assert all(command == {"hello": 1, "helloOk": True, "$db": "admin"} for command in plain_hellos(stream_server))
+    assert rtt_commands(stream_server)[:4] == ["ismaster", "hello", "hello", "hello"]
+    assert stream_server.connection_count == len(stream_server.commands("handshake")) == 2
+    assert streaming_connection(stream_server) not in stream_server.connections_of("handshake")[1:]
 
 
 @pytest.mark.requirement("SM-70", "SM-123")
-def test_rtt_monitor_measures_once_per_interval(connect: Any, streaming: ScriptedServer) -> None:
+def test_rtt_monitor_measures_once_per_interval(connect: Any, stream_server: ScriptedServer) -> None:
     times: list[float] = []
 
     def record(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -116,17 +116,17 @@ def test_rtt_monitor_measures_once_per_interval(connect: Any, streaming: Scripte
             times.append(_clock.monotonic())
         return reply
 
-    streaming.hello_edit = record
-    connect(streaming, heartbeat=0.05)
+    stream_server.hello_edit = record
+    connect(stream_server, heartbeat=0.05)
     eventually(lambda: len(times) >= 4)
     assert min(later - earlier for earlier, later in pairwise(times)) >= 0.045
 
 
 @pytest.mark.requirement("SM-03", "SM-79", "SM-128")
-def test_round_trip_time_is_continuously_updated(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_round_trip_time_is_continuously_updated(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Prose test "RTT is continuously updated" with a shorter interval."""
-    client = connect(streaming, heartbeat=0.02)
-    eventually(lambda: description_of(client, streaming).round_trip_time)
+    client = connect(stream_server, heartbeat=0.02)
+    eventually(lambda: description_of(client, stream_server).round_trip_time)
     assert all(event.new_description.round_trip_time for event in recorder.of("ServerDescriptionChanged"))
 
     def slow_if_measured(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -134,60 +134,60 @@ def test_round_trip_time_is_continuously_updated(connect: Any, streaming: Script
             gevent.sleep(0.1)
         return reply
 
-    streaming.hello_edit = slow_if_measured
-    eventually(lambda: description_of(client, streaming).round_trip_time > 0.05)
+    stream_server.hello_edit = slow_if_measured
+    eventually(lambda: description_of(client, stream_server).round_trip_time > 0.05)
 
 
 @pytest.mark.requirement("SM-74")
-def test_streamed_replies_add_no_samples(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_streamed_replies_add_no_samples(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """The interval is 60 s, so the two handshakes are the only samples."""
-    client = connect(streaming, heartbeatFrequencyMS=60_000)
+    client = connect(stream_server, heartbeatFrequencyMS=60_000)
     (server,) = client._topology.servers.values()
-    eventually(lambda: awaitable(streaming) and server.monitor._rtt.minimum)  # the minimum needs two samples
+    eventually(lambda: awaitable_hellos(stream_server) and server.monitor._rtt.minimum)  # the minimum needs two samples
     round_trip_times = set()
     for number in range(1, 6):
         gevent.sleep(0.01)
-        streaming.changed()
+        stream_server.changed()
         recorder.wait_for("HeartbeatSucceeded awaited", number)
         recorder.wait_for("HeartbeatStarted awaited", number + 1)
-        round_trip_times.add(description_of(client, streaming).round_trip_time)
+        round_trip_times.add(description_of(client, stream_server).round_trip_time)
     assert len(round_trip_times) == 1
 
 
 @pytest.mark.requirement("SM-75")
-def test_rtt_reply_does_not_change_description(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    client = connect(streaming, heartbeat=0.02)
+def test_rtt_reply_does_not_change_description(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    client = connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
-    eventually(lambda: len(plain(streaming)) >= 1)
+    eventually(lambda: len(plain_hellos(stream_server)) >= 1)
     recorder.forget()
-    streaming.hello_edit = lambda command, reply: (
+    stream_server.hello_edit = lambda command, reply: (
         reply if "topologyVersion" in command else {**reply, "msg": "isdbgrid", "setName": "other", "maxWireVersion": 8}
     )
-    seen = len(plain(streaming))
-    eventually(lambda: len(plain(streaming)) > seen + 3)
+    seen = len(plain_hellos(stream_server))
+    eventually(lambda: len(plain_hellos(stream_server)) > seen + 3)
     assert not recorder.only("ServerDescription", "TopologyDescription", "Pool")
-    assert description_of(client, streaming).server_type_name == "Standalone"
+    assert description_of(client, stream_server).server_type_name == "Standalone"
 
 
 @pytest.mark.requirement("SM-82")
-def test_rtt_monitor_publishes_no_events(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    connect(streaming, heartbeat=0.02)
+def test_rtt_monitor_publishes_no_events(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
     recorder.wait_for("HeartbeatStarted awaited")
     recorder.forget()
-    seen = len(plain(streaming))
-    eventually(lambda: len(plain(streaming)) > seen + 3)
+    seen = len(plain_hellos(stream_server))
+    eventually(lambda: len(plain_hellos(stream_server)) > seen + 3)
     assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
 
 
 @pytest.mark.requirement("SM-76", "SM-124")
 @pytest.mark.parametrize("error", [True, False], ids=["network error", "command error"])
 def test_rtt_errors_keep_description_and_samples(
-    connect: Any, streaming: ScriptedServer, recorder: Any, error: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, error: Any
 ) -> None:
-    client = connect(streaming, heartbeat=0.02)
+    client = connect(stream_server, heartbeat=0.02)
     recorder.wait_for("PoolReady")
-    eventually(lambda: description_of(client, streaming).min_round_trip_time > 0)
+    eventually(lambda: description_of(client, stream_server).min_round_trip_time > 0)
     recorder.forget()
 
     def fail(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -197,13 +197,13 @@ def test_rtt_errors_keep_description_and_samples(
             raise ConnectionResetError
         return {"ok": 0, "code": 91, "errmsg": "going down"}
 
-    streaming.hello_edit = fail
-    eventually(lambda: len(streaming.commands("handshake")) >= 4)  # the RTT monitor reconnects
+    stream_server.hello_edit = fail
+    eventually(lambda: len(stream_server.commands("handshake")) >= 4)  # the RTT monitor reconnects
     assert {*recorder.story} == {"HeartbeatStarted awaited", "HeartbeatSucceeded awaited"}
-    known = description_of(client, streaming)
+    known = description_of(client, stream_server)
     assert known.round_trip_time > 0
     assert known.min_round_trip_time > 0
-    streaming.hello_edit = None
-    seen = len(plain(streaming))
-    eventually(lambda: len(plain(streaming)) > seen)
-    assert [next(iter(command)) for command in streaming.commands("handshake")][-1] == "ismaster"
+    stream_server.hello_edit = None
+    seen = len(plain_hellos(stream_server))
+    eventually(lambda: len(plain_hellos(stream_server)) > seen)
+    assert [next(iter(command)) for command in stream_server.commands("handshake")][-1] == "ismaster"

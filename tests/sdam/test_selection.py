@@ -12,7 +12,7 @@ import pytest
 from gmongo import MongoClient
 from gmongo.errors import ServerSelectionTimeoutError
 from gmongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
-from tests.sdam.harness import awaitable, settle
+from tests.sdam.harness import awaitable_hellos, settle
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedReplicaSet, ScriptedServer, cursor_reply
 from tests.support.wait import eventually
@@ -31,20 +31,20 @@ class Selector:
 
 
 @pytest.mark.requirement("SM-27")
-def test_waiters_run_selector_after_each_check_only(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_waiters_run_selector_after_each_check_only(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     selector = Selector(accepts=False)
-    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
-    eventually(lambda: awaitable(streaming))
+    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
+    eventually(lambda: awaitable_hellos(stream_server))
     waiters = [gevent.spawn(client.db.c.find_one, {"_id": number}) for number in range(5)]
     eventually(lambda: client._topology.selector.waiting == 5)
     for _ in range(3):
         calls = selector.calls
         settle(0.05)
         assert selector.calls == calls
-        streaming.changed()
+        stream_server.changed()
         eventually(lambda calls=calls: selector.calls == calls + 5)
     selector.accepts = True
-    streaming.changed()
+    stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
 
 
@@ -62,10 +62,10 @@ class ChangingSelector(Selector):
 
 
 @pytest.mark.requirement("SM-27")
-def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, streaming: ScriptedServer) -> None:
+def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, stream_server: ScriptedServer) -> None:
     selector = ChangingSelector(accepts=False)
-    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
-    eventually(lambda: awaitable(streaming))
+    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector, maxPoolSize=1)
+    eventually(lambda: awaitable_hellos(stream_server))
     served: list[int] = []
 
     def find(number: int) -> None:
@@ -76,14 +76,14 @@ def test_topology_change_during_selector_call_serves_all_waiters(connect: Any, s
     eventually(lambda: client._topology.selector.waiting == 5)
     selector.calls = 0
     selector.change = lambda: client._topology.selector.wake(client._topology.description)
-    streaming.changed()
+    stream_server.changed()
     gevent.joinall(waiters, timeout=5, raise_error=True)
     assert served == [1, 0, 2, 3, 4]  # the second waiter was running at the change
 
 
-def test_killed_waiters_stop_their_timers(connect: Any, streaming: ScriptedServer) -> None:
-    client = connect(streaming, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
-    eventually(lambda: awaitable(streaming))
+def test_killed_waiters_stop_their_timers(connect: Any, stream_server: ScriptedServer) -> None:
+    client = connect(stream_server, server_selector=Selector(accepts=False), serverSelectionTimeoutMS=60_000)
+    eventually(lambda: awaitable_hellos(stream_server))
     before = gevent.get_hub().loop.activecnt
     waiters = [gevent.spawn(client.db.c.find_one) for _ in range(10)]
     settle()
@@ -170,14 +170,14 @@ def test_primary_read_preference_with_tags_raises() -> None:
         MongoClient("mongodb://h/?readPreference=primary&readPreferenceTags=dc:east", connect=False)
 
 
-def test_application_selector_runs_for_each_operation(streaming: Any, connect: Any) -> None:
+def test_application_selector_runs_for_each_operation(stream_server: Any, connect: Any) -> None:
     calls: list[int] = []
 
     def selector(servers: list[Any]) -> list[Any]:
         calls.append(len(servers))
         return servers
 
-    client = connect(streaming, heartbeatFrequencyMS=60_000, server_selector=selector)
+    client = connect(stream_server, heartbeatFrequencyMS=60_000, server_selector=selector)
     client.db.c.find_one()
     before = len(calls)
     for _ in range(5):
@@ -187,9 +187,9 @@ def test_application_selector_runs_for_each_operation(streaming: Any, connect: A
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_selection_timeout_is_not_retried(
-    streaming: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, write: bool
+    stream_server: Any, connect: Any, monkeypatch: pytest.MonkeyPatch, write: bool
 ) -> None:
-    client = connect(streaming, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
+    client = connect(stream_server, server_selector=lambda servers: [], serverSelectionTimeoutMS=20)
     waits: list[str] = []
     select = client._topology.selector.select
 

@@ -31,7 +31,7 @@ def version_of(client: WireClient) -> Any:
     return client.run({"hello": 1})["topologyVersion"]
 
 
-def awaitable(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
+def awaitable_hellos(version: Any, milliseconds: int = LONG) -> dict[str, Any]:
     return {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": Int64(milliseconds)}
 
 
@@ -66,7 +66,7 @@ def test_restarted_server_has_new_process_id() -> None:
 @pytest.mark.requirement("SM-45", "SM-53", "SM-54")
 def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: WireClient) -> None:
     known = version_of(client)
-    client.send(awaitable(known))
+    client.send(awaitable_hellos(known))
     replica_set.members.primary.step_down()
     reply, more = client.receive()
     assert reply["topologyVersion"] == {**known, "counter": known["counter"] + 1}
@@ -77,19 +77,19 @@ def test_stepdown_ends_awaitable_hello_immediately(replica_set: Any, client: Wir
 def test_hello_with_other_process_id_is_answered_immediately(client: WireClient) -> None:
     known = version_of(client)
     for stale in ({**known, "processId": ObjectId()}, {**known, "counter": Int64(known["counter"] - 1)}):
-        assert client.run(awaitable(stale))["topologyVersion"] == known
+        assert client.run(awaitable_hellos(stale))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-53", "SM-57")
 def test_awaitable_hello_is_answered_after_max_await_time(client: WireClient) -> None:
     known = version_of(client)
-    assert client.run(awaitable(known, 5))["topologyVersion"] == known
+    assert client.run(awaitable_hellos(known, 5))["topologyVersion"] == known
 
 
 @pytest.mark.requirement("SM-51")
 @pytest.mark.parametrize("field", ["topologyVersion", "maxAwaitTimeMS"])
 def test_incomplete_awaitable_hello_is_rejected(client: WireClient, field: str) -> None:
-    command = awaitable(version_of(client))
+    command = awaitable_hellos(version_of(client))
     del command[field]
     assert client.run(command)["ok"] == 0
 
@@ -97,7 +97,7 @@ def test_incomplete_awaitable_hello_is_rejected(client: WireClient, field: str) 
 @pytest.mark.requirement("SM-55", "SM-56", "SM-57")
 def test_stream_continues_without_request(replica_set: Any, client: WireClient) -> None:
     known = version_of(client)
-    client.stream(awaitable(known))
+    client.stream(awaitable_hellos(known))
     replica_set.members.primary.step_down()
     replies = [client.receive() for _ in range(2)]
     assert [more for _reply, more in replies] == [True, True]
@@ -114,6 +114,6 @@ def test_error_ends_stream(client: WireClient) -> None:
             "data": {"failCommands": ["hello"], "errorCode": 91},
         }
     )
-    client.stream(awaitable(known))
+    client.stream(awaitable_hellos(known))
     reply, more = client.receive()
     assert (reply["ok"], reply["code"], more) == (0, 91, False)

@@ -13,28 +13,35 @@ from gmongo.errors import PyMongoError
 from gmongo.read_preferences import Secondary
 from gmongo.sdam.monitor import allows_streaming
 from gmongo.wire.message import EXHAUST_ALLOWED, MORE_TO_COME, OP_MSG
-from tests.sdam.harness import awaitable, description_of, newer, plain, settle, streaming_connection
+from tests.sdam.harness import (
+    awaitable_hellos,
+    description_of,
+    newer_version,
+    plain_hellos,
+    settle,
+    streaming_connection,
+)
 from tests.support.framing import HEADER, write_message
 from tests.support.server import ScriptedReplicaSet, ScriptedServer
 from tests.support.wait import eventually
 
 
 @pytest.mark.requirement("SM-32", "SM-41", "SM-46", "SM-48", "SM-49", "SM-62", "SM-88", "SM-115")
-def test_awaitable_hello_has_topology_version_and_exhaust_allowed(connect: Any, streaming: ScriptedServer) -> None:
-    connect(streaming, heartbeatFrequencyMS=12_345)
-    eventually(lambda: awaitable(streaming))
-    (request,) = [each for each in streaming.received if "topologyVersion" in each.command]
+def test_awaitable_hello_has_topology_version_and_exhaust_allowed(connect: Any, stream_server: ScriptedServer) -> None:
+    connect(stream_server, heartbeatFrequencyMS=12_345)
+    eventually(lambda: awaitable_hellos(stream_server))
+    (request,) = [each for each in stream_server.received if "topologyVersion" in each.command]
     assert request.command == {
         "hello": 1,
         "helloOk": True,
-        "topologyVersion": streaming.topology_version,
+        "topologyVersion": stream_server.topology_version,
         "maxAwaitTimeMS": 12_345,
         "$db": "admin",
     }
     assert isinstance(request.command["maxAwaitTimeMS"], Int64)
     assert isinstance(request.command["topologyVersion"]["counter"], Int64)
     assert request.flags & EXHAUST_ALLOWED
-    (handshake, *_) = [each for each in streaming.received if each.connection == request.connection]
+    (handshake, *_) = [each for each in stream_server.received if each.connection == request.connection]
     assert handshake.name == "handshake"
 
 
@@ -58,20 +65,20 @@ def test_monitor_streams_from_server_that_topology_rejects(connect: Any, prepare
         with pytest.raises(PyMongoError):
             client.db.command("ping", read_preference=Secondary())
         assert description_of(client, server).server_type_name == "Unknown"
-        assert len(awaitable(server)) == 1
+        assert len(awaitable_hellos(server)) == 1
         assert len(server.received) < 10
 
 
 @pytest.mark.requirement("SM-50", "SM-65", "SM-81", "SM-84", "SM-86", "SM-87")
-def test_streamed_replies_need_no_further_request(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
-    connect(streaming)
+def test_streamed_replies_need_no_further_request(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
+    connect(stream_server)
     for number in range(1, 6):
         recorder.wait_for("HeartbeatStarted awaited", number)
-        eventually(lambda: awaitable(streaming))
-        streaming.changed()
+        eventually(lambda: awaitable_hellos(stream_server))
+        stream_server.changed()
         recorder.wait_for("HeartbeatSucceeded awaited", number)
     recorder.wait_for("HeartbeatStarted awaited", 6)
-    assert len(awaitable(streaming)) == 1
+    assert len(awaitable_hellos(stream_server)) == 1
     assert recorder.only("Heartbeat") == [
         "HeartbeatStarted",
         "HeartbeatSucceeded",
@@ -81,21 +88,21 @@ def test_streamed_replies_need_no_further_request(connect: Any, streaming: Scrip
 
 
 @pytest.mark.requirement("SM-49", "SM-55", "SM-66", "SM-111")
-def test_hello_is_repeated_if_server_replies_once(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_hello_is_repeated_if_server_replies_once(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Each new hello has the last topologyVersion."""
-    streaming.exhausts = False
-    connect(streaming)
+    stream_server.exhausts = False
+    connect(stream_server)
     for number in range(1, 5):
-        eventually(lambda number=number: len(awaitable(streaming)) == number)
-        assert awaitable(streaming)[-1]["topologyVersion"] == streaming.topology_version
-        streaming.changed()
+        eventually(lambda number=number: len(awaitable_hellos(stream_server)) == number)
+        assert awaitable_hellos(stream_server)[-1]["topologyVersion"] == stream_server.topology_version
+        stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 4)
-    assert len(streaming.commands("handshake")) == 2  # one connection measures round trips
+    assert len(stream_server.commands("handshake")) == 2  # one connection measures round trips
 
 
 @pytest.mark.requirement("SM-63", "SM-114")
 def test_streamed_replies_in_one_packet_are_processed_in_order(
-    connect: Any, streaming: ScriptedServer, recorder: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any
 ) -> None:
     tags = ["one", "two", "three"]
 
@@ -104,16 +111,20 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
         reply = bson.decode(message[21:])
         pieces = b""
         for number, tag in enumerate(tags):
-            changed_reply = {**reply, "tags": {"is": tag}, "topologyVersion": newer(reply["topologyVersion"], number)}
+            changed_reply = {
+                **reply,
+                "tags": {"is": tag},
+                "topologyVersion": newer_version(reply["topologyVersion"], number),
+            }
             pieces += write_message(OP_MSG, 7000 + number, response_to, MORE_TO_COME, changed_reply)
             response_to = 7000 + number
         peer.send(pieces)
 
-    connect(streaming)
-    eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
+    connect(stream_server)
+    eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
     recorder.forget()
-    streaming.fail("hello", send_three_replies)
-    streaming.changed()
+    stream_server.fail("hello", send_three_replies)
+    stream_server.changed()
     recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert [event.reply["tags"]["is"] for event in recorder.of("HeartbeatSucceeded")] == tags
     changes = recorder.of("ServerDescriptionChanged")
@@ -125,43 +136,43 @@ def test_streamed_replies_in_one_packet_are_processed_in_order(
     ]
 
 
-def command_error(streaming: ScriptedServer) -> None:
-    streaming.hello_edit = lambda command, reply: {"ok": 0, "code": 91, "errmsg": "going down"}
-    streaming.changed()
+def command_error(stream_server: ScriptedServer) -> None:
+    stream_server.hello_edit = lambda command, reply: {"ok": 0, "code": 91, "errmsg": "going down"}
+    stream_server.changed()
 
 
-def close_connection(streaming: ScriptedServer) -> None:
-    streaming.peers[streaming_connection(streaming)].close()
+def close_connection(stream_server: ScriptedServer) -> None:
+    stream_server.peers[streaming_connection(stream_server)].close()
 
 
 @pytest.mark.requirement("SM-64")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("cause_failure", [command_error, close_connection])
 def test_monitor_streams_on_new_connection_after_failure(
-    connect: Any, streaming: ScriptedServer, recorder: Any, cause_failure: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, cause_failure: Any
 ) -> None:
-    connect(streaming, heartbeat=0.5)
-    eventually(lambda: awaitable(streaming) and len(streaming.commands("handshake")) == 2)
-    old = streaming_connection(streaming)
-    cause_failure(streaming)
+    connect(stream_server, heartbeat=0.5)
+    eventually(lambda: awaitable_hellos(stream_server) and len(stream_server.commands("handshake")) == 2)
+    old = streaming_connection(stream_server)
+    cause_failure(stream_server)
     recorder.wait_for("HeartbeatFailed awaited")
-    streaming.hello_edit = None
-    eventually(lambda: old not in streaming.peers)
-    eventually(lambda: streaming_connection(streaming) != old)
-    new = streaming_connection(streaming)
-    assert [each.name for each in streaming.received if each.connection == new] == ["handshake", "hello"]
-    assert [each.name for each in streaming.received if each.connection == old] == ["handshake", "hello"]
+    stream_server.hello_edit = None
+    eventually(lambda: old not in stream_server.peers)
+    eventually(lambda: streaming_connection(stream_server) != old)
+    new = streaming_connection(stream_server)
+    assert [each.name for each in stream_server.received if each.connection == new] == ["handshake", "hello"]
+    assert [each.name for each in stream_server.received if each.connection == old] == ["handshake", "hello"]
 
 
 @pytest.mark.parametrize(("mode", "streams"), [("poll", False), ("stream", True), ("auto", True)])
 @pytest.mark.usefixtures("quick")
 def test_server_monitoring_mode_selects_protocol(
-    connect: Any, streaming: ScriptedServer, recorder: Any, mode: str, streams: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, mode: str, streams: Any
 ) -> None:
-    connect(streaming, heartbeat=0.02, serverMonitoringMode=mode)
+    connect(stream_server, heartbeat=0.02, serverMonitoringMode=mode)
     recorder.wait_for("HeartbeatSucceeded", 4)
-    assert bool(awaitable(streaming)) == streams
-    assert len(streaming.peers) == (2 if streams else 1)
+    assert bool(awaitable_hellos(stream_server)) == streams
+    assert len(stream_server.peers) == (2 if streams else 1)
     assert ("HeartbeatSucceeded awaited" in recorder.story) == streams
 
 
@@ -175,7 +186,7 @@ def test_mode_auto_polls_on_aws_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.requirement("SM-74", "SM-79", "SM-128")
 @pytest.mark.usefixtures("quick")
-def test_round_trip_time_excludes_await_time(connect: Any, streaming: ScriptedServer, recorder: Any) -> None:
+def test_round_trip_time_excludes_await_time(connect: Any, stream_server: ScriptedServer, recorder: Any) -> None:
     """Each measurement takes 0.01 s, and each awaited reply takes 0.2 s."""
 
     def delay_measurement(command: dict[str, Any], reply: dict[str, Any]) -> dict[str, Any]:
@@ -183,12 +194,12 @@ def test_round_trip_time_excludes_await_time(connect: Any, streaming: ScriptedSe
             gevent.sleep(0.01)
         return reply
 
-    streaming.hello_edit = delay_measurement
-    client = connect(streaming, heartbeat=0.2)
+    stream_server.hello_edit = delay_measurement
+    client = connect(stream_server, heartbeat=0.2)
     event = recorder.wait_for("HeartbeatSucceeded awaited", 3)
     assert event.duration == pytest.approx(0.2, rel=0.01)
     settle()
-    description = description_of(client, streaming)
-    assert len(plain(streaming)) >= 2
+    description = description_of(client, stream_server)
+    assert len(plain_hellos(stream_server)) >= 2
     assert description.min_round_trip_time == pytest.approx(0.01, rel=0.01)
     assert description.round_trip_time == pytest.approx(0.01, rel=0.01)

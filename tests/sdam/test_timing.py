@@ -13,20 +13,20 @@ from gmongo.client_options import ClientOptions
 from gmongo.errors import ConfigurationError, NetworkTimeout, ServerSelectionTimeoutError
 from gmongo.sdam.settings import MIN_HEARTBEAT_FREQUENCY
 from tests.sdam.harness import settle
-from tests.support.listeners import HearsHeartbeats
+from tests.support.listeners import ForwardingHeartbeatListener
 from tests.support.recorder import short_name
 from tests.support.server import ScriptedServer, held, silent
 from tests.support.wait import eventually
 
 
-class CheckTimes(HearsHeartbeats):
+class CheckTimes(ForwardingHeartbeatListener):
     """Record the start and end times of checks."""
 
     def __init__(self) -> None:
         self.begun: list[float] = []
         self.ended: list[float] = []
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         (self.begun if short_name(event) == "HeartbeatStarted" else self.ended).append(_clock.monotonic())
 
     def pauses(self, count: int) -> list[float]:
@@ -68,19 +68,21 @@ def test_minimum_heartbeat_frequency_is_not_an_option() -> None:
 
 @pytest.mark.requirement("SM-22", "SM-85", "SM-94")
 @pytest.mark.usefixtures("quick")
-def test_polls_start_one_interval_after_previous_check(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_polls_start_one_interval_after_previous_check(
+    connect: Any, poll_server: ScriptedServer, recorder: Any
+) -> None:
     clock = CheckTimes()
-    connect(polled, heartbeat=0.06, event_listeners=[clock])
+    connect(poll_server, heartbeat=0.06, event_listeners=[clock])
     assert min(clock.pauses(3)) >= 0.055
 
 
 @pytest.mark.requirement("SM-36")
 @pytest.mark.usefixtures("quick")
-def test_interval_starts_at_end_of_slow_check(connect: Any, polled: ScriptedServer) -> None:
+def test_interval_starts_at_end_of_slow_check(connect: Any, poll_server: ScriptedServer) -> None:
     clock, gate = CheckTimes(), Event()
-    polled.fail("hello", held(gate))
-    connect(polled, heartbeat=0.06, event_listeners=[clock])
-    polled.wait_for("hello")
+    poll_server.fail("hello", held(gate))
+    connect(poll_server, heartbeat=0.06, event_listeners=[clock])
+    poll_server.wait_for("hello")
     gevent.sleep(0.1)
     gate.set()
     assert min(clock.pauses(3)) >= 0.055
@@ -88,29 +90,29 @@ def test_interval_starts_at_end_of_slow_check(connect: Any, polled: ScriptedServ
 
 @pytest.mark.requirement("SM-05", "SM-24", "SM-120")
 @pytest.mark.usefixtures("quick")
-def test_selection_without_suitable_server_requests_check(connect: Any, polled: ScriptedServer) -> None:
+def test_selection_without_suitable_server_requests_check(connect: Any, poll_server: ScriptedServer) -> None:
     """The heartbeat interval is 10 s."""
-    polled.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
-    polled.hello_extra |= {"hosts": [polled.name], "me": polled.name, "setVersion": 1}
-    client = connect(polled, replicaSet="s")
+    poll_server.hello_extra = {"setName": "s", "isWritablePrimary": False, "ismaster": False, "secondary": True}
+    poll_server.hello_extra |= {"hosts": [poll_server.name], "me": poll_server.name, "setVersion": 1}
+    client = connect(poll_server, replicaSet="s")
     eventually(lambda: client.nodes)
     settle()
-    assert polled.commands("hello") == []
+    assert poll_server.commands("hello") == []
     writer = gevent.spawn(client.db.c.insert_one, {"_id": 1})
-    polled.wait_for("hello")
+    poll_server.wait_for("hello")
     assert not writer.ready()
-    polled.hello_extra |= {"isWritablePrimary": True, "ismaster": True, "secondary": False}
+    poll_server.hello_extra |= {"isWritablePrimary": True, "ismaster": True, "secondary": False}
     assert writer.get(timeout=5).inserted_id == 1
 
 
 @pytest.mark.requirement("SM-23", "SM-25")
 @pytest.mark.usefixtures("quick")
-def test_request_during_check_is_ignored(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
-    client, gate = connect(polled), Event()
+def test_request_during_check_is_ignored(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
+    client, gate = connect(poll_server), Event()
     recorder.wait_for("HeartbeatSucceeded")
-    polled.fail("hello", held(gate))
+    poll_server.fail("hello", held(gate))
     client._topology.request_checks()
-    polled.wait_for("hello")
+    poll_server.wait_for("hello")
     for _ in range(10):
         client._topology.request_checks()
         gevent.sleep(0)
@@ -118,15 +120,15 @@ def test_request_during_check_is_ignored(connect: Any, polled: ScriptedServer, r
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 2)
     settle(0.1)  # ten times the minimum pause
-    assert len(polled.commands("hello")) == 1
+    assert len(poll_server.commands("hello")) == 1
     client._topology.request_checks()
-    polled.wait_for("hello", 2)
+    poll_server.wait_for("hello", 2)
 
 
 @pytest.mark.requirement("SM-26", "SM-33", "SM-34", "SM-119")
-def test_requested_checks_are_500_ms_apart(connect: Any, polled: ScriptedServer) -> None:
+def test_requested_checks_are_500_ms_apart(connect: Any, poll_server: ScriptedServer) -> None:
     clock = CheckTimes()
-    client = connect(polled, event_listeners=[clock])
+    client = connect(poll_server, event_listeners=[clock])
 
     def request() -> None:
         while True:
@@ -169,11 +171,11 @@ def test_handshake_times_out_after_connect_timeout(connect: Any, server: Scripte
 
 @pytest.mark.requirement("SM-11")
 @pytest.mark.usefixtures("quick")
-def test_socket_timeout_does_not_apply_to_monitors(connect: Any, polled: ScriptedServer, recorder: Any) -> None:
+def test_socket_timeout_does_not_apply_to_monitors(connect: Any, poll_server: ScriptedServer, recorder: Any) -> None:
     gate = Event()
-    polled.fail("hello", held(gate))
-    connect(polled, heartbeat=0.02, socketTimeoutMS=10)
-    polled.wait_for("hello")
+    poll_server.fail("hello", held(gate))
+    connect(poll_server, heartbeat=0.02, socketTimeoutMS=10)
+    poll_server.wait_for("hello")
     settle(0.05)
     gate.set()
     recorder.wait_for("HeartbeatSucceeded", 3)
@@ -184,14 +186,14 @@ def test_socket_timeout_does_not_apply_to_monitors(connect: Any, polled: Scripte
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("exhausts", [True, False])
 def test_awaited_reply_times_out_after_sum_of_both_times(
-    connect: Any, streaming: ScriptedServer, recorder: Any, exhausts: Any
+    connect: Any, stream_server: ScriptedServer, recorder: Any, exhausts: Any
 ) -> None:
     """The first awaited reply arrives after 100 ms. Then the server is silent."""
-    streaming.exhausts = exhausts
-    connect(streaming, heartbeat=0.1, connectTimeoutMS=100)
+    stream_server.exhausts = exhausts
+    connect(stream_server, heartbeat=0.1, connectTimeoutMS=100)
     event = recorder.wait_for("HeartbeatSucceeded awaited")
     assert round(event.duration, 6) >= 0.09
-    streaming.answering.clear()
+    stream_server.answering.clear()
     wait_for_timeout(0.19, recorder)
 
 

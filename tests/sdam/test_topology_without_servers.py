@@ -38,14 +38,14 @@ from tests.support.recorder import Recorder, short_name
 A = ("a", 27017)
 
 
-class QuietTopology(Topology):
+class TopologyWithoutMonitors(Topology):
     """Create servers with mock monitors."""
 
     def _monitored(self, address: Any, pool: Any) -> Server:
         return Server(address, pool, Mock())
 
 
-def opened(uri: str, kind: type[Topology] = QuietTopology, **options: Any) -> Topology:
+def opened(uri: str, kind: type[Topology] = TopologyWithoutMonitors, **options: Any) -> Topology:
     topology = kind(ClientOptions(uri, None, options).topology())
     topology.open()
     return topology
@@ -297,9 +297,9 @@ class Records:
         return result
 
 
-def srv_monitor(records: Records, polled: bool = True) -> tuple[SrvMonitor, Any]:
+def srv_monitor(records: Records, poll_server: bool = True) -> tuple[SrvMonitor, Any]:
     settings: Any = SimpleNamespace(srv=records, srv_rescan_interval=60.0, heartbeat_frequency=7.0)
-    owner = Mock(is_polled=lambda: polled)
+    owner = Mock(is_polled=lambda: poll_server)
     return SrvMonitor(settings, owner), owner
 
 
@@ -313,7 +313,7 @@ def test_srv_rescan_interval_follows_ttl_or_failure(caplog: pytest.LogCaptureFix
 
 
 def test_srv_hosts_are_ignored_if_topology_is_not_polled() -> None:
-    monitor, owner = srv_monitor(Records(([A], 5)), polled=False)
+    monitor, owner = srv_monitor(Records(([A], 5)), poll_server=False)
     assert not monitor._should_run() and monitor._rescan() == 60.0 and not owner.srv_hosts_found.called
 
 

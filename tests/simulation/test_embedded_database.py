@@ -50,7 +50,7 @@ def is_listening(port: int) -> bool:
     return True
 
 
-def comes_true(condition) -> bool:
+def becomes_true(condition) -> bool:
     deadline = monotonic() + 20
     while not condition() and monotonic() < deadline:
         gevent.sleep(0.05)
@@ -119,16 +119,16 @@ def test_server_ends_with_a_parent_that_is_killed(patch, engine, temporary):
         port = int(parent.stdout.readline())
         assert is_listening(port)
         parent.send_signal(signal.SIGKILL)
-    assert comes_true(lambda: not is_listening(port))
-    assert comes_true(lambda: list(temporary.iterdir()) == [])
+    assert becomes_true(lambda: not is_listening(port))
+    assert becomes_true(lambda: list(temporary.iterdir()) == [])
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])
 def test_it_ends_with_a_parent_that_forgets_it(patch, temporary):
     done = run_python("-c", PARENT.format(patch=patch, engine="nx", then=""))
     assert done.returncode == 0, done.stderr
-    assert comes_true(lambda: not is_listening(int(done.stdout)))
-    assert comes_true(lambda: list(temporary.iterdir()) == [])
+    assert becomes_true(lambda: not is_listening(int(done.stdout)))
+    assert becomes_true(lambda: list(temporary.iterdir()) == [])
 
 
 @pytest.mark.parametrize("patch", ["", PATCH], ids=["not patched", "patched"])

@@ -16,7 +16,7 @@ from gmongo.cmap.pool import Pool
 from gmongo.errors import PyMongoError
 from gmongo.events.delivery import Delivery
 from gmongo.events.pool import PoolEvents
-from tests.support.listeners import HearsPools
+from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 
 KNOWN_FIELDS = {"version", "style", "description", "runOn", "failPoint", "poolOptions", "operations"}
@@ -33,14 +33,14 @@ EVENT_NAMES = {
 FIELD_NAMES = {"connection_id": "connectionId", "interrupt_connections": "interruptInUseConnections"}
 
 
-class Transcript(HearsPools):
+class EventRecorder(ForwardingPoolListener):
     """Recorder of pool events in the format of the tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self._changed = Event()
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         kind = type(event).__name__
         fields = ("address", "options", "connection_id", "reason", "duration", "interrupt_connections")
         values = {FIELD_NAMES.get(name, name): getattr(event, name, None) for name in fields}
@@ -118,7 +118,7 @@ class CmapTest:
     def __init__(self, case: dict[str, Any]) -> None:
         assert set(case) <= KNOWN_FIELDS, f"unknown fields {set(case) - KNOWN_FIELDS}"
         self._case = case
-        self._transcript = Transcript()
+        self._transcript = EventRecorder()
         self._threads: dict[str, Thread] = {}
         self._labels: dict[str, Connection] = {}
 

@@ -44,7 +44,7 @@ _BESIDE = Path(__file__).parents[3] / "shared"
 
 
 @dataclass(frozen=True, eq=False)
-class File:
+class SpecFile:
     """Official file.
 
     :param path: Path of the file.
@@ -116,27 +116,29 @@ def root() -> Path | None:
 
 
 @cache
-def everything() -> tuple[File, ...]:
+def all_files() -> tuple[SpecFile, ...]:
     """Return all files, sorted by path."""
     folder = root()
     if folder is None:
         return ()
     paths = sorted(folder.rglob("*.json"))
-    return tuple(File(path, path.relative_to(folder).parts[0], json.loads(path.read_text("utf-8"))) for path in paths)
+    return tuple(
+        SpecFile(path, path.relative_to(folder).parts[0], json.loads(path.read_text("utf-8"))) for path in paths
+    )
 
 
 @cache
-def of_kind(kind: str) -> tuple[File, ...]:
+def of_kind(kind: str) -> tuple[SpecFile, ...]:
     """Return all files of a kind."""
     assert kind in KINDS
-    return tuple(file for file in everything() if file.kind == kind)
+    return tuple(file for file in all_files() if file.kind == kind)
 
 
 def path_of(name: str) -> Path:
     """Return the path of the only file with this name. Skip the test without the official tests."""
     if root() is None:
         pytest.skip(HOW_TO_GET_THEM)
-    (path,) = (file.path for file in everything() if file.path.name == name)
+    (path,) = (file.path for file in all_files() if file.path.name == name)
     return path
 
 
@@ -157,7 +159,7 @@ def files(kind: str, part: str = "") -> list[Any]:
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-def _parameter(file: File, case: str, value: Any) -> Any:
+def _parameter(file: SpecFile, case: str, value: Any) -> Any:
     reason = CONTRADICTED.get((file.path.stem, case))
     marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
     inner = "/".join(file.path.parts[-2:]).removesuffix(".json")

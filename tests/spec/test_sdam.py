@@ -31,7 +31,7 @@ SERVER_FIELDS = {
 }
 
 
-class QuietTopology(Topology):
+class TopologyWithoutMonitors(Topology):
     """Topology without monitors."""
 
     def _monitored(self, address: Address, pool: Pool) -> Server:
@@ -95,7 +95,7 @@ def check(topology: Topology, outcome: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", files("sdam"))
 def test_topology_equals_official_case(case: dict[str, Any]) -> None:
     case = json_util.loads(json_util.dumps(case))
-    topology = QuietTopology(ClientOptions(case["uri"], None, {}).topology())
+    topology = TopologyWithoutMonitors(ClientOptions(case["uri"], None, {}).topology())
     topology.open()
     try:
         for phase in case["phases"]:

@@ -9,8 +9,8 @@ import pytest
 from gmongo.client_options import ClientOptions
 from gmongo.sdam.server_description import ServerDescription, parse_address
 from tests.spec.specifications import files
-from tests.spec.test_sdam import QuietTopology
-from tests.support.listeners import HearsServers, HearsTopology
+from tests.spec.test_sdam import TopologyWithoutMonitors
+from tests.support.listeners import ForwardingServerListener, ForwardingTopologyListener
 
 EVENT_NAMES = {
     "TopologyOpenedEvent": "topology_opening_event",
@@ -22,13 +22,13 @@ EVENT_NAMES = {
 }
 
 
-class Transcript(HearsServers, HearsTopology):
+class EventRecorder(ForwardingServerListener, ForwardingTopologyListener):
     """Recorder of events in the format of the tests."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         fields: dict[str, Any] = {"topologyId": "42"}
         if hasattr(event, "server_address"):
             fields["address"] = "{}:{}".format(*event.server_address)
@@ -59,8 +59,8 @@ def topology_document(topology: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", files("sdam monitoring"))
 def test_sdam_events_equal_official_case(case: dict[str, Any]) -> None:
-    transcript = Transcript()
-    topology = QuietTopology(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())
+    transcript = EventRecorder()
+    topology = TopologyWithoutMonitors(ClientOptions(case["uri"], None, {"event_listeners": [transcript]}).topology())
     topology.open()
     try:
         for phase in case["phases"]:

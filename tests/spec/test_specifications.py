@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, everything, of_kind
+from tests.spec.specifications import CONTRADICTED, DATA, HOW_TO_GET_THEM, KINDS, all_files, of_kind
 
-pytestmark = pytest.mark.skipif(not everything(), reason=HOW_TO_GET_THEM)
+pytestmark = pytest.mark.skipif(not all_files(), reason=HOW_TO_GET_THEM)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -17,7 +17,7 @@ def test_each_kind_has_official_files(kind: str) -> None:
 
 
 def test_each_official_file_is_test_or_data() -> None:
-    unknown = [file.path for file in everything() if file.kind is None]
+    unknown = [file.path for file in all_files() if file.kind is None]
     assert [path for path in unknown if not any(fnmatchcase(path.name, name) for name in DATA)] == []
     assert [name for name in DATA if not any(fnmatchcase(path.name, name) for path in unknown)] == []
 

@@ -23,7 +23,7 @@ from gmongo.options import srv
 from gmongo.options.srv import lookup
 from tests.spec.dns_records import DOMAIN, LOCAL, publish
 from tests.support.dns import Host, Network
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.programs import run_program
 from tests.support.recorder import Recorder
 from tests.support.server import ScriptedServer
@@ -318,7 +318,7 @@ def test_operation_completes_during_dns_query(connect: Any, network: Network, al
 def polling_greenlets() -> int:
     """Return the number of polling greenlets."""
     gc.collect()
-    return len(living("SrvMonitor"))
+    return len(living_greenlets("SrvMonitor"))
 
 
 def test_closed_client_ends_polling(connect: Any) -> None:

@@ -16,13 +16,13 @@ from zlib import crc32
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, File
+from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile
 from tests.spec.unified.blocked_commands import LEFT_UNANSWERED, leave_unanswered
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.requirements import Setting, settings
 from tests.spec.unified.runner import Run
 from tests.spec.unified.schema import check
-from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, Rule, Use, rule_for, words_of
+from tests.spec.unified.skips import BY_THE_TEST, REQUIREMENT, RULES, CaseOnTopology, Rule, rule_for, words_of
 from tests.spec.unified.suites import CLIENT_OPTIONS, read, valid_pass
 from tests.support.tiers import tiers_of
 
@@ -52,7 +52,7 @@ def all_cases(tiers: Set[str]) -> list[Any]:
     return parameters or [pytest.param(None, 0, None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-def cases_of(file: File, tiers: Set[str]) -> Iterator[Any]:
+def cases_of(file: SpecFile, tiers: Set[str]) -> Iterator[Any]:
     document = file.document
     entities = words_of(document.get("createEntities"))
     for index, case in enumerate(document["tests"]):
@@ -68,7 +68,7 @@ def cases_of(file: File, tiers: Set[str]) -> Iterator[Any]:
             chosen = [setting for setting in possible if ("default" if setting is default_setting else "long") in tiers]
             words = entities | words_of(case) if chosen else entities
             for setting in chosen:
-                rule = rule_for(Use(file.path.stem, case["description"], setting.topology, words))
+                rule = rule_for(CaseOnTopology(file.path.stem, case["description"], setting.topology, words))
                 marks = [] if setting is default_setting else [pytest.mark.long]
                 if rule is not None:
                     marks.append(_mark(rule))
@@ -81,25 +81,25 @@ def _mark(rule: Rule) -> Any:
     return pytest.mark.skip(reason=rule.text)
 
 
-def skipped(file: File, index: int, name: str, reason: str) -> Any:
+def skipped(file: SpecFile, index: int, name: str, reason: str) -> Any:
     return pytest.param(file, index, None, id=name, marks=pytest.mark.skip(reason=reason))
 
 
 @lru_cache(maxsize=1)
-def content(file: File) -> dict[str, Any]:
+def content(file: SpecFile) -> dict[str, Any]:
     """Validate a file and return its content."""
     check(file.document)
     return read(file)
 
 
 @lru_cache(maxsize=1)
-def waits(file: File) -> bool:
+def waits(file: SpecFile) -> bool:
     """Return True if the cases of a file need virtual time."""
     words = words_of(file.document)
     return bool(words & _WAITS) and not words & _REAL_TIME
 
 
-def test_official_case_passes(file: File, index: int, setting: Setting, deployments: Deployments) -> None:
+def test_official_case_passes(file: SpecFile, index: int, setting: Setting, deployments: Deployments) -> None:
     complete = content(file)
     document = deepcopy({**complete, "tests": complete["tests"][index : index + 1]})
     (case,) = document["tests"]

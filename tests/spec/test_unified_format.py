@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gmongo.testing.virtual_time import VirtualTime
-from tests.spec.specifications import HOW_TO_GET_THEM, File, root
+from tests.spec.specifications import HOW_TO_GET_THEM, SpecFile, root
 from tests.spec.unified.deployments import Deployments
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.requirements import Setting, settings
@@ -26,7 +26,7 @@ def deployments() -> Iterator[Deployments]:
     started.close()
 
 
-def is_rejected(file: File) -> bool:
+def is_rejected(file: SpecFile) -> bool:
     try:
         check(file.document)
     except FormatError:
@@ -48,14 +48,14 @@ def failing_cases() -> list[Any]:
     return found or [pytest.param(None, 0, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]
 
 
-def _marks(file: File) -> list[Any]:
+def _marks(file: SpecFile) -> list[Any]:
     if any(settings(file.document.get("runOnRequirements"))):
         return []
     return [pytest.mark.skip(reason="requirement: no simulated deployment satisfies the requirements")]
 
 
 @pytest.mark.parametrize(("file", "index"), failing_cases())
-def test_valid_fail_case_fails(file: File, index: int, deployments: Deployments) -> None:
+def test_valid_fail_case_fails(file: SpecFile, index: int, deployments: Deployments) -> None:
     document = read(file)
     # libmongocrypt raises ValueError for missing credentials.
     with pytest.raises((FormatError, AssertionError, ValueError)):

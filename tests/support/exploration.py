@@ -9,22 +9,22 @@ from typing import Any, NamedTuple, Protocol
 Step = tuple[Any, ...]
 
 
-class World(Protocol):
+class ExploredSystem(Protocol):
     """Deterministic system under exploration."""
 
     def steps(self) -> Iterator[Step]:
         """Yield the possible next steps."""
 
-    def take(self, step: Step) -> None:
+    def execute_step(self, step: Step) -> None:
         """Execute a step."""
 
-    def faults(self) -> Iterator[str]:
+    def find_violations(self) -> Iterator[str]:
         """Yield the violated invariants."""
 
-    def look(self) -> Any:
+    def state_view(self) -> Any:
         """Return a hashable view of the state. Equal views have equal successors."""
 
-    def end(self) -> Iterator[str]:
+    def run_to_end(self) -> Iterator[str]:
         """Complete all running work, and yield the violated invariants. The world allows no further step."""
 
 
@@ -33,50 +33,51 @@ class Exploration(NamedTuple):
 
     states: int
     steps: int
-    faults: dict[str, tuple[Step, ...]]
+    violations: dict[str, tuple[Step, ...]]
 
     def __str__(self) -> str:
         paths = "".join(
-            f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in path) for fault, path in self.faults.items()
+            f"\n{fault}: " + ", ".join(" ".join(map(str, step)) for step in path)
+            for fault, path in self.violations.items()
         )
         return f"{self.states} states, {self.steps} steps{paths}"
 
 
-def explore(begin: Callable[[], World], depth: int, until: str | None = None) -> Exploration:
+def explore(begin: Callable[[], ExploredSystem], depth: int, until: str | None = None) -> Exploration:
     """Execute every order of at most `depth` steps.
 
     :param until: Fault that ends the exploration.
     """
     seen: set[Any] = set()
-    faults: dict[str, tuple[Step, ...]] = {}
+    violations: dict[str, tuple[Step, ...]] = {}
     paths: deque[tuple[Step, ...]] = deque([()])
     taken = 0
-    while paths and until not in faults:
+    while paths and until not in violations:
         path = paths.popleft()
         for step in _steps_after(begin, path) if len(path) < depth else ():
             world = _after(begin, (*path, step))
             taken += 1
-            violations, view = list(world.faults()), world.look()
-            is_new = not violations and view not in seen
+            found, view = list(world.find_violations()), world.state_view()
+            is_new = not found and view not in seen
             if is_new:
                 seen.add(view)
                 paths.append((*path, step))
             # A known state has a known end.
-            violations += [fault for fault in world.end() if is_new]
-            for fault in violations:
-                faults.setdefault(fault, (*path, step))
-    return Exploration(len(seen), taken, faults)
+            found += [fault for fault in world.run_to_end() if is_new]
+            for fault in found:
+                violations.setdefault(fault, (*path, step))
+    return Exploration(len(seen), taken, violations)
 
 
-def _steps_after(begin: Callable[[], World], path: tuple[Step, ...]) -> list[Step]:
+def _steps_after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> list[Step]:
     world = _after(begin, path)
     steps = list(world.steps())
-    list(world.end())
+    list(world.run_to_end())
     return steps
 
 
-def _after(begin: Callable[[], World], path: tuple[Step, ...]) -> World:
+def _after(begin: Callable[[], ExploredSystem], path: tuple[Step, ...]) -> ExploredSystem:
     world = begin()
     for step in path:
-        world.take(step)
+        world.execute_step(step)
     return world

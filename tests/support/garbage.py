@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 
-def leave_out_what_lives() -> None:
+def freeze_living_objects() -> None:
     """Exclude living objects from later collections and from ``gc.get_objects()``.
 
     The collected tests have two million objects, and a scan of these objects takes half a second.

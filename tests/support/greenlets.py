@@ -7,7 +7,7 @@ import gc
 import gevent
 
 
-def living(part: str = "") -> list[gevent.Greenlet]:
+def living_greenlets(part: str = "") -> list[gevent.Greenlet]:
     """Return the living greenlets with `part` in the representation of their function."""
     # `isinstance` would raise an error for a weak proxy of a dead object.
     greenlets = [each for each in gc.get_objects() if issubclass(type(each), gevent.Greenlet)]

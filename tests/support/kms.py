@@ -21,7 +21,7 @@ _AUTHORISED = {"access_token": "token", "expires_in": 3600, "token_type": "Beare
 _MATERIAL = bytes(range(96))
 
 
-class Refused(Exception):
+class KmsError(Exception):
     """The service replies with an error."""
 
 
@@ -105,7 +105,7 @@ class KmsServer:
             return
         try:
             status, answer = self.status, self._http(path, headers, body)
-        except Refused as error:
+        except KmsError as error:
             status, answer = 400, {"error": str(error)}
         text = json.dumps(answer if status == 200 else {"error": "refused"}).encode()
         sock.sendall(b"HTTP/1.1 %d OK\r\nContent-Length: %d\r\n\r\n%s" % (status, len(text), text))
@@ -116,18 +116,18 @@ class KmsServer:
         fields = json.loads(body)
         target = headers.get("x-amz-target")
         if target == "TrentService.Encrypt":
-            return {"CiphertextBlob": b64encode(turned(b64decode(fields["Plaintext"]))).decode()}
+            return {"CiphertextBlob": b64encode(reversed_secret(b64decode(fields["Plaintext"]))).decode()}
         if target == "TrentService.Decrypt":
             return {"Plaintext": b64encode(material(b64decode(fields["CiphertextBlob"]))).decode()}
         if "/wrapkey" in path:
-            return {"value": urlsafe_b64encode(turned(_urlsafe(fields["value"]))).decode().rstrip("=")}
+            return {"value": urlsafe_b64encode(reversed_secret(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if "/unwrapkey" in path:
             return {"value": urlsafe_b64encode(material(_urlsafe(fields["value"]))).decode().rstrip("=")}
         if path.endswith(":encrypt"):
-            return {"ciphertext": b64encode(turned(b64decode(fields["plaintext"]))).decode()}
+            return {"ciphertext": b64encode(reversed_secret(b64decode(fields["plaintext"]))).decode()}
         if path.endswith(":decrypt"):
             return {"plaintext": b64encode(material(b64decode(fields["ciphertext"]))).decode()}
-        raise Refused(path)
+        raise KmsError(path)
 
     # KMIP
 
@@ -157,7 +157,7 @@ class KmsServer:
             secret = _item(0x420086, 5, struct.pack(">I", 1)) + _item(0x420040, 1, block)
             payload = _item(0x420057, 5, struct.pack(">I", 7)) + payload + _item(0x420085, 1, secret)
         elif _OPERATIONS[operation] == "Encrypt":
-            payload += _item(_DATA, 8, turned(request[_DATA])) + _item(_NONCE, 8, bytes(16))
+            payload += _item(_DATA, 8, reversed_secret(request[_DATA])) + _item(_NONCE, 8, bytes(16))
         elif _OPERATIONS[operation] == "Decrypt":
             payload += _item(_DATA, 8, material(request[_DATA]))
         version = _item(0x42006A, 2, struct.pack(">i", 1)) + _item(0x42006B, 2, struct.pack(">i", 0))
@@ -171,7 +171,7 @@ _OPERATIONS = {1: "Create", 3: "Register", 10: "Get", 18: "Activate", 31: "Encry
 _STRUCTURE = 1
 
 
-def turned(secret: bytes) -> bytes:
+def reversed_secret(secret: bytes) -> bytes:
     """Encrypt a secret."""
     return b"turned:" + secret[::-1]
 

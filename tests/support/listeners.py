@@ -1,4 +1,4 @@
-"""Listeners that pass all events of a kind to the method ``hear``."""
+"""Listeners that pass all events of a kind to the method ``handle``."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from gmongo.monitoring import (
 )
 
 
-class _Hears:
-    def hear(self, event: Any) -> None:
+class _ForwardingListener:
+    def handle(self, event: Any) -> None:
         """Handle an event. Subclasses override this method."""
 
 
-class HearsCommands(_Hears, CommandListener):
+class ForwardingCommandListener(_ForwardingListener, CommandListener):
     """Listener for command events."""
 
     def started(self, event: Any) -> None:
-        self.hear(event)
+        self.handle(event)
 
     succeeded = failed = started
 
 
-class HearsPools(_Hears, ConnectionPoolListener):
+class ForwardingPoolListener(_ForwardingListener, ConnectionPoolListener):
     """Listener for events of pools and connections."""
 
     def pool_created(self, event: Any) -> None:
-        self.hear(event)
+        self.handle(event)
 
     pool_ready = pool_cleared = pool_closed = pool_created
     connection_created = connection_ready = connection_closed = pool_created
@@ -39,32 +39,38 @@ class HearsPools(_Hears, ConnectionPoolListener):
     connection_checked_out = connection_checked_in = pool_created
 
 
-class HearsHeartbeats(_Hears, ServerHeartbeatListener):
+class ForwardingHeartbeatListener(_ForwardingListener, ServerHeartbeatListener):
     """Listener for heartbeat events."""
 
     def started(self, event: Any) -> None:
-        self.hear(event)
+        self.handle(event)
 
     succeeded = failed = started
 
 
-class HearsServers(_Hears, ServerListener):
+class ForwardingServerListener(_ForwardingListener, ServerListener):
     """Listener for server events."""
 
     def opened(self, event: Any) -> None:
-        self.hear(event)
+        self.handle(event)
 
     description_changed = closed = opened
 
 
-class HearsTopology(_Hears, TopologyListener):
+class ForwardingTopologyListener(_ForwardingListener, TopologyListener):
     """Listener for topology events."""
 
     def opened(self, event: Any) -> None:
-        self.hear(event)
+        self.handle(event)
 
     description_changed = closed = opened
 
 
-class HearsAll(HearsCommands, HearsPools, HearsHeartbeats, HearsServers, HearsTopology):
+class ForwardingListener(
+    ForwardingCommandListener,
+    ForwardingPoolListener,
+    ForwardingHeartbeatListener,
+    ForwardingServerListener,
+    ForwardingTopologyListener,
+):
     """Listener for all events."""

@@ -18,7 +18,7 @@ _MARKING_SUBTYPE = 6
 _NOT_DETERMINISTIC = (float, bool, Decimal128, Mapping, list)
 
 
-class Refused(Exception):
+class AnalysisError(Exception):
     """The command cannot be encrypted."""
 
 
@@ -49,9 +49,9 @@ def analysed(command: Mapping[str, Any]) -> dict[str, Any]:
     marker = _Marker(schema)
     try:
         if schema.get("required") and not command.get("isRemoteSchema"):
-            raise Refused("JSON schema keyword 'required' is only allowed with a remote schema")
+            raise AnalysisError("JSON schema keyword 'required' is only allowed with a remote schema")
         result = marker.command(rest)
-    except Refused as error:
+    except AnalysisError as error:
         return {"ok": 0, "errmsg": str(error), "code": 51092, "codeName": "Location51092"}
     return {
         "ok": 1,
@@ -67,9 +67,9 @@ def _has_encrypt(schema: Mapping[str, Any]) -> bool:
 
 def _check_top_level(name: str, value: Any) -> None:
     if name == "_id":
-        raise Refused("Invalid schema containing the 'encrypt' keyword. _id cannot be encrypted")
+        raise AnalysisError("Invalid schema containing the 'encrypt' keyword. _id cannot be encrypted")
     if value == Timestamp(0, 0):
-        raise Refused("A command that inserts cannot supply Timestamp(0, 0) for an encrypted top-level field")
+        raise AnalysisError("A command that inserts cannot supply Timestamp(0, 0) for an encrypted top-level field")
 
 
 class _Marker:
@@ -118,12 +118,12 @@ class _Marker:
             rule = self.rule(path)
             if operator == "$rename":
                 if rule != self.rule(value):
-                    raise Refused(
+                    raise AnalysisError(
                         "$rename between two encrypted fields must have the same metadata or both be unencrypted"
                     )
                 rule = None
             if rule is not None and operator not in ("$set", "$unset", "$setOnInsert"):
-                raise Refused(f"{operator} not allowed on encrypted values")
+                raise AnalysisError(f"{operator} not allowed on encrypted values")
             marked[path] = value if rule is None or operator == "$unset" else self.mark(rule, value, {})
         return marked
 
@@ -168,14 +168,14 @@ class _Marker:
                 self.deterministic(path)
                 marked[operator] = [self.mark(rule, each, {}) for each in operand]
             else:
-                raise Refused(f"Invalid match expression operator on encrypted field '{path}': {operator}")
+                raise AnalysisError(f"Invalid match expression operator on encrypted field '{path}': {operator}")
         return marked
 
     def deterministic(self, path: str) -> None:
         rule = self.rule(path)
         assert rule is not None
         if _ALGORITHMS[rule["algorithm"]] != 1:
-            raise Refused("Cannot query on fields encrypted with the randomized encryption algorithm")
+            raise AnalysisError("Cannot query on fields encrypted with the randomized encryption algorithm")
 
     def rule(self, path: str) -> Mapping[str, Any] | None:
         """Return the encryption rule of a field, or None."""
@@ -188,12 +188,12 @@ class _Marker:
         self.count += 1
         unencryptable = value is None or isinstance(value, (MinKey, MaxKey))
         if unencryptable or (_ALGORITHMS[rule["algorithm"]] == 1 and isinstance(value, _NOT_DETERMINISTIC)):
-            raise Refused(f"Cannot encrypt element of type: {type(value).__name__}")
+            raise AnalysisError(f"Cannot encrypt element of type: {type(value).__name__}")
         key = rule["keyId"]
         fields: dict[str, Any] = {"a": _ALGORITHMS[rule["algorithm"]]}
         if isinstance(key, str):
             if key.removeprefix("/") not in document:
-                raise Refused("A non-static (JSONPointer) keyId is not supported")
+                raise AnalysisError("A non-static (JSONPointer) keyId is not supported")
             fields["ka"] = document[key.removeprefix("/")]
         else:
             fields["ki"] = Binary(bytes(key[0]), UUID_SUBTYPE)

@@ -72,7 +72,7 @@ class Authority:
         self.certificate = self._signed(self.subject, self.key, [basic], DAY)
         self.own = Certified(self.certificate, self.key)
 
-    def subordinate(self) -> Authority:
+    def issue_intermediate(self) -> Authority:
         """Return an intermediate authority that this authority has certified."""
         other = Authority(self.kind, "subordinate")
         basic = (x509.BasicConstraints(ca=True, path_length=None), True)

@@ -42,7 +42,7 @@ def relay(first: Any, second: Any, pump: Callable[[Any, Any], None] = copy_bytes
     gevent.killall(jobs)
 
 
-class Middleman:
+class ProxyServer:
     """Context manager of a server on the loopback interface."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Middleman:
         raise NotImplementedError
 
 
-class Compressing(Middleman):
+class CompressingProxy(ProxyServer):
     """Relay that compresses the replies to compressed messages, for a server without compression."""
 
     def __init__(self, server: Any, offer: list[str], reply_with: str | None = None) -> None:
@@ -105,7 +105,7 @@ class Compressing(Middleman):
         return HEADER.pack(25 + len(content), request_id, response_to, OP_COMPRESSED) + wrapper + content
 
 
-class Socks5(Middleman):
+class Socks5Proxy(ProxyServer):
     """SOCKS5 proxy.
 
     :param account: Required username and password, or None.

@@ -16,7 +16,7 @@ def since(minimum: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(tuple(map(int, minimum.split("."))) > INSTALLED, reason=reason)
 
 
-def answered_since(minimum: str) -> pytest.MarkDecorator:
+def fails_before_pymongo(minimum: str) -> pytest.MarkDecorator:
     """Expect a failure if the installed PyMongo is older than the first version with the behaviour of gmongo."""
     is_older = Version(version("pymongo")) < Version(minimum)
     return pytest.mark.xfail(is_older, strict=True, reason=f"PyMongo answers so since {minimum}")

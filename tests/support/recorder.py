@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.listeners import HearsAll, HearsPools
+from tests.support.listeners import ForwardingListener, ForwardingPoolListener
 from tests.support.wait import eventually
 
 
@@ -14,7 +14,7 @@ def short_name(event: Any) -> str:
     return type(event).__name__.removesuffix("Event").replace("ServerHeartbeat", "Heartbeat")
 
 
-def line(event: Any) -> str:
+def event_line(event: Any) -> str:
     """Return a line for an event, such as ``HeartbeatStarted awaited``."""
     words = [short_name(event)]
     if getattr(event, "awaited", False):
@@ -27,15 +27,15 @@ def line(event: Any) -> str:
     return " ".join(words)
 
 
-def pool_word(event: Any) -> str:
+def short_pool_event_name(event: Any) -> str:
     """Return a short name such as ``Failed`` for ``ConnectionCheckOutFailedEvent``."""
     return type(event).__name__.removesuffix("Event").removeprefix("Connection").removeprefix("CheckOut")
 
 
-def pool_line(event: Any) -> str:
+def pool_event_line(event: Any) -> str:
     """Return a line for an event of a pool, such as ``Closed 1 stale``."""
     number = getattr(event, "connection_id", 0)
-    words = [pool_word(event), str(number or ""), getattr(event, "reason", "")]
+    words = [short_pool_event_name(event), str(number or ""), getattr(event, "reason", "")]
     return " ".join(word for word in words if word)
 
 
@@ -46,13 +46,13 @@ class _Recorder:
     """
 
     _name = staticmethod(short_name)
-    _line = staticmethod(line)
+    _line = staticmethod(event_line)
 
     def __init__(self) -> None:
         self.events: list[Any] = []
         self.hooks: dict[str, Callable[[Any], Any]] = {}
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         self.events.append(event)
         hook = self.hooks.get(self._name(event))
         if hook is not None:
@@ -81,7 +81,7 @@ class _Recorder:
         return [event for event in self.events if self._line(event).startswith(words)][count - 1]
 
 
-class Recorder(_Recorder, HearsAll):
+class Recorder(_Recorder, ForwardingListener):
     """Recorder of all events of its clients."""
 
     @property
@@ -99,8 +99,8 @@ class Recorder(_Recorder, HearsAll):
         return command
 
 
-class PoolRecorder(_Recorder, HearsPools):
+class PoolRecorder(_Recorder, ForwardingPoolListener):
     """Recorder of pool events with short lines."""
 
-    _name = staticmethod(pool_word)
-    _line = staticmethod(pool_line)
+    _name = staticmethod(short_pool_event_name)
+    _line = staticmethod(pool_event_line)

@@ -152,7 +152,7 @@ class Task(greenlet):  # type: ignore[misc]
         for callback in self._links:
             Scheduler.current.run_callback(callback, self)
 
-    def stands_at(self) -> tuple[tuple[str, int], ...]:
+    def stack_lines(self) -> tuple[tuple[str, int], ...]:
         """Return the functions and lines of the stack, with the innermost function first."""
         stack, frame = [], self.gr_frame
         while frame is not None:

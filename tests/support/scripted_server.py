@@ -57,7 +57,7 @@ REPLIES: dict[str, Any] = {
 }
 
 
-class Peer:
+class ServerConnection:
     """Server side of one connection."""
 
     _numbers = itertools.count(1)
@@ -159,7 +159,7 @@ class ScriptedServer:
         self.replies: dict[str, Any] = {**REPLIES, **(replies or {})}
         self.received: list[Received] = []
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
-        self.peers: dict[int, Peer] = {}
+        self.peers: dict[int, ServerConnection] = {}
         self.connection_count = 0
         self.answering, self.reading = Event(), Event()  # a cleared event suspends all connections
         self.hello_extra: dict[str, Any] = {}
@@ -220,7 +220,7 @@ class ScriptedServer:
 
     def _accept(self, sock: Any, _address: Any) -> None:
         self.connection_count += 1
-        peer = Peer(self, sock)
+        peer = ServerConnection(self, sock)
         self.peers[peer.number] = peer
         peer.serve()
 

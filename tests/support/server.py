@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.faults import Fault, cut, forged, garbled, held, silent
+from tests.support.faults import Fault, cut, held, malformed, silent, with_false_header
 from tests.support.replica_set import ScriptedReplicaSet
 from tests.support.scripted_server import ScriptedServer, cursor_reply
 
@@ -12,8 +12,8 @@ __all__ = [
     "ScriptedServer",
     "cursor_reply",
     "cut",
-    "forged",
-    "garbled",
     "held",
+    "malformed",
     "silent",
+    "with_false_header",
 ]

@@ -34,7 +34,7 @@ class Ticker:
         self._greenlet.kill()
 
 
-def measured(activity: Callable[[], Any]) -> dict[str, float]:
+def measure_longest_gap(activity: Callable[[], Any]) -> dict[str, float]:
     """Return the longest gap in milliseconds and the number of turns during an activity."""
     ticker = Ticker()
     gevent.sleep(0.01)

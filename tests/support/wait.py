@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import gevent
 
 PATIENCE = 30.0  # seconds that a test waits for a condition
-turns = 1000  # maximum number of waits of one millisecond in `comes_true`
+turns = 1000  # maximum number of waits of one millisecond in `becomes_true`
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE) -> T:
         return until(condition, 0.002)
 
 
-def comes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
+def becomes_true(condition: Callable[[], Any], seconds: float | None = None) -> bool:
     """Run other greenlets until `condition` is true, and return False if the condition stays false.
 
     In contrast to :func:`eventually`, the function first waits without timers. The function counts turns of the
@@ -47,8 +47,8 @@ def comes_true(condition: Callable[[], Any], seconds: float | None = None) -> bo
     return bool(condition())
 
 
-def comes_true_at_last(condition: Callable[[], Any]) -> bool:
-    """Run :func:`comes_true` after a garbage collection if the condition is false."""
+def becomes_true_after_collection(condition: Callable[[], Any]) -> bool:
+    """Run :func:`becomes_true` after a garbage collection if the condition is false."""
     if not condition():
         gc.collect()
-    return comes_true(condition)
+    return becomes_true(condition)

@@ -15,7 +15,7 @@ from gmongo.testing import Deployment
 Client = MongoClient[dict[str, Any]]
 
 
-class Collected(SpanProcessor):
+class SpanCollector(SpanProcessor):
     """Span processor that collects open and ended spans."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Collected(SpanProcessor):
         """Return the ended spans with this name, in order of their end."""
         return [span for span in self.ended if span.name == name]
 
-    def one(self, name: str) -> ReadableSpan:
+    def only_span(self, name: str) -> ReadableSpan:
         """Return the only span with this name."""
         (span,) = self.named(name)
         return span
@@ -44,7 +44,7 @@ class Collected(SpanProcessor):
         self.ended.clear()
 
 
-def inside(inner: ReadableSpan, outer: ReadableSpan) -> bool:
+def is_parent(inner: ReadableSpan, outer: ReadableSpan) -> bool:
     """Return True if `outer` is the parent of `inner`."""
     return inner.parent is not None and outer.context is not None and inner.parent.span_id == outer.context.span_id
 
@@ -78,12 +78,12 @@ def deployment() -> Iterator[Deployment]:
 
 
 @pytest.fixture
-def spans() -> Collected:
-    return Collected()
+def spans() -> SpanCollector:
+    return SpanCollector()
 
 
 @pytest.fixture
-def connect(deployment: Deployment, spans: Collected) -> Iterator[Callable[..., Client]]:
+def connect(deployment: Deployment, spans: SpanCollector) -> Iterator[Callable[..., Client]]:
     """Create clients with tracing."""
     clients: list[Client] = []
 

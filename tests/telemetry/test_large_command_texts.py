@@ -12,7 +12,7 @@ from gmongo import MongoClient
 from gmongo.monitoring import CommandListener
 from gmongo.testing import Deployment
 from gmongo.wire.reply import Batch
-from tests.telemetry.conftest import Collected
+from tests.telemetry.conftest import SpanCollector
 
 LENGTH = 100
 COUNT = 4000
@@ -117,7 +117,7 @@ def test_text_of_large_command_reads_only_first_documents(
     observer: str,
     write: Callable[[Any], object],
     deployment: Deployment,
-    spans: Collected,
+    spans: SpanCollector,
     request: pytest.FixtureRequest,
 ) -> None:
     lines = request.getfixturevalue("lines") if observer in ("log", "all") else None
@@ -135,7 +135,7 @@ def test_text_of_large_command_reads_only_first_documents(
 
 @pytest.mark.parametrize("observer", ["spans", "slow operations", "log", "all"])
 def test_text_of_large_reply_decodes_only_first_documents(
-    observer: str, deployment: Deployment, spans: Collected, runs: list[int], request: pytest.FixtureRequest
+    observer: str, deployment: Deployment, spans: SpanCollector, runs: list[int], request: pytest.FixtureRequest
 ) -> None:
     with MongoClient(deployment.uri) as plain:
         plain.d.c.insert_many([{"_id": number, "a": "x" * 40} for number in range(COUNT)])

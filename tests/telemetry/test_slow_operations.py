@@ -16,7 +16,7 @@ from gmongo.execution.operation_trace import OperationTrace
 from gmongo.read_preferences import Secondary
 from gmongo.testing import Deployment
 from tests.support.pools import checked_out
-from tests.telemetry.conftest import Collected
+from tests.telemetry.conftest import SpanCollector
 
 Connect = Callable[..., MongoClient[Any]]
 PARTS = {"selection", "checkOut", "connecting", "server", "network", "decoding", "backOff", "driver"}
@@ -195,7 +195,7 @@ def test_fast_operation_is_not_logged(slow: Connect, caplog: Any) -> None:
 
 
 def test_slow_operation_is_logged_in_its_span(deployment: Deployment) -> None:
-    spans = Collected()
+    spans = SpanCollector()
     current_spans = []
 
     class Handler(logging.Handler):

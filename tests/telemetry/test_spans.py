@@ -22,10 +22,10 @@ from gmongo.execution.operation_trace import OperationTrace, Phase
 from gmongo.monitoring import CommandListener, ConnectionCreatedEvent
 from gmongo.operations import InsertOne, UpdateOne
 from gmongo.testing import Deployment
-from tests.support.listeners import HearsPools
+from tests.support.listeners import ForwardingPoolListener
 from tests.support.server import ScriptedServer
 from tests.support.wait import eventually
-from tests.telemetry.conftest import Client, Collected, events, inside
+from tests.telemetry.conftest import Client, SpanCollector, events, is_parent
 
 PREFIX = "OTEL_PYTHON_INSTRUMENTATION_MONGODB_"
 Connect = Callable[..., Client]
@@ -39,7 +39,7 @@ def fail_once(deployment: Deployment, **data: Any) -> None:
 
 
 def test_prose_1_environment_variable_or_option_enables_tracing(
-    deployment: Deployment, spans: Collected, monkeypatch: pytest.MonkeyPatch
+    deployment: Deployment, spans: SpanCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tracing = {"tracer_provider": spans.provider}
     monkeypatch.setenv(f"{PREFIX}ENABLED", "false")
@@ -50,7 +50,7 @@ def test_prose_1_environment_variable_or_option_enables_tracing(
         monkeypatch.setenv(f"{PREFIX}ENABLED", value)
         with MongoClient(deployment.uri, tracing=tracing) as client:
             client.shop.orders.find_one()
-        assert spans.one("find shop.orders")
+        assert spans.only_span("find shop.orders")
         spans.clear()
     # The option overrides the variable.
     with MongoClient(deployment.uri, tracing={**tracing, "enabled": False}) as client:
@@ -59,34 +59,34 @@ def test_prose_1_environment_variable_or_option_enables_tracing(
 
 
 def test_prose_2_environment_variable_or_option_enables_query_text(
-    connect: Connect, spans: Collected, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, spans: SpanCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH", "1024")
     connect().shop.orders.find_one({"x": 1})
-    assert spans.one("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
+    assert spans.only_span("find").attributes["db.query.text"].startswith('{"find": "orders", "filter": {"x": 1}')
     spans.clear()
     connect(0).shop.orders.find_one({"x": 1})  # the option overrides the variable
-    assert "db.query.text" not in spans.one("find").attributes
+    assert "db.query.text" not in spans.only_span("find").attributes
     spans.clear()
     monkeypatch.delenv(f"{PREFIX}QUERY_TEXT_MAX_LENGTH")
     connect().shop.orders.find_one({"x": 1})
-    assert "db.query.text" not in spans.one("find").attributes
+    assert "db.query.text" not in spans.only_span("find").attributes
 
 
-def test_prose_3_spans_of_transaction_contain_find_and_get_more(connect: Connect, spans: Collected) -> None:
+def test_prose_3_spans_of_transaction_contain_find_and_get_more(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(3)])
     spans.clear()
     with client.start_session() as session:
         session.with_transaction(lambda session: list(client.shop.orders.find({}, batch_size=2, session=session)))
-    transaction = spans.one("transaction")
-    assert inside(spans.one("find shop.orders"), transaction)
-    assert inside(spans.one("getMore shop.orders"), transaction)
-    assert inside(spans.one("commitTransaction admin"), transaction)
+    transaction = spans.only_span("transaction")
+    assert is_parent(spans.only_span("find shop.orders"), transaction)
+    assert is_parent(spans.only_span("getMore shop.orders"), transaction)
+    assert is_parent(spans.only_span("commitTransaction admin"), transaction)
     assert dict(transaction.attributes or {}) == {"db.system.name": "mongodb"}
 
 
-def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: Collected) -> None:
+def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(3)])
     cursor = client.shop.orders.find({}, batch_size=2)
@@ -95,29 +95,29 @@ def test_prose_4_spans_of_get_more_have_cursor_id(connect: Connect, spans: Colle
     assert len(list(cursor)) == 2
     assert cursor.cursor_id == 0
     for name in ("getMore shop.orders", "getMore"):
-        assert spans.one(name).attributes["db.mongodb.cursor_id"] == cursor_id
-    assert spans.one("find").attributes["db.mongodb.cursor_id"] == cursor_id
+        assert spans.only_span(name).attributes["db.mongodb.cursor_id"] == cursor_id
+    assert spans.only_span("find").attributes["db.mongodb.cursor_id"] == cursor_id
 
 
 # Spans of operations and commands
 
 
-def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: Collected) -> None:
+def test_bulk_write_has_one_operation_span_with_span_of_each_command(connect: Connect, spans: SpanCollector) -> None:
     orders = connect().shop.orders
     orders.bulk_write([InsertOne({"_id": 1}), UpdateOne({"_id": 1}, {"$set": {"x": 1}}), InsertOne({"_id": 2})])
-    operation = spans.one("bulkWrite shop.orders")
+    operation = spans.only_span("bulkWrite shop.orders")
     commands = [span for span in spans.ended if span.name in ("insert", "update")]
     assert [span.name for span in commands] == ["insert", "update", "insert"]
-    assert all(inside(span, operation) for span in commands)
+    assert all(is_parent(span, operation) for span in commands)
     client = orders.database.client
     client.bulk_write([InsertOne({}, namespace="shop.orders"), InsertOne({}, namespace="shop.other")])
-    assert inside(spans.one("bulkWrite"), spans.one("bulkWrite admin"))
+    assert is_parent(spans.only_span("bulkWrite"), spans.only_span("bulkWrite admin"))
     orders.insert_many([{"large": "x" * 2**20} for _ in range(50)])  # needs two messages
-    operation = spans.one("insert shop.orders")
-    assert sum(inside(span, operation) for span in spans.named("insert")) == 2
+    operation = spans.only_span("insert shop.orders")
+    assert sum(is_parent(span, operation) for span in spans.named("insert")) == 2
 
 
-def test_command_with_secret_has_operation_span_without_values(connect: Connect, spans: Collected) -> None:
+def test_command_with_secret_has_operation_span_without_values(connect: Connect, spans: SpanCollector) -> None:
     client = connect(10_000)
     client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
     with pytest.raises(errors.OperationFailure):
@@ -129,7 +129,7 @@ def test_command_with_secret_has_operation_span_without_values(connect: Connect,
     assert "db.collection.name" not in texts[2][1]
 
 
-def test_span_of_command_with_secret_omits_server_error_message(spans: Collected) -> None:
+def test_span_of_command_with_secret_omits_server_error_message(spans: SpanCollector) -> None:
     # The message of the server can describe the password.
     error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "too short: the password, which begins with h"}
     with (
@@ -140,12 +140,12 @@ def test_span_of_command_with_secret_omits_server_error_message(spans: Collected
         pytest.raises(errors.OperationFailure, match="begins with h"),
     ):
         client.admin.command("createUser", "somebody", pwd="hunter2", roles=[])
-    span = spans.one("runCommand admin")
+    span = spans.only_span("runCommand admin")
     assert span.attributes is not None and span.attributes["exception.message"] == "BadValue (code 2)"
     assert "begins with h" not in str([dict(event.attributes or {}) for event in span.events])
 
 
-def test_span_has_server_error_message_only_with_query_text(spans: Collected) -> None:
+def test_span_has_server_error_message_only_with_query_text(spans: SpanCollector) -> None:
     error_reply = {"ok": 0, "code": 2, "codeName": "BadValue", "errmsg": "unknown operator: $nosuch"}
     with ScriptedServer({"find": error_reply, "aggregate": error_reply}) as server:
         for length, message in ((1000, "unknown operator: $nosuch"), (7, "unknown"), (0, "BadValue (code 2)")):
@@ -160,7 +160,7 @@ def test_span_has_server_error_message_only_with_query_text(spans: Collected) ->
             assert len(messages) == 4 and all(each.startswith(message) for each in messages), messages
 
 
-def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: Collected) -> None:
+def test_span_without_query_text_contains_no_user_data(connect: Connect, spans: SpanCollector) -> None:
     orders = connect().shop.orders
     orders.insert_one({"_id": "private"})
     with pytest.raises(errors.DuplicateKeyError, match="private"):
@@ -199,19 +199,21 @@ def test_error_type_is_qualified_class_name(error: BaseException, name: str) -> 
     assert error_type_of(error) == name
 
 
-def test_query_text_is_truncated_to_limit(connect: Connect, spans: Collected) -> None:
+def test_query_text_is_truncated_to_limit(connect: Connect, spans: SpanCollector) -> None:
     connect(20).shop.orders.insert_one({"x": "y" * 1000})
-    assert spans.one("insert").attributes["db.query.text"] == '{"insert": "orders",'
+    assert spans.only_span("insert").attributes["db.query.text"] == '{"insert": "orders",'
 
 
-def test_retry_adds_command_span_and_retry_event(connect: Connect, spans: Collected, deployment: Deployment) -> None:
+def test_retry_adds_command_span_and_retry_event(
+    connect: Connect, spans: SpanCollector, deployment: Deployment
+) -> None:
     client = connect()
     client.shop.orders.find_one()
     spans.clear()
     fail_once(deployment, failCommands=["find"], errorCode=89)
     client.shop.orders.find_one()
-    operation = spans.one("find shop.orders")
-    assert [inside(span, operation) for span in spans.named("find")] == [True, True]
+    operation = spans.only_span("find shop.orders")
+    assert [is_parent(span, operation) for span in spans.named("find")] == [True, True]
     assert "retry" in events(operation)
     assert operation.status.status_code is StatusCode.UNSET
 
@@ -222,7 +224,7 @@ def test_retry_adds_command_span_and_retry_event(connect: Connect, spans: Collec
 @pytest.mark.parametrize("phase", ["selection", "check-out", "command"])
 @pytest.mark.parametrize("method", ["kill", "timeout"])
 def test_interrupted_operation_ends_span_with_error_type(
-    connect: Connect, spans: Collected, deployment: Deployment, phase: str, method: str
+    connect: Connect, spans: SpanCollector, deployment: Deployment, phase: str, method: str
 ) -> None:
     if phase == "selection":
         deployment.members[0].kill()
@@ -248,11 +250,11 @@ def test_interrupted_operation_ends_span_with_error_type(
         finding.kill()
     finding.join()
     reason = "GreenletExit" if method == "kill" else "Timeout"
-    span = spans.one("find shop.orders")
+    span = spans.only_span("find shop.orders")
     assert span.attributes["error.type"].split(".")[-1] == reason
     assert span.status.status_code is StatusCode.ERROR
     if phase == "command":
-        assert spans.one("find").status.status_code is StatusCode.ERROR
+        assert spans.only_span("find").status.status_code is StatusCode.ERROR
     else:
         assert ("server selection" if phase == "selection" else "connection check-out") in events(span)
     deployment.members[0].thaw()
@@ -261,7 +263,7 @@ def test_interrupted_operation_ends_span_with_error_type(
     assert spans.open == []
 
 
-def test_end_of_session_ends_transaction_span(connect: Connect, spans: Collected) -> None:
+def test_end_of_session_ends_transaction_span(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     with client.start_session() as session:
         session.start_transaction()  # without a command
@@ -275,7 +277,7 @@ def test_end_of_session_ends_transaction_span(connect: Connect, spans: Collected
 # Context
 
 
-def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: Collected) -> None:
+def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: SpanCollector) -> None:
     client = connect(maxPoolSize=1)
     tracer = spans.provider.get_tracer("application")
 
@@ -289,16 +291,16 @@ def test_parent_of_operation_span_is_span_of_greenlet(connect: Connect, spans: C
     operations = spans.named("insert shop.orders")
     assert len(operations) == 15
     for number in range(5):
-        assert sum(inside(span, spans.one(f"request {number}")) for span in operations) == 3
+        assert sum(is_parent(span, spans.only_span(f"request {number}")) for span in operations) == 3
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def test_background_connections_are_in_no_span(spans: Collected, deployment: Deployment) -> None:
+def test_background_connections_are_in_no_span(spans: SpanCollector, deployment: Deployment) -> None:
     tracing = {"enabled": True, "tracer_provider": spans.provider}
     seen = []
 
-    class SpanListener(HearsPools):
-        def hear(self, event: Any) -> None:
+    class SpanListener(ForwardingPoolListener):
+        def handle(self, event: Any) -> None:
             if isinstance(event, ConnectionCreatedEvent):
                 seen.append(trace.get_current_span())
 
@@ -311,17 +313,17 @@ def test_background_connections_are_in_no_span(spans: Collected, deployment: Dep
         client.shop.orders.find_one()
 
 
-def test_parent_of_read_ahead_span_is_span_of_reader(connect: Connect, spans: Collected) -> None:
+def test_parent_of_read_ahead_span_is_span_of_reader(connect: Connect, spans: SpanCollector) -> None:
     client = connect()
     client.shop.orders.insert_many([{"x": x} for x in range(10)])
     with spans.provider.get_tracer("application").start_as_current_span("request"):
         assert len(list(client.shop.orders.find({}, batch_size=2).read_ahead())) == 10
     batches = spans.named("getMore shop.orders")
     assert len(batches) >= 4
-    assert all(inside(span, spans.one("request")) for span in batches)
+    assert all(is_parent(span, spans.only_span("request")) for span in batches)
 
 
-def test_operation_span_is_current_in_command_listener(deployment: Deployment, spans: Collected) -> None:
+def test_operation_span_is_current_in_command_listener(deployment: Deployment, spans: SpanCollector) -> None:
     current = []
 
     class SpanListener(CommandListener):
@@ -377,8 +379,8 @@ from opentelemetry import trace
 from gmongo import MongoClient
 client = MongoClient({deployment.uri!r}, tracing={{"enabled": True}})
 client.shop.orders.find_one()
-from tests.telemetry.conftest import Collected
-spans = Collected()
+from tests.telemetry.conftest import SpanCollector
+spans = SpanCollector()
 trace.set_tracer_provider(spans.provider)
 client.shop.orders.find_one()
 print([span.name for span in spans.ended])
@@ -436,7 +438,7 @@ def test_tracing_option_in_uri_warns() -> None:
 
 def test_exception_of_span_processor_is_logged_and_suppressed(
     deployment: Deployment,
-    spans: Collected,
+    spans: SpanCollector,
     capsys: pytest.CaptureFixture[str],
     failures_of_observers: list[Exception],
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 import gmongo
 from gmongo.errors import ProtocolError
 from gmongo.wire import compression
-from tests.support.proxies import Compressing
+from tests.support.proxies import CompressingProxy
 from tests.support.server import ScriptedServer
 
 pytest.importorskip("snappy")
@@ -30,7 +30,7 @@ def client_of(middleman, **options):
 @pytest.mark.parametrize("name", ["snappy", "zlib", "zstd"])
 def test_commands_are_compressed_except_commands_with_secrets(server, name, reply_with):
     server.hello_extra = {"compression": [name]}
-    with Compressing(server, [name], reply_with) as middleman, client_of(middleman, compressors=name) as client:
+    with CompressingProxy(server, [name], reply_with) as middleman, client_of(middleman, compressors=name) as client:
         assert client.db.c.find_one({"_id": "x" * 100}) == {"_id": "x" * 100}
         client.db.c.insert_many([{"_id": number} for number in range(100)])
         assert set(middleman.compressors) == {IDS[name]}
@@ -45,7 +45,7 @@ def test_commands_are_compressed_except_commands_with_secrets(server, name, repl
 def test_first_compressor_of_client_is_selected(server):
     server.hello_extra = {"compression": ["snappy", "zstd", "zlib"]}
     with (
-        Compressing(server, []) as middleman,
+        CompressingProxy(server, []) as middleman,
         client_of(middleman, compressors=["zlib", "snappy"], zlibCompressionLevel=9) as client,
     ):
         client.db.c.find_one()
@@ -58,7 +58,7 @@ def test_first_compressor_of_client_is_selected(server):
 def test_client_without_common_compressor_sends_uncompressed_messages(server, compressors, server_compressors):
     if server_compressors is not None:
         server.hello_extra = {"compression": server_compressors}
-    with Compressing(server, []) as middleman, client_of(middleman, compressors=compressors) as client:
+    with CompressingProxy(server, []) as middleman, client_of(middleman, compressors=compressors) as client:
         client.db.c.find_one()
         assert middleman.compressors == []
 
@@ -66,7 +66,7 @@ def test_client_without_common_compressor_sends_uncompressed_messages(server, co
 def test_unacknowledged_write_is_compressed(server):
     server.hello_extra = {"compression": ["zlib"]}
     server.replies["insert"] = {"ok": 1}
-    with Compressing(server, []) as middleman, client_of(middleman, compressors="zlib", w=0) as client:
+    with CompressingProxy(server, []) as middleman, client_of(middleman, compressors="zlib", w=0) as client:
         client.db.c.insert_one({"_id": 1})
         server.wait_for("insert")
         assert middleman.compressors == [IDS["zlib"]]
@@ -83,7 +83,7 @@ def test_unacknowledged_write_is_compressed(server):
 )
 def test_malformed_compressed_reply_raises_protocol_error(server, tamper):
     server.hello_extra = {"compression": ["zlib"]}
-    with Compressing(server, [], "zlib") as middleman, client_of(middleman, compressors="zlib") as client:
+    with CompressingProxy(server, [], "zlib") as middleman, client_of(middleman, compressors="zlib") as client:
         middleman.tamper = tamper
         with pytest.raises(ProtocolError, match="OP_COMPRESSED"):
             client.db.c.find_one()

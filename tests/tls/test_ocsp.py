@@ -69,7 +69,7 @@ def responder():
         yield responder
 
 
-class Scene:
+class OcspSetup:
     """Server with a certificate, and clients that trust its authority."""
 
     def __init__(self, folder, authority, certified, staple=b"", chain=(), **options):
@@ -124,15 +124,15 @@ def test_client_accepts_or_rejects_certificate_as_test_plan_states(
     signer = authority.delegate(OCSP_SIGNING, signs=True) if by_delegate else None
     if status is not None:
         responder.body = authority.response(certified, status, signer=signer)
-    with Scene(tmp_path, authority, certified, responder.body if staples else b"") as scene:
+    with OcspSetup(tmp_path, authority, certified, responder.body if staples else b"") as setup:
         if accepted:
-            assert scene.accepts()
+            assert setup.accepts()
         else:
             assert ("stapled OCSP response, and there is none" if must_staple and not staples else "revoked") in (
-                scene.refusal()
+                setup.refusal()
             )
         for relaxed in RELAXED:
-            assert scene.accepts(**relaxed)
+            assert setup.accepts(**relaxed)
         assert len(responder.requests) <= (0 if staples or must_staple or status is None else 5)
 
 
@@ -155,8 +155,8 @@ CASES = {
 def test_stapled_response_decides_if_certificate_is_accepted(tmp_path, authority, case, version):
     options, outcome = CASES[case]
     certified = authority.server()
-    with Scene(tmp_path, authority, certified, authority.response(certified, **options), version=version) as scene:
-        assert scene.accepts() if outcome is True else outcome in scene.refusal()
+    with OcspSetup(tmp_path, authority, certified, authority.response(certified, **options), version=version) as setup:
+        assert setup.accepts() if outcome is True else outcome in setup.refusal()
 
 
 SIGNERS = {
@@ -184,8 +184,8 @@ def test_stapled_response_of_unauthorized_signer_is_rejected(tmp_path, authority
     certified = authority.server()
     signer, refusal = signer_of(case, authority, certified)
     staple = authority.response(certified, signer=signer, by_name=True)
-    with Scene(tmp_path, authority, certified, staple) as scene:
-        assert scene.accepts() if refusal is None else refusal in scene.refusal()
+    with OcspSetup(tmp_path, authority, certified, staple) as setup:
+        assert setup.accepts() if refusal is None else refusal in setup.refusal()
 
 
 def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, authority):
@@ -196,8 +196,8 @@ def test_stapled_response_without_signer_certificate_is_rejected(tmp_path, autho
     )
     builder = builder.responder_id(ocsp.OCSPResponderEncoding.HASH, delegate.certificate)
     staple = builder.sign(delegate.key, hashes.SHA256()).public_bytes(Encoding.DER)
-    with Scene(tmp_path, authority, certified, staple) as scene:
-        assert "not signed by the issuer" in scene.refusal()
+    with OcspSetup(tmp_path, authority, certified, staple) as setup:
+        assert "not signed by the issuer" in setup.refusal()
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,11 @@ NAMES = unparsed("2.5.29.17", "3011" + HOST)
 )
 def test_certificate_with_unusual_extension_is_accepted(tmp_path, authority, extensions, monkeypatch, caplog):
     certified = authority._certified("server", extensions)
-    with Scene(tmp_path, authority, certified) as scene:
-        scene.accepts()
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        setup.accepts()
         assert not caplog.text or "OCSP: an extension of the server's certificate cannot be parsed" in caplog.text
         monkeypatch.setattr(gmongo._tls, "_PACKAGES", ("no_package_of_this_name",))
-        scene.accepts()
+        setup.accepts()
     assert "Hostname mismatch" in _name_mismatch("other", crypto.X509.from_cryptography(certified.certificate))
 
 
@@ -289,11 +289,11 @@ def test_only_valid_revocation_of_responder_rejects_certificate(tmp_path, author
     options, outcome = CASES[case]
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, **options)
-    with Scene(tmp_path, authority, certified) as scene:
+    with OcspSetup(tmp_path, authority, certified) as setup:
         if case == "revoked":
-            assert outcome in scene.refusal()
+            assert outcome in setup.refusal()
         else:
-            assert scene.accepts()
+            assert setup.accepts()
         assert responder.requests
 
 
@@ -302,15 +302,15 @@ def test_revocation_of_unauthorized_signer_is_ignored(tmp_path, authority, respo
     certified = authority.server(responder.url)
     signer, refusal = signer_of(case, authority, certified)
     responder.body = authority.response(certified, REVOKED, signer=signer, by_name=True)
-    with Scene(tmp_path, authority, certified) as scene:
-        assert "revoked" in scene.refusal() if refusal is None else scene.accepts()
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        assert "revoked" in setup.refusal() if refusal is None else setup.accepts()
 
 
 def test_request_to_responder_contains_serial_number(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
-    with Scene(tmp_path, authority, certified) as scene:
-        assert scene.accepts()
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        assert setup.accepts()
     [request] = map(ocsp.load_der_ocsp_request, responder.requests)
     assert request.serial_number == certified.certificate.serial_number
 
@@ -372,8 +372,8 @@ def test_fault_of_responder_is_logged_and_client_connects(tmp_path, authority, c
     monkeypatch.setattr("gmongo._tls._LONGEST_INQUIRY", 0.5 if late else 20)
     with Responder(FAULTS[case]) as responder:
         certified = authority.server(responder.url)
-        with Scene(tmp_path, authority, certified) as scene:
-            assert scene.accepts(connectTimeoutMS=40_000)
+        with OcspSetup(tmp_path, authority, certified) as setup:
+            assert setup.accepts(connectTimeoutMS=40_000)
             assert len(responder.requests) == (4 if case == "redirects in a circle" else 1)
     [message] = caplog.messages
     assert MESSAGES[case].format(place=responder.url.split("/")[2], url=responder.url) in message
@@ -395,23 +395,23 @@ def test_request_follows_redirection_of_responder(tmp_path, authority, responder
         responder.answer = redirect(other.url, status)
         certified = authority.server(responder.url)
         other.body = authority.response(certified, REVOKED)
-        with Scene(tmp_path, authority, certified) as scene:
-            assert "revoked" in scene.refusal()
+        with OcspSetup(tmp_path, authority, certified) as setup:
+            assert "revoked" in setup.refusal()
 
 
 def test_all_responders_get_requests_at_once_and_valid_response_decides(tmp_path, authority, responder):
     with Responder(FAULTS["is silent"]) as silent, Responder(FAULTS["sends junk"]) as junk:
         certified = authority.server(silent.url, junk.url, responder.url)
         responder.body = authority.response(certified, REVOKED)
-        with Scene(tmp_path, authority, certified) as scene:
-            assert "revoked" in scene.refusal(connectTimeoutMS=20_000)
+        with OcspSetup(tmp_path, authority, certified) as setup:
+            assert "revoked" in setup.refusal(connectTimeoutMS=20_000)
         eventually(lambda: silent.requests and junk.requests)
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:9/", "ldap://127.0.0.1/", "http://", "http://127.0.0.1:70000/"])
 def test_unsupported_responder_url_is_ignored(tmp_path, authority, url):
-    with Scene(tmp_path, authority, authority.server(url)) as scene:
-        assert scene.accepts()
+    with OcspSetup(tmp_path, authority, authority.server(url)) as setup:
+        assert setup.accepts()
 
 
 # Intermediate authorities
@@ -420,7 +420,7 @@ def test_unsupported_responder_url_is_ignored(tmp_path, authority, url):
 @pytest.mark.parametrize("signer", ["issuer", "delegate of issuer", "root", "delegate of root"])
 @pytest.mark.parametrize("staples", [True, False])
 def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority, responder, signer, staples):
-    issuer = authority.subordinate()
+    issuer = authority.issue_intermediate()
     certified = issuer.server(responder.url)
     signers = {
         "issuer": None,
@@ -430,21 +430,21 @@ def test_only_response_of_direct_issuer_revokes_certificate(tmp_path, authority,
     }
     responder.body = issuer.response(certified, REVOKED, signer=signers[signer])
     staple = responder.body if staples else b""
-    with Scene(tmp_path, authority, certified, staple, chain=[issuer.own]) as scene:
+    with OcspSetup(tmp_path, authority, certified, staple, chain=[issuer.own]) as setup:
         if "root" not in signer:
-            assert "has been revoked" in scene.refusal()
+            assert "has been revoked" in setup.refusal()
         elif staples:
-            assert "not accepted" in scene.refusal()
+            assert "not accepted" in setup.refusal()
         else:
-            assert scene.accepts()
+            assert setup.accepts()
         assert bool(responder.requests) != staples
 
 
 def test_client_sends_no_request_about_intermediate_certificate(tmp_path, authority, responder):
-    issuer = authority.subordinate()
+    issuer = authority.issue_intermediate()
     certified = issuer.server()
-    with Scene(tmp_path, authority, certified, chain=[issuer.own]) as scene:
-        assert scene.accepts()
+    with OcspSetup(tmp_path, authority, certified, chain=[issuer.own]) as setup:
+        assert setup.accepts()
     assert not responder.requests
 
 
@@ -454,12 +454,12 @@ def test_client_sends_no_request_about_intermediate_certificate(tmp_path, author
 def test_options_disable_requests_or_all_revocation_checks(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
-    with Scene(tmp_path, authority, certified) as scene:
-        assert scene.accepts(tlsDisableOCSPEndpointCheck=True)
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        assert setup.accepts(tlsDisableOCSPEndpointCheck=True)
         assert not responder.requests
-        scene.server.staple = responder.body
-        assert "revoked" in scene.refusal(tlsDisableOCSPEndpointCheck=True)
-        assert scene.accepts(tlsDisableCertificateRevocationCheck=True)
+        setup.server.staple = responder.body
+        assert "revoked" in setup.refusal(tlsDisableOCSPEndpointCheck=True)
+        assert setup.accepts(tlsDisableCertificateRevocationCheck=True)
         assert not responder.requests
 
 
@@ -475,18 +475,18 @@ def test_revocation_list_replaces_requests_to_responders(tmp_path, authority, re
     lists = {each: authority.revocations(*each) for each in [(), (certified,)]}
     (tmp_path / "good.pem").write_bytes(lists[()])
     (tmp_path / "revoked.pem").write_bytes(lists[certified,])
-    with Scene(tmp_path, authority, certified) as scene:
-        assert scene.accepts(tlsCRLFile=tmp_path / "good.pem")
-        assert "certificate revoked" in scene.refusal(tlsCRLFile=tmp_path / "revoked.pem")
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        assert setup.accepts(tlsCRLFile=tmp_path / "good.pem")
+        assert "certificate revoked" in setup.refusal(tlsCRLFile=tmp_path / "revoked.pem")
         assert not responder.requests
-        scene.server.staple = responder.body
-        assert "revoked, by OCSP" in scene.refusal(tlsCRLFile=tmp_path / "good.pem")
+        setup.server.staple = responder.body
+        assert "revoked, by OCSP" in setup.refusal(tlsCRLFile=tmp_path / "good.pem")
 
 
 def test_password_for_unencrypted_key_is_ignored(tmp_path, authority):
-    with Scene(tmp_path, authority, authority.server()) as scene:
+    with OcspSetup(tmp_path, authority, authority.server()) as setup:
         own = authority.server().write(tmp_path / "own.pem")
-        assert scene.accepts(tlsCertificateKeyFile=own, tlsCertificateKeyFilePassword="not needed")
+        assert setup.accepts(tlsCertificateKeyFile=own, tlsCertificateKeyFilePassword="not needed")
 
 
 # Cached responses
@@ -503,10 +503,10 @@ def connections(client, count):
 def test_response_of_responder_is_cached_for_new_connections(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
-    with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
+    with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         connections(client, 5)
-        assert scene.server.connection_count >= 5
+        assert setup.server.connection_count >= 5
     assert len(responder.requests) == 1
 
 
@@ -522,7 +522,7 @@ def test_verifier_sends_one_request_for_one_certificate(authority, responder):
 def test_response_without_next_update_is_not_cached(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, until=None)
-    with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
+    with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         request_count = len(responder.requests)
         responder.body = authority.response(certified, REVOKED)
@@ -534,10 +534,10 @@ def test_response_without_next_update_is_not_cached(tmp_path, authority, respond
 def test_unknown_status_prevents_session_resumption_without_new_request(tmp_path, authority, responder):
     responder.answer = FAULTS["has status 500"]
     certified = authority.server(responder.url)
-    with Scene(tmp_path, authority, certified) as scene, scene.client() as client:
+    with OcspSetup(tmp_path, authority, certified) as setup, setup.client() as client:
         client.db.command("ping")
         request_count = len(responder.requests)
-        scene.server.staple = authority.response(certified, REVOKED)
+        setup.server.staple = authority.response(certified, REVOKED)
         with pytest.raises(AutoReconnect, match="revoked"):
             connections(client, 5)
     assert request_count == len(responder.requests) == 1
@@ -545,21 +545,21 @@ def test_unknown_status_prevents_session_resumption_without_new_request(tmp_path
 
 def test_stapled_response_is_cached_for_new_connections(tmp_path, authority, responder):
     certified = authority.server(responder.url)
-    with Scene(tmp_path, authority, certified, authority.response(certified)) as scene, scene.client() as client:
+    with OcspSetup(tmp_path, authority, certified, authority.response(certified)) as setup, setup.client() as client:
         client.db.command("ping")
-        scene.server.staple = b""
+        setup.server.staple = b""
         connections(client, 5)
     assert not responder.requests
 
 
 def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority):
     certified = authority.server(must_staple=True)
-    with Scene(tmp_path, authority, certified, authority.response(certified)) as scene, scene.client() as client:
+    with OcspSetup(tmp_path, authority, certified, authority.response(certified)) as setup, setup.client() as client:
         client.db.command("ping")
-        handshake_count = scene.server.handshakes
-        scene.server.staple = b""
+        handshake_count = setup.server.handshakes
+        setup.server.staple = b""
         connections(client, 5)
-        assert scene.server.connection_count > handshake_count
+        assert setup.server.connection_count > handshake_count
 
 
 # Interruptions
@@ -568,25 +568,25 @@ def test_session_is_resumed_while_stapled_response_is_valid(tmp_path, authority)
 def test_close_interrupts_operation_that_waits_for_responder(tmp_path, authority):
     with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
-        with Scene(tmp_path, authority, certified) as scene:
-            client = scene.client(connectTimeoutMS=4_000 * PATIENCE, connect=False)
+        with OcspSetup(tmp_path, authority, certified) as setup:
+            client = setup.client(connectTimeoutMS=4_000 * PATIENCE, connect=False)
             client._topology.settings.connection.tls.revocation._seconds = 4 * PATIENCE
             finding = gevent.spawn(client.db.c.find_one)
             eventually(lambda: responder.requests)
-            assert scene.server.peers
+            assert setup.server.peers
             client.close()
             eventually(finding.ready)
             assert isinstance(finding.exception, InvalidOperation)
-            eventually(lambda: not scene.server.peers)
+            eventually(lambda: not setup.server.peers)
 
 
 def test_interrupt_ends_handshake_that_waits_for_responder(tmp_path, authority):
     with Responder(FAULTS["is silent"]) as responder:
         certified = authority.server(responder.url)
-        with Scene(tmp_path, authority, certified) as scene:
-            tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
+        with OcspSetup(tmp_path, authority, certified) as setup:
+            tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
             tls.revocation._seconds = 60
-            connection = Connection(("localhost", scene.server.port))
+            connection = Connection(("localhost", setup.server.port))
             connecting = gevent.spawn(open_stream, connection, tls)
             eventually(lambda: responder.requests)
             connection.interrupt(AutoReconnect("enough"))
@@ -599,9 +599,9 @@ def test_request_continues_after_first_waiting_greenlet_is_killed(tmp_path, auth
     certified = authority.server(responder.url)
     responder.body = authority.response(certified, REVOKED)
     responder.answer = lambda sock: gate.wait() and sock.sendall(http(responder.body))
-    with Scene(tmp_path, authority, certified) as scene:
-        tls = tls_of({"tls": True, "tlscafile": scene.ca}, 10)
-        waiting = [gevent.spawn(open_stream, Connection(("localhost", scene.server.port)), tls) for _ in range(3)]
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        tls = tls_of({"tls": True, "tlscafile": setup.ca}, 10)
+        waiting = [gevent.spawn(open_stream, Connection(("localhost", setup.server.port)), tls) for _ in range(3)]
         while not responder.requests:
             gevent.sleep(0.01)
         waiting.pop().kill()
@@ -653,8 +653,8 @@ def test_only_waiting_greenlet_with_ref_keeps_event_loop_alive(authority):
 def test_closed_client_releases_verifier(tmp_path, authority, responder):
     certified = authority.server(responder.url)
     responder.body = authority.response(certified)
-    with Scene(tmp_path, authority, certified) as scene:
-        client = scene.client()
+    with OcspSetup(tmp_path, authority, certified) as setup:
+        client = setup.client()
         client.db.command("ping")
         reference = weakref.ref(client._topology.settings.connection.tls.revocation)
         client.close()

@@ -66,8 +66,8 @@ def test_signature_by_each_kind_of_key_is_verified(
             continue
         # The changed byte belongs to the signature or to the signed data.
         index = response.index(responses.ocsp.load_der_ocsp_response(response).signature) + 40
-        forged = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
-        assert refusal(authority, certified, forged) == "the signature of the OCSP response is wrong"
+        with_false_header = response[:index] + bytes([response[index] ^ 1]) + response[index + 1 :]
+        assert refusal(authority, certified, with_false_header) == "the signature of the OCSP response is wrong"
 
 
 def test_signature_of_unknown_kind_of_key_is_rejected(authorities: dict[str, Authority]) -> None:

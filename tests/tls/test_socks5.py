@@ -9,7 +9,7 @@ from gevent.server import StreamServer
 
 import gmongo
 from gmongo.errors import ConfigurationError
-from tests.support.proxies import Socks5
+from tests.support.proxies import Socks5Proxy
 from tests.support.refused_connections import refused_port, selection_error
 from tests.support.server import ScriptedServer
 from tests.support.tls import TlsServer, server_context
@@ -38,7 +38,7 @@ def refusal(server, proxy, **options):
 )
 def test_client_offers_password_method_only_with_username(server, account, credentials, methods):
     options = dict(zip(("proxyUsername", "proxyPassword"), credentials, strict=False))
-    with Socks5(account) as proxy, client_of(server, proxy, **options) as client:
+    with Socks5Proxy(account) as proxy, client_of(server, proxy, **options) as client:
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
         assert set(proxy.requests) == {(1, "127.0.0.1", server.port)}
         assert set(proxy.methods) == {methods}
@@ -47,7 +47,7 @@ def test_client_offers_password_method_only_with_username(server, account, crede
 
 def test_proxy_resolves_host_names(server):
     with (
-        Socks5(names={"no-such-host.invalid": "127.0.0.1"}) as proxy,
+        Socks5Proxy(names={"no-such-host.invalid": "127.0.0.1"}) as proxy,
         client_of(server, proxy, "no-such-host.invalid") as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -56,7 +56,7 @@ def test_proxy_resolves_host_names(server):
 
 @pytest.mark.parametrize("kind", [b"\x03\x03abc\x00\x00", b"\x04" + bytes(18)])
 def test_reply_of_proxy_may_contain_name_or_ipv6_address(server, kind):
-    with Socks5() as proxy, client_of(server, proxy) as client:
+    with Socks5Proxy() as proxy, client_of(server, proxy) as client:
         proxy.bound = kind
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
 
@@ -64,7 +64,7 @@ def test_reply_of_proxy_may_contain_name_or_ipv6_address(server, kind):
 def test_client_verifies_certificate_through_proxy(files):
     with (
         TlsServer(server_context(files.server)) as server,
-        Socks5(names={"localhost": "127.0.0.1"}) as proxy,
+        Socks5Proxy(names={"localhost": "127.0.0.1"}) as proxy,
         client_of(server, proxy, "localhost", tlsCAFile=files.ca, serverSelectionTimeoutMS=3000) as client,
     ):
         assert client.db.c.find_one({"_id": 1}) == {"_id": 1}
@@ -93,7 +93,7 @@ def test_unreachable_proxy_fails_server_selection_with_proxy_address(server):
     ],
 )
 def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, options, message):
-    with Socks5(ACCOUNT) as proxy:
+    with Socks5Proxy(ACCOUNT) as proxy:
         reason = refusal(server, proxy, **options)
         assert message in reason
         assert "secret" not in reason
@@ -115,13 +115,13 @@ def test_missing_or_invalid_proxy_credentials_fail_server_selection(server, opti
     ],
 )
 def test_error_code_of_proxy_is_explained(server, code, message):
-    with Socks5() as proxy:
+    with Socks5Proxy() as proxy:
         proxy.refuse_with = code
         assert message in refusal(server, proxy)
 
 
 def test_unknown_address_type_fails_server_selection(server):
-    with Socks5() as proxy:
+    with Socks5Proxy() as proxy:
         proxy.bound = b"\x09" + bytes(6)
         assert "unknown kind 9" in refusal(server, proxy)
 

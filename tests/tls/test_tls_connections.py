@@ -17,7 +17,7 @@ import gmongo
 from gmongo._tls import tls_of
 from gmongo.errors import AutoReconnect, ConfigurationError
 from tests.support.pools import checked_out
-from tests.support.proxies import Middleman, relay
+from tests.support.proxies import ProxyServer, relay
 from tests.support.refused_connections import selection_error
 from tests.support.server import cursor_reply
 from tests.support.streams import open_stream
@@ -417,7 +417,7 @@ def test_tls_works_in_monkey_patched_process(files, tmp_path):
     assert done.stdout.strip() == "{'_id': 5}", done.stderr
 
 
-class FragmentingRelay(Middleman):
+class FragmentingRelay(ProxyServer):
     """Relay that sends bytes in small pieces in both directions."""
 
     def __init__(self, server, size):

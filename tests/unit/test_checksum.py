@@ -17,7 +17,7 @@ from gmongo.testing import Deployment
 from gmongo.wire import checksum
 from gmongo.wire.checksum import crc32c, verify, with_checksum
 from gmongo.wire.message import CHECKSUM_PRESENT, OP_MSG
-from tests.hostile.callback_server import HostilePeer, hello
+from tests.hostile.callback_server import CallbackServer, hello
 from tests.simulation.servers.wire_client import WireClient
 
 # RFC 3720, appendix B.4, and the check value of CRC-32/ISCSI in the catalogue of CRC algorithms.
@@ -109,7 +109,7 @@ class ChecksumServer:
 @pytest.fixture
 def server() -> Iterator[ChecksumServer]:
     server = ChecksumServer()
-    with HostilePeer(server.answer) as peer:
+    with CallbackServer(server.answer) as peer:
         server.name = peer.name
         yield server
 

@@ -13,7 +13,7 @@ from gevent.event import Event
 
 from gmongo.engines.cursor_killer import CursorKiller, DroppedCursor
 from gmongo.errors import AutoReconnect
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 
 class Executor:
@@ -36,7 +36,7 @@ class Pin:
         self.releases += 1
 
 
-def started():
+def start_killer():
     executor = Executor()
     return executor, CursorKiller(executor)
 
@@ -47,7 +47,7 @@ def dropped_cursor(number, pin=None, namespace="db.c", port=1):
 
 @pytest.mark.parametrize("make_pin", [lambda: None, Pin])
 def test_forked_child_does_not_end_cursors_of_parent(make_pin):
-    executor, cursor_killer = started()
+    executor, cursor_killer = start_killer()
     inherited = make_pin()
     cursor_killer.take(dropped_cursor(1, inherited))
     executor.epoch = 1  # the child starts with a copy of the pending cursor
@@ -86,7 +86,7 @@ def test_reap_ends_cursors_before_greenlet_starts():
 
 
 def test_cursor_dropped_after_idle_period_is_ended():
-    executor, cursor_killer = started()
+    executor, cursor_killer = start_killer()
     for number in (1, 2, 3):
         cursor_killer.take(dropped_cursor(number))
         gevent.idle()
@@ -142,10 +142,10 @@ def test_cursor_dropped_while_greenlet_ends_is_ended():
                 cursor_killer.take(self.late.pop())
             return found
 
-    executor, cursor_killer = started()
+    executor, cursor_killer = start_killer()
     cursor_killer._unpinned = Queue()
     cursor_killer.take(dropped_cursor(1))
-    assert comes_true(lambda: executor.run_operations == [(0, [1]), (0, [2])])
+    assert becomes_true(lambda: executor.run_operations == [(0, [1]), (0, [2])])
 
 
 def test_cursor_after_killed_operation_is_ended():
@@ -173,7 +173,7 @@ def test_closed_client_releases_pin_of_dropped_cursor():
 
 
 def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
-    executor, cursor_killer = started()
+    executor, cursor_killer = start_killer()
     for cursor in (
         dropped_cursor(1),
         dropped_cursor(2, namespace="db.d"),
@@ -188,7 +188,7 @@ def test_one_command_ends_all_dropped_cursors_of_a_namespace_and_server():
 
 
 def test_cursor_of_interrupted_operation_is_ended():
-    executor, cursor_killer = started()
+    executor, cursor_killer = start_killer()
     executor.commands.orphan_taker()(SimpleNamespace(cursor_id=7, namespace="db.c", address=("h", 1), pin=None))
     gevent.idle()
     assert executor.run_operations == [(0, [7])]

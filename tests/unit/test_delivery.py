@@ -16,7 +16,7 @@ from gevent.event import Event
 from gmongo.events import delivery as delivery_module
 from gmongo.events.delivery import Delivery
 from gmongo.testing import VirtualTime
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.wait import eventually
 
 NAME: ContextVar[str] = ContextVar("NAME", default="")
@@ -38,7 +38,7 @@ def delivery() -> Delivery:
 
 
 @pytest.fixture
-def impatient(monkeypatch: Any) -> None:
+def short_limit(monkeypatch: Any) -> None:
     """Shorten the time after which a listener counts as stuck."""
     monkeypatch.setattr(delivery_module, "_PATIENCE", 0.03)
     monkeypatch.setattr(delivery_module, "_GRACE", 0.01)
@@ -140,7 +140,7 @@ def test_deliver_without_wait_delivers_events_if_listeners_are_idle(delivery: De
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("when", ["before start", "inside listener"])
 def test_killed_substitute_is_replaced(delivery: Delivery, times: int, when: str) -> None:
-    gate, known = Gate(), set(living())
+    gate, known = Gate(), set(living_greenlets())
     first = spawn(emit, delivery, (gate.block, 0))
     doomed = spawn(emit, delivery, *[(gate.block, number) for number in range(1, 6)])
     doomed.kill()
@@ -150,7 +150,9 @@ def test_killed_substitute_is_replaced(delivery: Delivery, times: int, when: str
     for _ in range(times):
         if when == "inside listener":
             gevent.sleep(0.005)
-        gevent.killall([each for each in living() if each not in known and each is not getcurrent()], block=False)
+        gevent.killall(
+            [each for each in living_greenlets() if each not in known and each is not getcurrent()], block=False
+        )
         gevent.sleep(0.005)
     gate.open()
     assert eventually(lambda: not delivery.pending)
@@ -191,7 +193,7 @@ def test_events_caused_by_listener_come_after_pending_events(delivery: Delivery)
     assert received == ["outer", "end of outer", "next", "other", "inner 1", "inner 2"]
 
 
-def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, impatient: None) -> None:
+def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, short_limit: None) -> None:
     received: list[str] = []
 
     def use() -> None:
@@ -206,7 +208,7 @@ def test_listener_may_wait_for_greenlet_that_causes_events(delivery: Delivery, i
 
 @pytest.mark.parametrize("end", ["returns", "killed"])
 def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
-    virtual_time: VirtualTime, delivery: Delivery, impatient: None, caplog: Any, end: str
+    virtual_time: VirtualTime, delivery: Delivery, short_limit: None, caplog: Any, end: str
 ) -> None:
     gate = Gate()
     hung = spawn(emit, delivery, (gate.block, 0))
@@ -227,7 +229,7 @@ def test_stuck_listener_delays_no_greenlet_and_no_event_is_lost(
     assert gate.received[-1] == 50
 
 
-def test_events_above_limit_are_dropped(delivery: Delivery, impatient: None, monkeypatch: Any, caplog: Any) -> None:
+def test_events_above_limit_are_dropped(delivery: Delivery, short_limit: None, monkeypatch: Any, caplog: Any) -> None:
     monkeypatch.setattr(delivery_module, "_MOST_LEFT", 20)
     gate = Gate()
     hung = spawn(emit, delivery, (gate.block, 0))
@@ -245,7 +247,9 @@ def test_events_above_limit_are_dropped(delivery: Delivery, impatient: None, mon
     assert gate.received[-1] == "again"
 
 
-def test_blocked_event_loop_does_not_count_as_stuck_listener(delivery: Delivery, impatient: None, caplog: Any) -> None:
+def test_blocked_event_loop_does_not_count_as_stuck_listener(
+    delivery: Delivery, short_limit: None, caplog: Any
+) -> None:
     gate = Gate()
     first = spawn(emit, delivery, (gate.block, 1))
     second = spawn(emit, delivery, (gate.received.append, 2))
@@ -285,7 +289,7 @@ def test_forked_child_delivers_no_events_of_parent(delivery: Delivery) -> None:
     assert received == ["of the child", "more"]
 
 
-def test_forked_child_forgets_stuck_listener_of_parent(impatient: None) -> None:
+def test_forked_child_forgets_stuck_listener_of_parent(short_limit: None) -> None:
     delivery, gate, received = Delivery(), Gate(), []
     inherited = spawn(emit, delivery, (gate.block, 0))
     emit(delivery, (received.append, "left"))
@@ -298,7 +302,7 @@ def test_forked_child_forgets_stuck_listener_of_parent(impatient: None) -> None:
 
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
-def test_all_listeners_receive_random_events_in_one_order(impatient: None, seed: int) -> None:
+def test_all_listeners_receive_random_events_in_one_order(short_limit: None, seed: int) -> None:
     """Random greenlets note and deliver events, and are killed. Listeners yield, wait and use the client."""
     delivery, random = Delivery(), Random(seed)
     noted: list[int] = []

@@ -29,11 +29,11 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_child_marks_objects_before_it_reinitializes_loop(steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    living, dropped = Forkable(steps), Forkable(steps)
-    for each in (living, dropped):
+    living_greenlets, dropped = Forkable(steps), Forkable(steps)
+    for each in (living_greenlets, dropped):
         _fork.register_after_fork(each)
     del dropped, each
-    assert _fork.forkables() == [living]
+    assert _fork.forkables() == [living_greenlets]
     monkeypatch.setattr(_fork, "_process", -1)  # the process of the parent
     _fork._begin_in_child()
     assert steps == ["marked", "loop reinitialized"]

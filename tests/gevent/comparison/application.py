@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.gevent.comparison.drivers import load
+from tests.gevent.comparison.drivers import import_driver
 
-client = load(os.environ["BESIDE_DRIVER"]).MongoClient(os.environ["HOSTED_DATABASE"])
+client = import_driver(os.environ["BESIDE_DRIVER"]).MongoClient(os.environ["HOSTED_DATABASE"])
 notes = client.hosted.notes
 notes.insert_one({"_id": "at import time"})
 

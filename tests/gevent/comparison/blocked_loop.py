@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.comparison.drivers import block_loop, load, witness
+from tests.gevent.comparison.drivers import block_loop, create_event_counter, import_driver
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 from collections import Counter
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     clients = []
     for number in range(ROUNDS):
-        seen = witness(driver)
+        seen = create_event_counter(driver)
         client = driver.MongoClient(sys.argv[2], event_listeners=[seen], retryReads=False, **options)
         clients.append(client)
         client.test.c.find_one()
@@ -61,7 +61,7 @@ def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
 
 def check_while_blocked(mode: str, seconds: float) -> Counter[str]:
     """Block the loop immediately after the client has sent a check."""
-    seen, blocker = witness(driver), LoopBlocker(seconds)
+    seen, blocker = create_event_counter(driver), LoopBlocker(seconds)
     options = {"connectTimeoutMS": LIMIT, "heartbeatFrequencyMS": 500, "serverMonitoringMode": mode}
     with gevent.Timeout(30), driver.MongoClient(sys.argv[2], event_listeners=[seen, blocker], **options) as client:
         client.test.c.find_one()
@@ -99,7 +99,7 @@ class LoopBlocker(driver.monitoring.ServerHeartbeatListener):  # type: ignore[mi
 
 def run_with_dead_server() -> Counter[str]:
     """Run with a server that ignores checks."""
-    seen = witness(driver)
+    seen = create_event_counter(driver)
     options = {
         "connectTimeoutMS": LIMIT,
         "heartbeatFrequencyMS": 500,
@@ -119,7 +119,7 @@ def run_with_dead_server() -> Counter[str]:
     return Counter({"found": seen.marked_unknown > 0})
 
 
-SCENES: dict[str, Callable[[], Counter[str]]] = {
+SCENARIOS: dict[str, Callable[[], Counter[str]]] = {
     "polled checks": lambda: check_while_blocked("poll", BLOCKED),
     "streamed checks": lambda: check_while_blocked("stream", BLOCKED + 0.5),
     "operation with socketTimeoutMS": lambda: read_while_blocked(1, socketTimeoutMS=LIMIT),
@@ -130,4 +130,4 @@ SCENES: dict[str, Callable[[], Counter[str]]] = {
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: SCENES[name]() for name in sys.argv[3:]}))
+    print(json.dumps({name: SCENARIOS[name]() for name in sys.argv[3:]}))

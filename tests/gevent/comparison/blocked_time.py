@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.comparison.drivers import load, receive_line, send_line
+from tests.gevent.comparison.drivers import import_driver, receive_line, send_line
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 from collections.abc import Callable
 from typing import Any
 
 import gevent
 
-from tests.support.ticker import measured
+from tests.support.ticker import measure_longest_gap
 
 DOCUMENTS = 15_000
 TEXT = "x" * 1000  # with its frame, 15 MB in one batch
@@ -65,7 +65,7 @@ def main() -> None:
     send_line("ready")
     prepared = {"read": lambda: read, "iterate": lambda: iterate, "insert": insert, "connect": connect}
     while name := receive_line():
-        send_line(json.dumps(measured(prepared[name]())))
+        send_line(json.dumps(measure_longest_gap(prepared[name]())))
 
 
 if __name__ == "__main__":

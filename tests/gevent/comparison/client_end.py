@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+from tests.gevent.comparison.drivers import error_text, import_driver, receive_line, send_line
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 import gc
 import weakref
@@ -19,16 +19,16 @@ import weakref
 import gevent
 
 
-def join() -> None:
+def join_hub() -> None:
     """Join the hub with an open client. The join returns when no operation is left."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
     send_line("opened")
-    gevent.get_hub().join()
+    gevent.get_hub().join_hub()
     send_line("returned")
 
 
-def drop() -> None:
+def delete_client() -> None:
     """Delete the last reference to a client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
@@ -45,7 +45,7 @@ def drop() -> None:
     receive_line()
 
 
-def thread() -> None:
+def use_in_other_thread() -> None:
     """Use the client of another native thread."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
@@ -54,7 +54,7 @@ def thread() -> None:
         try:
             return "works" if client.test.c.find_one({}) is None else "?"
         except Exception as error:
-            return describe(error)
+            return error_text(error)
 
     send_line("opened")
     native = gevent.get_hub().threadpool.spawn(use)
@@ -62,7 +62,7 @@ def thread() -> None:
     send_line("own thread:", use())
 
 
-def end() -> None:
+def end_main_greenlet() -> None:
     """End the main greenlet with an open client."""
     client = driver.MongoClient(sys.argv[2])
     client.test.c.find_one()
@@ -70,4 +70,4 @@ def end() -> None:
 
 
 if __name__ == "__main__":
-    {"join": join, "drop": drop, "thread": thread, "end": end}[sys.argv[3]]()
+    {"join": join_hub, "drop": delete_client, "thread": use_in_other_thread, "end": end_main_greenlet}[sys.argv[3]]()

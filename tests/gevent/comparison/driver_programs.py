@@ -17,20 +17,20 @@ DRIVERS = ("gmongo", "pymongo")
 LIMIT = 60  # seconds, for a busy machine
 
 
-class Player:
+class DriverProgram:
     """A program with a driver, as a context manager.
 
-    :param scene: the name of the module.
+    :param scenario: the name of the module.
     :param arguments: the command line, with the driver first.
     """
 
-    def __init__(self, scene: str, *arguments: str) -> None:
+    def __init__(self, scenario: str, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by __exit__
-        command = [sys.executable, "-W", "default", "-m", f"tests.gevent.comparison.{scene}", *arguments]
+        command = [sys.executable, "-W", "default", "-m", f"tests.gevent.comparison.{scenario}", *arguments]
         pipe = subprocess.PIPE
         self.process = gevent.subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, text=True)
 
-    def __enter__(self) -> Player:
+    def __enter__(self) -> DriverProgram:
         return self
 
     def __exit__(self, *outcome: object) -> None:
@@ -55,12 +55,12 @@ class Player:
         """Return the next printed line."""
         return self.process.stdout.readline().strip()
 
-    def proceed(self, line_to_send: str = "proceed") -> None:
+    def send_line(self, line_to_send: str = "proceed") -> None:
         """Send a line, which the program waits for."""
         self.process.stdin.write(f"{line_to_send}\n")
         self.process.stdin.flush()
 
-    def rest(self) -> str:
+    def remaining_output(self) -> str:
         """Return the remaining output at the end of the program."""
         text = self.process.stdout.read()
         self.process.wait()
@@ -72,24 +72,24 @@ def warnings(text: str) -> dict[str, int]:
     return dict(Counter(re.findall(r"(\w+Warning): ", text)))
 
 
-def run_program(scene: str, *arguments: str) -> str:
+def run_program(scenario: str, *arguments: str) -> str:
     """Run a program, and return its output. Raise with its standard error if the program fails."""
-    with Player(scene, *arguments) as player:
-        text = player.rest()
-        if player.process.returncode:
-            raise AssertionError(player.stderr)
+    with DriverProgram(scenario, *arguments) as program:
+        text = program.remaining_output()
+        if program.process.returncode:
+            raise AssertionError(program.stderr)
         return text
 
 
-def run_both(scene: Callable[[str], Any]) -> dict[str, Any]:
+def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
     """Run a scene with both drivers concurrently, and print the outcomes for ``pytest -rP``."""
     with gevent.Timeout(LIMIT):
-        players = {driver: gevent.spawn(scene, driver) for driver in DRIVERS}
+        programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
         try:
-            gevent.joinall(list(players.values()), raise_error=True)
+            gevent.joinall(list(programs.values()), raise_error=True)
         finally:
-            gevent.killall(list(players.values()))
-    outcomes = {driver: player.value for driver, player in players.items()}
+            gevent.killall(list(programs.values()))
+    outcomes = {driver: program.value for driver, program in programs.items()}
     for driver, outcome in outcomes.items():
         print(f"{driver}: {outcome}")
     return outcomes

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 
-def load(name: str) -> Any:
+def import_driver(name: str) -> Any:
     """Import the driver, PyMongo after ``monkey.patch_all()``. Other imports must follow this call.
 
     :param name: ``gmongo`` or ``pymongo``.
@@ -48,16 +48,16 @@ def _stdin() -> Any:
     return FileObjectPosix(sys.stdin.fileno(), "rb", close=False)
 
 
-def describe(error: BaseException | None) -> str:
+def error_text(error: BaseException | None) -> str:
     """Return the class of an error and the start of its message."""
     return "" if error is None else f"{type(error).__name__}: {str(error)[:60]}"
 
 
-def witness(driver: Any) -> Any:
+def create_event_counter(driver: Any) -> Any:
     """Create a listener that counts commands, and the events that mark a server Unknown or clear a pool."""
     monitoring = driver.monitoring
 
-    class Witness(  # type: ignore[misc]
+    class EventCounter(  # type: ignore[misc]
         monitoring.CommandListener, monitoring.ServerListener, monitoring.ConnectionPoolListener
     ):
         def __init__(self) -> None:
@@ -100,4 +100,4 @@ def witness(driver: Any) -> Any:
         connection_check_out_started = connection_check_out_failed = _ignore
         connection_checked_out = connection_checked_in = _ignore
 
-    return Witness()
+    return EventCounter()

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+from tests.gevent.comparison.drivers import error_text, import_driver, receive_line, send_line
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 import json
 import multiprocessing
@@ -39,7 +39,7 @@ def use_in_child(client: Any) -> None:
             client.close()
         send_line("child:", "works" if document == {"_id": "child"} else document)
     except BaseException as error:
-        send_line("child:", describe(error))
+        send_line("child:", error_text(error))
 
 
 def fork_and_wait(fork: Any, waitpid: Any, client: Any) -> int:

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.gevent.comparison.drivers import describe, load, witness
+from tests.gevent.comparison.drivers import create_event_counter, error_text, import_driver
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 import gc
 import itertools
@@ -26,9 +26,9 @@ import itertools
 import gevent
 
 from gmongo.testing import Deployment
-from tests.gevent.switching.interruptions import KINDS, Kind
+from tests.gevent.switching.interruptions import KINDS, InterruptionKind
 from tests.gevent.switching.tracing import Tracer
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 SELECTED_KINDS = [each for each in KINDS if each.name in ("kill", "foreign timeout", "kill and timeout")]
 LIMIT = 2.0  # seconds, for operations of some milliseconds
@@ -37,7 +37,7 @@ MOST_POINTS = 60
 _numbers = itertools.count()
 
 
-class Scene:
+class Scenario:
     """The work of an interrupted greenlet.
 
     :param act: receives the client.
@@ -56,19 +56,19 @@ class Scene:
         self.options = {"maxPoolSize": self.width, **(options or {})}
 
 
-def transact(client: Any) -> None:
+def run_transaction(client: Any) -> None:
     with client.start_session() as session, session.start_transaction():
         client.test.written.insert_one({"a": 1}, session=session)
         client.test.facts.find_one({"_id": 1}, session=session)
 
 
-SCENES = {
-    "first use": Scene(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
-    "find_one": Scene(lambda client: client.test.facts.find_one({"_id": 5})),
-    "insert_one": Scene(lambda client: client.test.written.insert_one({"a": 1})),
-    "find and getMore": Scene(lambda client: list(client.test.facts.find(batch_size=3))),
-    "transaction": Scene(transact),
-    "check-out from a full pool": Scene(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
+SCENARIOS = {
+    "first use": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), warm=False),
+    "find_one": Scenario(lambda client: client.test.facts.find_one({"_id": 5})),
+    "insert_one": Scenario(lambda client: client.test.written.insert_one({"a": 1})),
+    "find and getMore": Scenario(lambda client: list(client.test.facts.find(batch_size=3))),
+    "transaction": Scenario(run_transaction),
+    "check-out from a full pool": Scenario(lambda client: client.test.facts.find_one({"_id": 5}), full=True),
 }
 
 
@@ -78,31 +78,31 @@ class Run:
     :ivar losses: the lost resources.
     """
 
-    def __init__(self, deployment: Deployment, scene: Scene) -> None:
+    def __init__(self, deployment: Deployment, scenario: Scenario) -> None:
         self.deployment = deployment
         self.name = f"run {next(_numbers)}"
-        self.scene = scene
+        self.scenario = scenario
         self.losses: set[str] = set()
-        self.witness = witness(driver)
+        self.create_event_counter = create_event_counter(driver)
         self.raised: BaseException | None = None
         self.others: list[gevent.Greenlet] = []
         self.closing: Any = None
-        options = {"serverMonitoringMode": "poll", "appName": self.name, **scene.options}
-        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.witness], **options)
+        options = {"serverMonitoringMode": "poll", "appName": self.name, **scenario.options}
+        self.client = driver.MongoClient(deployment.uri, event_listeners=[self.create_event_counter], **options)
 
-    def run(self, point: int, kind: Kind) -> Tracer:
-        scene, client = self.scene, self.client
+    def run(self, point: int, kind: InterruptionKind) -> Tracer:
+        scenario, client = self.scenario, self.client
         before = open_transactions(self.deployment)
-        if scene.warm:
+        if scenario.warm:
             client.test.facts.find_one({"_id": 1})
-        if scene.full:
+        if scenario.full:
             self.others.append(gevent.spawn(client.admin.command, "ping"))
-            comes_true(lambda: self.witness.pings)
+            becomes_true(lambda: self.create_event_counter.pings)
         greenlet = gevent.Greenlet(self._act)
         with Tracer(point, kind, lambda each: each is greenlet) as tracer:
             greenlet.start()
             gevent.sleep(0)
-            if scene.full:
+            if scenario.full:
                 self.others.append(gevent.spawn(client.test.facts.find_one, {"_id": 6}))
             gevent.joinall([greenlet], timeout=LIMIT)
         self._await_others()
@@ -114,7 +114,7 @@ class Run:
 
     def _act(self) -> None:
         try:
-            self.scene.act(self.client)
+            self.scenario.act(self.client)
         except BaseException as error:
             self.raised = error
 
@@ -130,16 +130,16 @@ class Run:
             self.losses.add("does not end")
             greenlet.kill(timeout=LIMIT)
         if not any(self.raised is each for each in tracer.thrown):
-            self.losses.add(f"a different exception was raised: {describe(self.raised)}")
+            self.losses.add(f"a different exception was raised: {error_text(self.raised)}")
         self.raised = None
         tracer.thrown[:] = [type(each) for each in tracer.thrown]  # an exception keeps its frames alive
-        if self.witness.unended:
+        if self.create_event_counter.unended:
             gc.collect()
-        if not comes_true(lambda: not self.witness.unended, 0.005):
+        if not becomes_true(lambda: not self.create_event_counter.unended, 0.005):
             self.losses.add("a command without an end event")
-        if self.witness.marked_unknown or self.witness.pools_cleared:
+        if self.create_event_counter.marked_unknown or self.create_event_counter.pools_cleared:
             self.losses.add("the server was marked Unknown, or its pool was cleared")
-        if len(tracer.thrown) < 2 and not comes_true(lambda: not self._transactions(before), 0.05):
+        if len(tracer.thrown) < 2 and not becomes_true(lambda: not self._transactions(before), 0.05):
             self.losses.add("a transaction left open at the server")
         self._check_next_operations()
 
@@ -155,12 +155,12 @@ class Run:
             self.losses.add("the pool serves fewer concurrent operations")
 
     def _serves_concurrently(self) -> bool:
-        self.witness.most_pings = 0
+        self.create_event_counter.most_pings = 0
         pinging = [
-            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scene.width)
+            gevent.spawn(self._call_with_limit, self.client.admin.command, "ping") for _ in range(self.scenario.width)
         ]
         gevent.joinall(pinging)
-        return bool(self.witness.most_pings == self.scene.width and all(each.value for each in pinging))
+        return bool(self.create_event_counter.most_pings == self.scenario.width and all(each.value for each in pinging))
 
     def _call_with_limit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -177,7 +177,7 @@ class Run:
 
     def check_connections(self) -> None:
         """Check that the closed client has no connections at the server."""
-        if not comes_true(lambda: not self._connections(), 0.1):
+        if not becomes_true(lambda: not self._connections(), 0.1):
             self.losses.add("a connection is left at the server after close()")
 
     def _connections(self) -> list[Any]:
@@ -207,11 +207,11 @@ def fill(deployment: Deployment) -> None:
     deployment.set_fail_point("failCommand", "alwaysOn", slow)
 
 
-def run_all(deployment: Deployment, scene: Scene) -> Iterator[Run]:
+def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
     """Yield a run for each kind of interruption and each switch of the scene."""
     for kind in SELECTED_KINDS:
         for point in range(MOST_POINTS):
-            run = Run(deployment, scene)
+            run = Run(deployment, scenario)
             tracer = run.run(point, kind)
             run.closing = gevent.spawn(run.close)
             if tracer.thrown:
@@ -226,7 +226,7 @@ def main() -> None:
     gc.freeze()  # makes the collections of each run faster
     with Deployment.replica_set(members=1) as deployment:
         fill(deployment)
-        found = {name: list(run_all(deployment, SCENES[name])) for name in sys.argv[2:]}
+        found = {name: list(run_all(deployment, SCENARIOS[name])) for name in sys.argv[2:]}
         every = [run for runs in found.values() for run in runs]
         gevent.joinall([run.closing for run in every], raise_error=True)
         gc.collect()

@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.comparison.drivers import describe, load, receive_line, send_line
+from tests.gevent.comparison.drivers import error_text, import_driver, receive_line, send_line
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 import time
 from collections import Counter
@@ -34,7 +34,7 @@ def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
         with own_timeout:
             client.test.c.find_one()
     except BaseException as error:
-        errors["its own Timeout" if error is own_timeout else describe(error)[:50]] += 1
+        errors["its own Timeout" if error is own_timeout else error_text(error)[:50]] += 1
 
 
 def main() -> None:

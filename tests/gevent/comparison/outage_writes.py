@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.gevent.comparison.drivers import load, receive_line, send_line
+from tests.gevent.comparison.drivers import import_driver, receive_line, send_line
 
-driver = load(sys.argv[1])
+driver = import_driver(sys.argv[1])
 
 from collections import Counter
 from typing import Any
@@ -64,7 +64,7 @@ def await_writes(writers: list[Writer]) -> bool:
 def main() -> None:
     """Run the scene."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
-        writers = [Writer(client.load[sys.argv[1]], number) for number in range(WRITERS)]
+        writers = [Writer(client.import_driver[sys.argv[1]], number) for number in range(WRITERS)]
         greenlets = [gevent.spawn(writer.run) for writer in writers]
         send_line("writing" if await_writes(writers) else "cannot write")
         receive_line()

@@ -11,14 +11,14 @@ import gevent
 from gevent import get_hub
 
 from gmongo.errors import AutoReconnect, PyMongoError
-from tests.gevent.switching.interruptions import ENTER, SPAWN, Running
+from tests.gevent.switching.interruptions import ENTER, SPAWN, RunningTimeouts
 from tests.gevent.switching.servers import open_on_servers
 from tests.gevent.switching.tracing import Tracer
 from tests.support.pools import services
-from tests.support.wait import comes_true, comes_true_at_last
+from tests.support.wait import becomes_true, becomes_true_after_collection
 
 if TYPE_CHECKING:
-    from tests.gevent.switching.harness import Scenario, Stage
+    from tests.gevent.switching.harness import Scenario, ScenarioRun
 
 PATIENCE = 10.0  # seconds
 
@@ -30,11 +30,11 @@ def forget_frames(*errors: BaseException | None) -> None:
             error.__traceback__ = error.__context__ = error.__cause__ = None
 
 
-def outcome_faults(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str]:
+def outcome_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer) -> list[str]:
     """Check the error of the greenlet."""
-    if scenario.survives or not stage.greenlet.ready():
+    if scenario.survives or not run_state.greenlet.ready():
         return []
-    error, faults = stage.error, list[str]()
+    error, faults = run_state.error, list[str]()
     if tracer.kind is not None and tracer.kind.landing == ENTER:
         if error is not None:
             faults.append(f"the first greenlet got {error!r}")
@@ -49,52 +49,52 @@ def outcome_faults(scenario: Scenario, stage: Stage, tracer: Tracer) -> list[str
     elif tracer.kind.landing == SPAWN:
         if error is not None and not isinstance(error, PyMongoError):
             faults.append(f"the kill of a new driver greenlet was raised as {error!r}")
-    elif (scenario.wraps or stage.yields) and all(isinstance(each, Exception) for each in tracer.thrown):
+    elif (scenario.wraps or run_state.yields) and all(isinstance(each, Exception) for each in tracer.thrown):
         pass
     elif not any(error is each for each in tracer.thrown):
         faults.append(f"{tracer.thrown!r} was thrown, but {error!r} was raised")
     return faults
 
 
-def resource_faults(scenario: Scenario, stage: Stage, tracer: Tracer, generation: int) -> list[str]:
+def resource_faults(scenario: Scenario, run_state: ScenarioRun, tracer: Tracer, generation: int) -> list[str]:
     faults = []
     may_clear = tracer.kind is not None and (not tracer.kind.foreign or scenario.survives)
-    for other in stage.others:
+    for other in run_state.others:
         may_fail = may_clear and scenario.clears and isinstance(other.exception, AutoReconnect)
         if not (other.successful() or may_fail):
             faults.append(f"another greenlet got {other.exception!r}, ready: {other.ready()}")
     if not scenario.closes:
-        faults += _pools(stage)
-    faults += _sessions(stage)
-    open_commands = {number for number, count in stage.witness.open_commands.items() if count}
-    if not comes_true(lambda: not any(stage.witness.open_commands.values())):
+        faults += _pools(run_state)
+    faults += _sessions(run_state)
+    open_commands = {number for number, count in run_state.recorder.open_commands.items() if count}
+    if not becomes_true(lambda: not any(run_state.recorder.open_commands.values())):
         faults.append(f"commands {open_commands} have no end event")
     if not may_clear:
-        if stage.witness.unknown and not scenario.clears:
-            faults.append(f"the server was marked Unknown: {stage.witness.unknown}")
-        if not scenario.clears and not scenario.closes and stage.pool.generation != generation:
+        if run_state.recorder.unknown and not scenario.clears:
+            faults.append(f"the server was marked Unknown: {run_state.recorder.unknown}")
+        if not scenario.clears and not scenario.closes and run_state.pool.generation != generation:
             faults.append("the pool was cleared")
     if not scenario.closes:
-        faults += _next_operations(stage)
+        faults += _next_operations(run_state)
         try:
-            scenario.check(stage)
+            scenario.check(run_state)
         except AssertionError as error:
             faults.append(f"check: {error}")
     return faults
 
 
-def _pools(stage: Stage) -> list[str]:
+def _pools(run_state: ScenarioRun) -> list[str]:
     faults = []
 
     def at_rest() -> bool:
         return all(
             not any(stats[name] for name in ("in_use", "pending", "waiting", "draining"))
-            for stats in stage.client.pool_stats()
+            for stats in run_state.client.pool_stats()
         )
 
-    if not comes_true(at_rest):
-        faults.append(f"not at rest: {stage.client.pool_stats()}")
-    for pool in stage.client._topology.pools():
+    if not becomes_true(at_rest):
+        faults.append(f"not at rest: {run_state.client.pool_stats()}")
+    for pool in run_state.client._topology.pools():
         machine, stats = pool.machine, pool.stats()
         everything = [*machine.pending, *machine.available, *machine.in_use, *machine.draining]
         counts = len(machine.pending), len(machine.available), len(machine.in_use), len(pool.machine.queue.waiters)
@@ -106,14 +106,14 @@ def _pools(stage: Stage) -> list[str]:
             faults.append("an unusable connection is available")
         if sum(count for _generation, count in services(pool).values()) not in (0, len(everything)):
             faults.append(f"{services(pool)} do not count {len(everything)} connections")
-    if stage.client._topology.selector.waiting:
+    if run_state.client._topology.selector.waiting:
         faults.append("a greenlet still waits for a server")
     return faults
 
 
-def _sessions(stage: Stage) -> list[str]:
-    sessions = stage.client._executor.sessions
-    if not comes_true_at_last(lambda: not sessions.in_use):
+def _sessions(run_state: ScenarioRun) -> list[str]:
+    sessions = run_state.client._executor.sessions
+    if not becomes_true_after_collection(lambda: not sessions.in_use):
         return [f"{sessions.in_use} sessions are still in use"]
     taken = [sessions.acquire() for _ in range(len(sessions) + 1)]
     identities = [bytes(session.lsid["id"]) for session in taken]
@@ -124,9 +124,9 @@ def _sessions(stage: Stage) -> list[str]:
     return []
 
 
-def _next_operations(stage: Stage) -> list[str]:
+def _next_operations(run_state: ScenarioRun) -> list[str]:
     """Check that the next operations succeed and get their own replies."""
-    facts = stage.db.facts
+    facts = run_state.db.facts
     expected = [{"_id": number, "of": number} for number in range(4)]
     found = [facts.find_one({"_id": number}) for number in range(2)]
     readers = [gevent.spawn(facts.find_one, {"_id": number}) for number in (2, 3)]
@@ -151,23 +151,23 @@ class Resources:
             now = open_on_servers(self._deployment)
             return {kind: now[kind] - self._open[kind] for kind in kinds if now[kind] > self._open[kind]}
 
-        return [] if comes_true_at_last(lambda: not left()) else [f"left open on the servers: {left()}"]
+        return [] if becomes_true_after_collection(lambda: not left()) else [f"left open on the servers: {left()}"]
 
-    def differences(self, seen: WeakSet[Any], stage: Stage) -> list[str]:
+    def differences(self, seen: WeakSet[Any], run_state: ScenarioRun) -> list[str]:
         """Check that the closed client has released its resources."""
         faults = self.remaining("connections")
         seen -= getattr(self._deployment, "greenlets", set())
-        if not comes_true(lambda: _descriptors() <= self._descriptors):
+        if not becomes_true(lambda: _descriptors() <= self._descriptors):
             faults.append(f"descriptors left: {_descriptors() - self._descriptors}")
-        if not comes_true(lambda: not _living_driver_greenlets(seen)):
+        if not becomes_true(lambda: not _living_driver_greenlets(seen)):
             faults.append(f"greenlets left: {_living_driver_greenlets(seen)}")
-        if not comes_true(lambda: _watchers() <= self._watchers):
+        if not becomes_true(lambda: _watchers() <= self._watchers):
             faults.append(f"watchers left: {_watchers()}, there were {self._watchers}")
-        timers = [each for each in Running.known if each[0] in seen]  # clients of other tests may be alive
+        timers = [each for each in RunningTimeouts.known if each[0] in seen]  # clients of other tests may be alive
         if timers:
             faults.append(f"timers left: {timers}")
-        if not comes_true(lambda: not stage.witness.heartbeats):
-            faults.append(f"{stage.witness.heartbeats} heartbeats have no end event")
+        if not becomes_true(lambda: not run_state.recorder.heartbeats):
+            faults.append(f"{run_state.recorder.heartbeats} heartbeats have no end event")
         return faults
 
 

@@ -17,17 +17,22 @@ import gevent
 from gmongo import MongoClient
 from gmongo.testing import Deployment
 from tests.gevent.switching import checks
-from tests.gevent.switching.interruptions import SPAWN, Kind
+from tests.gevent.switching.interruptions import SPAWN, InterruptionKind
 from tests.gevent.switching.servers import RealDeployment
 from tests.gevent.switching.tracing import Tracer
-from tests.support.listeners import HearsCommands, HearsHeartbeats, HearsPools, HearsServers
+from tests.support.listeners import (
+    ForwardingCommandListener,
+    ForwardingHeartbeatListener,
+    ForwardingPoolListener,
+    ForwardingServerListener,
+)
 from tests.support.recorder import short_name
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 MOST_POINTS = 60
 
 
-class Witness(HearsCommands, HearsHeartbeats, HearsServers):
+class EventRecorder(ForwardingCommandListener, ForwardingHeartbeatListener, ForwardingServerListener):
     """Record starts and ends of commands and heartbeats, and the cursors in replies."""
 
     def __init__(self) -> None:
@@ -36,7 +41,7 @@ class Witness(HearsCommands, HearsHeartbeats, HearsServers):
         self.cursors: set[int] = set()
         self.unknown: list[Any] = []
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         kind = short_name(event)
         change = 1 if kind.endswith("Started") else -1
         if kind.startswith("Command"):
@@ -53,11 +58,11 @@ class Witness(HearsCommands, HearsHeartbeats, HearsServers):
                 self.unknown.append(event.new_description)
 
 
-class YieldingWitness(HearsPools, Witness):
+class SwitchingEventRecorder(ForwardingPoolListener, EventRecorder):
     """Switch in each event, so that there are switches at all places with events."""
 
-    def hear(self, event: Any) -> None:
-        Witness.hear(self, event)
+    def handle(self, event: Any) -> None:
+        EventRecorder.handle(self, event)
         if not short_name(event).startswith("Server"):
             gevent.sleep(0)
 
@@ -85,38 +90,38 @@ class Scenario:
         """Return the deployment of the scenario."""
         return Deployment.replica_set(members=1)
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, run_state: ScenarioRun) -> None:
         """Prepare a run, before the greenlet starts."""
 
-    def act(self, stage: Stage) -> Any:
+    def act(self, run_state: ScenarioRun) -> Any:
         """Do the work of the greenlet."""
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         """Start the greenlet, and return a function that identifies the greenlet."""
-        stage.greenlet = gevent.Greenlet(self._act, stage)
-        stage.greenlet.start()
-        return lambda each: each is stage.greenlet
+        run_state.greenlet = gevent.Greenlet(self._act, run_state)
+        run_state.greenlet.start()
+        return lambda each: each is run_state.greenlet
 
-    def _act(self, stage: Stage) -> None:
+    def _act(self, run_state: ScenarioRun) -> None:
         try:
-            self.act(stage)
+            self.act(run_state)
         except BaseException as error:
-            stage.error = error  # avoids a traceback on the console
+            run_state.error = error  # avoids a traceback on the console
 
-    def meanwhile(self, stage: Stage) -> None:
+    def run_others(self, run_state: ScenarioRun) -> None:
         """Do the work of other greenlets after the start."""
 
-    def enter(self, stage: Stage) -> None:
+    def start_second(self, run_state: ScenarioRun) -> None:
         """Start a second greenlet that uses the same object."""
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         """True if the run has ended."""
-        return bool(stage.greenlet.ready())
+        return bool(run_state.greenlet.ready())
 
-    def conclude(self, stage: Stage) -> None:
+    def finish(self, run_state: ScenarioRun) -> None:
         """Use and end an object that the run has left open."""
 
-    def check(self, stage: Stage) -> None:
+    def check(self, run_state: ScenarioRun) -> None:
         """Check further invariants after the run."""
 
     @property
@@ -125,15 +130,15 @@ class Scenario:
         return not self.simulated and type(self).deployment is Scenario.deployment
 
 
-class Stage:
+class ScenarioRun:
     """A new client for a run, and the data of the scenario."""
 
     def __init__(self, scenario: Scenario, deployment: Deployment | RealDeployment, yields: bool) -> None:
         self.deployment: Any = deployment
         self.yields = yields
-        self.witness = YieldingWitness() if yields else Witness()
+        self.recorder = SwitchingEventRecorder() if yields else EventRecorder()
         options = {"serverMonitoringMode": "poll", **scenario.limits, **scenario.options}
-        self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.witness], **options)
+        self.client: MongoClient[Any] = MongoClient(deployment.uri, event_listeners=[self.recorder], **options)
         self.greenlet: Any = None
         self.error: BaseException | None = None  # the error of the greenlet
         self.errors: list[BaseException] = []  # the thrown errors
@@ -168,7 +173,7 @@ def run(
     scenario: Scenario,
     deployment: Deployment | RealDeployment,
     point: int | None,
-    kind: Kind | None,
+    kind: InterruptionKind | None,
     yields: bool = False,
 ) -> Result:
     """Run the scenario once, and check the invariants.
@@ -178,39 +183,39 @@ def run(
     faults: list[str] = []
     with gevent.Timeout(20):
         before = checks.Resources(deployment)
-        stage = Stage(scenario, deployment, yields)
+        run_state = ScenarioRun(scenario, deployment, yields)
         if scenario.warm:
-            stage.warm()
-        scenario.prepare(stage)
-        generation = stage.pool.generation if stage.client._topology.pools() else 0
-        with Tracer(point, kind, scenario.start(stage)) as tracer:
-            tracer.enter = partial(scenario.enter, stage)
-            scenario.meanwhile(stage)
+            run_state.warm()
+        scenario.prepare(run_state)
+        generation = run_state.pool.generation if run_state.client._topology.pools() else 0
+        with Tracer(point, kind, scenario.start(run_state)) as tracer:
+            tracer.start_second = partial(scenario.start_second, run_state)
+            scenario.run_others(run_state)
             # Another greenlet replaces the traced greenlet.
             replaced = kind is not None and kind.landing == SPAWN and scenario.survives
-            if not comes_true(lambda: (replaced and tracer.thrown) or scenario.over(stage, tracer)):
+            if not becomes_true(lambda: (replaced and tracer.thrown) or scenario.has_ended(run_state, tracer)):
                 faults.append("the scenario does not end")
-            gevent.joinall(stage.others, timeout=checks.PATIENCE)
-        stage.errors = tracer.thrown
-        faults += checks.outcome_faults(scenario, stage, tracer)
-        checks.forget_frames(*tracer.thrown, stage.error)
+            gevent.joinall(run_state.others, timeout=checks.PATIENCE)
+        run_state.errors = tracer.thrown
+        faults += checks.outcome_faults(scenario, run_state, tracer)
+        checks.forget_frames(*tracer.thrown, run_state.error)
         try:
-            scenario.conclude(stage)
+            scenario.finish(run_state)
         except AssertionError as error:
             faults.append(f"{error}")
-        faults += checks.resource_faults(scenario, stage, tracer, generation)
+        faults += checks.resource_faults(scenario, run_state, tracer, generation)
         faults += before.remaining("transactions", *(() if scenario.ends_cursors else ("cursors",)))
-        stage.client.close()
+        run_state.client.close()
         result, seen = Result(tracer), tracer.seen
-        stage.greenlet = stage.error = None
-        stage.errors = []
-        faults += before.differences(seen, stage)
+        run_state.greenlet = run_state.error = None
+        run_state.errors = []
+        faults += before.differences(seen, run_state)
     assert not faults, f"{scenario.name}, {kind}, switch {point}: " + "; ".join(faults)
     return result
 
 
 def explore(
-    scenario: Scenario, kind: Kind, yields: bool = False, real: RealDeployment | None = None
+    scenario: Scenario, kind: InterruptionKind, yields: bool = False, real: RealDeployment | None = None
 ) -> tuple[int, int]:
     """Throw at each switch of the scenario. Return the numbers of switches and of runs with an interruption."""
     with nullcontext(real) if real is not None else scenario.deployment() as deployment:

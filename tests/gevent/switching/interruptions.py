@@ -23,11 +23,11 @@ SPAWN = "spawn"  # into a new driver greenlet before its first switch
 ENTER = "enter"  # no error, but a second greenlet uses the object
 
 
-class Broken(TimeoutError):
+class ApplicationError(TimeoutError):
     """An exception of the application, as in ``gevent.Timeout(1, TimeoutError())``, which is no network error."""
 
 
-class Kind(NamedTuple):
+class InterruptionKind(NamedTuple):
     """A kind of interruption.
 
     :ivar name: the name in test IDs.
@@ -51,28 +51,28 @@ def _foreign_timeout() -> Timeout:
     return Timeout(1000)
 
 
-KILL = Kind("kill", EARLY, (GreenletExit,))
-LATE_TIMEOUT = Kind("foreign timeout", LATE, (_foreign_timeout,))
-SPAWNED = Kind("kill before the first switch", SPAWN, (GreenletExit,))
-SECOND = Kind("second greenlet", ENTER, None)
-KILL_AND_TIMEOUT = Kind("kill and timeout", EARLY, (GreenletExit, _foreign_timeout))
+KILL = InterruptionKind("kill", EARLY, (GreenletExit,))
+LATE_TIMEOUT = InterruptionKind("foreign timeout", LATE, (_foreign_timeout,))
+SPAWNED = InterruptionKind("kill before the first switch", SPAWN, (GreenletExit,))
+SECOND = InterruptionKind("second greenlet", ENTER, None)
+KILL_AND_TIMEOUT = InterruptionKind("kill and timeout", EARLY, (GreenletExit, _foreign_timeout))
 KINDS = (
     KILL,
-    Kind("kill", LATE, (GreenletExit,)),
-    Kind("foreign timeout", EARLY, (_foreign_timeout,)),
+    InterruptionKind("kill", LATE, (GreenletExit,)),
+    InterruptionKind("foreign timeout", EARLY, (_foreign_timeout,)),
     LATE_TIMEOUT,
-    Kind("exception", EARLY, (Broken,)),
-    Kind("exception", LATE, (Broken,)),
-    Kind("own timeout", EARLY, None),
-    Kind("own timeout", LATE, None),
-    Kind("own outer timeout", EARLY, None, innermost=False),
+    InterruptionKind("exception", EARLY, (ApplicationError,)),
+    InterruptionKind("exception", LATE, (ApplicationError,)),
+    InterruptionKind("own timeout", EARLY, None),
+    InterruptionKind("own timeout", LATE, None),
+    InterruptionKind("own outer timeout", EARLY, None, innermost=False),
     KILL_AND_TIMEOUT,
-    Kind("kill and timeout", LATE, (GreenletExit, _foreign_timeout)),
-    Kind("exception and kill", EARLY, (Broken, GreenletExit)),
+    InterruptionKind("kill and timeout", LATE, (GreenletExit, _foreign_timeout)),
+    InterruptionKind("exception and kill", EARLY, (ApplicationError, GreenletExit)),
 )
 
 
-class Running:
+class RunningTimeouts:
     """The running timeouts of the driver: greenlet, timer and error."""
 
     known: list[tuple[Any, Any, BaseException]] = []
@@ -94,15 +94,15 @@ class Running:
         return errors[-1 if innermost else 0] if errors else None
 
 
-class Spawned(gevent.Greenlet):  # type: ignore[misc]
+class ReportingGreenlet(gevent.Greenlet):  # type: ignore[misc]
     """A driver greenlet that reports its start."""
 
     on_start: Callable[[gevent.Greenlet[..., Any]], None] | None = None
 
     def start(self) -> None:
         super().start()
-        if Spawned.on_start is not None:
-            Spawned.on_start(self)
+        if ReportingGreenlet.on_start is not None:
+            ReportingGreenlet.on_start(self)
 
 
 class TrackedLimit(timeout.TimeLimit):
@@ -112,10 +112,10 @@ class TrackedLimit(timeout.TimeLimit):
 
     def begin(self, seconds: float, transport: Transport | None = None) -> None:
         super().begin(seconds, transport)
-        Running.begin(self, self._make_error(seconds))
+        RunningTimeouts.begin(self, self._make_error(seconds))
 
     def end(self) -> None:
-        Running.end(self)
+        RunningTimeouts.end(self)
         super().end()
 
 
@@ -124,19 +124,19 @@ class TrackedTimeout(gevent.timeout.Timeout):
 
     def start(self) -> None:
         super().start()
-        Running.begin(self, self)
+        RunningTimeouts.begin(self, self)
 
     def close(self) -> None:
-        Running.end(self)
+        RunningTimeouts.end(self)
         super().close()
 
 
 def track_timeouts(monkeypatch: Any) -> None:
     """Make the driver use recorded timeouts and greenlets."""
-    Running.known.clear()
+    RunningTimeouts.known.clear()
     for module in (timeout, server_connection, connecting, establishing):
         monkeypatch.setattr(module, "TimeLimit", TrackedLimit)
     monkeypatch.setattr(wait_queue, "Timeout", TrackedTimeout)
     for module in (_background, delivery, pending_replies):
-        monkeypatch.setattr(module, "Greenlet", Spawned)
-    monkeypatch.setattr(scram_keys, "gevent", Spawned)
+        monkeypatch.setattr(module, "Greenlet", ReportingGreenlet)
+    monkeypatch.setattr(scram_keys, "gevent", ReportingGreenlet)

@@ -21,8 +21,8 @@ from gmongo import DeleteOne, IndexModel, InsertOne, ReplaceOne, UpdateOne
 from gmongo.errors import OperationFailure
 from gmongo.gridfs import GridFS, GridFSBucket
 from gmongo.operations import SearchIndexModel
-from tests.gevent.switching.harness import Scenario, Stage
-from tests.support.wait import comes_true
+from tests.gevent.switching.harness import Scenario, ScenarioRun
+from tests.support.wait import becomes_true
 
 CONTENT = b"0123456789"
 IDS = [0, 1, 2, 3]
@@ -70,22 +70,22 @@ class Operation(Scenario):
         self.wraps = row.wraps
         self._after: Counter[str] = Counter()
 
-    def prepare(self, stage: Stage) -> None:
-        refill(stage.client)
-        stage.kept["subject"] = OBJECTS[self.row.subject](stage)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        refill(run_state.client)
+        run_state.kept["subject"] = OBJECTS[self.row.subject](run_state)
 
-    def act(self, stage: Stage) -> Any:
-        stage.kept["value"] = self.row.call(stage.kept.pop("subject"))
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_state.kept["value"] = self.row.call(run_state.kept.pop("subject"))
 
-    def check(self, stage: Stage) -> None:
-        if "value" in stage.kept:
-            assert stage.kept["value"] == self.row.expected
-        if not stage.errors:
-            self._after = contents(stage.client)
-        assert comes_true(lambda: not self._faults(stage)), self._faults(stage)
+    def check(self, run_state: ScenarioRun) -> None:
+        if "value" in run_state.kept:
+            assert run_state.kept["value"] == self.row.expected
+        if not run_state.errors:
+            self._after = contents(run_state.client)
+        assert becomes_true(lambda: not self._faults(run_state)), self._faults(run_state)
 
-    def _faults(self, stage: Stage) -> dict[str, Any]:
-        now, before = contents(stage.client), _BEFORE
+    def _faults(self, run_state: ScenarioRun) -> dict[str, Any]:
+        now, before = contents(run_state.client), _BEFORE
         faults = {
             "duplicated": {each for each in now if now[each] > 1},
             "unexpected": now.keys() - before.keys() - self._after.keys(),
@@ -126,53 +126,53 @@ def refill(client: Any) -> None:
         database.work.drop_indexes()
 
 
-OBJECTS: dict[str, Callable[[Stage], Any]] = {
-    "client": lambda stage: stage.client,
-    "database": lambda stage: stage.client.operations,
-    "collection": lambda stage: stage.client.operations.work,
-    "coded": lambda stage: stage.client.operations.work.with_options(codec_options=CODED),
-    "session": lambda stage: stage.client.start_session(),
-    "cursor": lambda stage: stage.client.operations.work.find(batch_size=2),
-    "raw cursor": lambda stage: stage.client.operations.work.find_raw_batches(batch_size=2),
-    "command cursor": lambda stage: stage.client.operations.work.aggregate([], batchSize=2),
-    "cursor that reads ahead": lambda stage: stage.client.operations.work.find(batch_size=2).read_ahead(),
-    "files": lambda stage: GridFS(stage.client.operations),
-    "bucket": lambda stage: GridFSBucket(stage.client.operations, chunk_size_bytes=4),
-    "upload": lambda stage: GridFS(stage.client.operations).new_file(_id=9, chunkSize=4),
-    "download": lambda stage: GridFSBucket(stage.client.operations).open_download_stream(1),
-    "file cursor": lambda stage: GridFS(stage.client.operations).find({}, batch_size=1),
+OBJECTS: dict[str, Callable[[ScenarioRun], Any]] = {
+    "client": lambda run_state: run_state.client,
+    "database": lambda run_state: run_state.client.operations,
+    "collection": lambda run_state: run_state.client.operations.work,
+    "coded": lambda run_state: run_state.client.operations.work.with_options(codec_options=CODED),
+    "session": lambda run_state: run_state.client.start_session(),
+    "cursor": lambda run_state: run_state.client.operations.work.find(batch_size=2),
+    "raw cursor": lambda run_state: run_state.client.operations.work.find_raw_batches(batch_size=2),
+    "command cursor": lambda run_state: run_state.client.operations.work.aggregate([], batchSize=2),
+    "cursor that reads ahead": lambda run_state: run_state.client.operations.work.find(batch_size=2).read_ahead(),
+    "files": lambda run_state: GridFS(run_state.client.operations),
+    "bucket": lambda run_state: GridFSBucket(run_state.client.operations, chunk_size_bytes=4),
+    "upload": lambda run_state: GridFS(run_state.client.operations).new_file(_id=9, chunkSize=4),
+    "download": lambda run_state: GridFSBucket(run_state.client.operations).open_download_stream(1),
+    "file cursor": lambda run_state: GridFS(run_state.client.operations).find({}, batch_size=1),
 }
 
 
-def register(function: Callable[[Stage], Any]) -> Callable[[Stage], Any]:
+def register(function: Callable[[ScenarioRun], Any]) -> Callable[[ScenarioRun], Any]:
     """Add the function to the objects under its name."""
     return OBJECTS.setdefault(function.__name__.replace("_", " "), function)
 
 
 @register
-def indexed(stage: Stage) -> Any:
-    stage.client.operations.work.create_index("n")
-    return stage.client.operations.work
+def indexed(run_state: ScenarioRun) -> Any:
+    run_state.client.operations.work.create_index("n")
+    return run_state.client.operations.work
 
 
 @register
-def transaction(stage: Stage) -> Any:
-    session = stage.client.start_session()
+def transaction(run_state: ScenarioRun) -> Any:
+    session = run_state.client.start_session()
     session.start_transaction()
-    stage.client.operations.work.update_one({"_id": 0}, SET, session=session)
+    run_state.client.operations.work.update_one({"_id": 0}, SET, session=session)
     return session
 
 
 @register
-def stream(stage: Stage) -> Any:
-    stream = stage.client.operations.work.watch(max_await_time_ms=5)
-    stage.client.operations.work.update_many({}, SET)
+def stream(run_state: ScenarioRun) -> Any:
+    stream = run_state.client.operations.work.watch(max_await_time_ms=5)
+    run_state.client.operations.work.update_many({}, SET)
     return stream
 
 
 @register
-def stored_upload(stage: Stage) -> Any:
-    file = OBJECTS["upload"](stage)
+def stored_upload(run_state: ScenarioRun) -> Any:
+    file = OBJECTS["upload"](run_state)
     file.write(CONTENT)
     file._flush()
     return file

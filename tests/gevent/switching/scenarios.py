@@ -15,11 +15,11 @@ from gmongo.engines.read_ahead import ReadAhead as Ahead
 from gmongo.errors import AutoReconnect, PyMongoError
 from gmongo.gridfs import GridFS, GridOut
 from gmongo.testing import Deployment
-from tests.gevent.switching.harness import Scenario, Stage, Tracer
-from tests.gevent.switching.interruptions import Broken
+from tests.gevent.switching.harness import Scenario, ScenarioRun, Tracer
+from tests.gevent.switching.interruptions import ApplicationError
 from tests.support.fail_points import fail
 from tests.support.pools import checked_out
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 LARGE = b"x" * 12_000_000  # more than the socket buffers
 OVERLOAD_LABELS = ["SystemOverloadedError", "RetryableError"]
@@ -29,19 +29,19 @@ class EmptyPool(Scenario):
     name = "check-out from an empty pool"
     warm = False
 
-    def prepare(self, stage: Stage) -> None:
-        stage.find_server()
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.find_server()
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.facts.find_one({"_id": 5})
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.facts.find_one({"_id": 5})
 
 
 class FirstUse(Scenario):
     name = "first use of a client"
     warm = False
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.facts.find_one({"_id": 5})
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.facts.find_one({"_id": 5})
 
 
 class PerishedConnection(EmptyPool):
@@ -49,7 +49,7 @@ class PerishedConnection(EmptyPool):
     warm = True
     options = {"maxIdleTimeMS": 1}
 
-    def prepare(self, stage: Stage) -> None:
+    def prepare(self, run_state: ScenarioRun) -> None:
         gevent.sleep(0.01)
 
 
@@ -57,9 +57,9 @@ class FailedHandshake(EmptyPool):
     name = "handshake that the server rejects"
     clears = True
 
-    def prepare(self, stage: Stage) -> None:
-        stage.find_server()
-        fail(stage.deployment, "hello", "isMaster", errorCode=91)  # ShutdownInProgress
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.find_server()
+        fail(run_state.deployment, "hello", "isMaster", errorCode=91)  # ShutdownInProgress
 
 
 class FullPool(Scenario):
@@ -69,23 +69,23 @@ class FullPool(Scenario):
     options = {"maxPoolSize": 1}
     least_switches = 2
 
-    def prepare(self, stage: Stage) -> None:
-        stage.kept["connection"] = stage.pool.check_out()
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.kept["connection"] = run_state.pool.check_out()
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.facts.find_one({"_id": 5})
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.facts.find_one({"_id": 5})
 
-    def meanwhile(self, stage: Stage) -> None:
+    def run_others(self, run_state: ScenarioRun) -> None:
         gevent.sleep(0)
-        stage.others.append(gevent.spawn(stage.db.facts.find_one, {"_id": 6}))
+        run_state.others.append(gevent.spawn(run_state.db.facts.find_one, {"_id": 6}))
         gevent.sleep(0)
-        self.end_the_wait(stage)
+        self.end_the_wait(run_state)
 
-    def end_the_wait(self, stage: Stage) -> None:
-        stage.pool.check_in(stage.kept["connection"])
+    def end_the_wait(self, run_state: ScenarioRun) -> None:
+        run_state.pool.check_in(run_state.kept["connection"])
 
-    def check(self, stage: Stage) -> None:
-        assert [other.value for other in stage.others if other.successful()] in ([], [{"_id": 6, "of": 6}])
+    def check(self, run_state: ScenarioRun) -> None:
+        assert [other.value for other in run_state.others if other.successful()] in ([], [{"_id": 6, "of": 6}])
 
 
 class LostConnection(FullPool):
@@ -93,9 +93,9 @@ class LostConnection(FullPool):
 
     name = "check-out from a full pool whose connection is lost"
 
-    def end_the_wait(self, stage: Stage) -> None:
-        stage.kept["connection"].error = AutoReconnect("lost")
-        stage.pool.check_in(stage.kept["connection"])
+    def end_the_wait(self, run_state: ScenarioRun) -> None:
+        run_state.kept["connection"].error = AutoReconnect("lost")
+        run_state.pool.check_in(run_state.kept["connection"])
 
 
 class PausingPool(FullPool):
@@ -104,10 +104,10 @@ class PausingPool(FullPool):
     name = "check-out from a pausing pool"
     clears = True
 
-    def end_the_wait(self, stage: Stage) -> None:
-        stage.pool.clear(AutoReconnect("cleared by the test"))
-        stage.pool.ready()
-        stage.pool.check_in(stage.kept["connection"])
+    def end_the_wait(self, run_state: ScenarioRun) -> None:
+        run_state.pool.clear(AutoReconnect("cleared by the test"))
+        run_state.pool.ready()
+        run_state.pool.check_in(run_state.kept["connection"])
 
 
 class Scram(EmptyPool):
@@ -134,8 +134,8 @@ class OneCommand(Scenario):
         self._call = call
         self.least_switches = least_switches
 
-    def act(self, stage: Stage) -> Any:
-        return self._call(stage.db)
+    def act(self, run_state: ScenarioRun) -> Any:
+        return self._call(run_state.db)
 
 
 class ClientBulkWrite(OneCommand):
@@ -145,8 +145,8 @@ class ClientBulkWrite(OneCommand):
 class OpenCursor(Scenario):
     """A cursor after its first batch."""
 
-    def prepare(self, stage: Stage) -> None:
-        stage.kept["cursor"] = cursor = stage.db.facts.find(batch_size=2)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.kept["cursor"] = cursor = run_state.db.facts.find(batch_size=2)
         next(cursor)
 
 
@@ -154,23 +154,23 @@ class ReadRest(OpenCursor):
     name = "getMore"
     least_switches = 3
 
-    def act(self, stage: Stage) -> Any:
-        with stage.kept.pop("cursor") as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.kept.pop("cursor") as cursor:
             return len(list(cursor))
 
 
 class DropRest(OpenCursor):
     name = "getMore of a cursor without close"
 
-    def act(self, stage: Stage) -> Any:
-        return len(list(stage.kept.pop("cursor")))
+    def act(self, run_state: ScenarioRun) -> Any:
+        return len(list(run_state.kept.pop("cursor")))
 
 
 class CloseCursor(OpenCursor):
     name = "cursor close"
 
-    def act(self, stage: Stage) -> Any:
-        stage.kept.pop("cursor").close()
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_state.kept.pop("cursor").close()
 
 
 class ReadAhead(Scenario):
@@ -179,8 +179,8 @@ class ReadAhead(Scenario):
     name = "read-ahead"
     least_switches = 3
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
             return len(list(cursor))
 
 
@@ -188,8 +188,8 @@ class DropReadAhead(Scenario):
     name = "read-ahead without close"
     least_switches = 3
 
-    def act(self, stage: Stage) -> Any:
-        return len(list(stage.db.facts.aggregate([{"$match": {}}], batchSize=2).read_ahead(2)))
+    def act(self, run_state: ScenarioRun) -> Any:
+        return len(list(run_state.db.facts.aggregate([{"$match": {}}], batchSize=2).read_ahead(2)))
 
 
 class LeaveReadAhead(Scenario):
@@ -197,12 +197,12 @@ class LeaveReadAhead(Scenario):
 
     name = "close of a cursor with read-ahead"
 
-    def prepare(self, stage: Stage) -> None:
-        with checked_out(stage.pool):
-            stage.db.facts.find_one()
+    def prepare(self, run_state: ScenarioRun) -> None:
+        with checked_out(run_state.pool):
+            run_state.db.facts.find_one()
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
             return next(cursor)
 
 
@@ -217,24 +217,24 @@ class Exhaust(Scenario):
         deployment.network.latency = 0.003
         return deployment
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
             return len(list(cursor))
 
 
 class DropExhaust(Exhaust):
     name = "exhaust cursor without close"
 
-    def act(self, stage: Stage) -> Any:
-        return len(list(stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
+    def act(self, run_state: ScenarioRun) -> Any:
+        return len(list(run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST)))
 
 
 class LeaveExhaust(Exhaust):
     name = "close of an exhaust cursor"
     least_switches = 2
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2, cursor_type=CursorType.EXHAUST) as cursor:
             return [next(cursor) for _ in range(3)]
 
 
@@ -242,27 +242,27 @@ class Transaction(Scenario):
     name = "transaction"
     least_switches = 2
 
-    def act(self, stage: Stage) -> Any:
-        with stage.client.start_session() as session, session.start_transaction():
-            stage.db.written.insert_one({"a": 1}, session=session)
-            stage.db.facts.find_one({"_id": 1}, session=session)
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.client.start_session() as session, session.start_transaction():
+            run_state.db.written.insert_one({"a": 1}, session=session)
+            run_state.db.facts.find_one({"_id": 1}, session=session)
 
 
 class WithTransaction(Transaction):
     name = "with_transaction"
 
-    def act(self, stage: Stage) -> Any:
-        with stage.client.start_session() as session:
-            session.with_transaction(lambda each: stage.db.written.insert_one({"a": 1}, session=each))
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.client.start_session() as session:
+            session.with_transaction(lambda each: run_state.db.written.insert_one({"a": 1}, session=each))
 
 
 class Aborted(Transaction):
     name = "aborted transaction"
 
-    def act(self, stage: Stage) -> Any:
-        with stage.client.start_session() as session:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.client.start_session() as session:
             session.start_transaction()
-            stage.db.written.insert_one({"a": 1}, session=session)
+            run_state.db.written.insert_one({"a": 1}, session=session)
             session.abort_transaction()
 
 
@@ -270,26 +270,26 @@ class Backoff(Scenario):
     name = "retry with backoff"
     least_switches = 3
 
-    def prepare(self, stage: Stage) -> None:
-        stage.client._executor.overload.base = 0.001
-        fail(stage.deployment, "insert", times=2, errorCode=462, errorLabels=OVERLOAD_LABELS)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.client._executor.overload.base = 0.001
+        fail(run_state.deployment, "insert", times=2, errorCode=462, errorLabels=OVERLOAD_LABELS)
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.written.insert_one({"a": 1}).acknowledged
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.written.insert_one({"a": 1}).acknowledged
 
-    def check(self, stage: Stage) -> None:
-        stage.deployment.set_fail_point("failCommand", "off")
+    def check(self, run_state: ScenarioRun) -> None:
+        run_state.deployment.set_fail_point("failCommand", "off")
 
 
 class Retry(Backoff):
     name = "retry after an election"
     least_switches = 2
 
-    def prepare(self, stage: Stage) -> None:
-        fail(stage.deployment, "find", errorCode=262)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        fail(run_state.deployment, "find", errorCode=262)
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.facts.find_one({"_id": 1})
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.facts.find_one({"_id": 1})
 
 
 def unacknowledged(db: Any) -> Any:
@@ -314,9 +314,9 @@ class ChangeStream(Scenario):
     name = "change stream"
     least_switches = 3
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.written.watch(max_await_time_ms=5) as stream:
-            stage.db.written.insert_one({"a": 1})
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.written.watch(max_await_time_ms=5) as stream:
+            run_state.db.written.insert_one({"a": 1})
             stream.next()
             stream.try_next()
 
@@ -328,17 +328,17 @@ class UploadFile(Scenario):
     least_switches = 3
     fields: dict[str, Any] = {}
 
-    def prepare(self, stage: Stage) -> None:
-        stage.kept["fs"] = GridFS(stage.db)
-        stage.kept["fs"].put(b"first")
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.kept["fs"] = GridFS(run_state.db)
+        run_state.kept["fs"].put(b"first")
 
-    def act(self, stage: Stage) -> Any:
-        return stage.kept["fs"].put(b"0123456789", chunkSize=4, **self.fields)
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.kept["fs"].put(b"0123456789", chunkSize=4, **self.fields)
 
-    def check(self, stage: Stage) -> None:
-        files, chunks = stage.db.fs.files, stage.db.fs.chunks
-        assert comes_true(lambda: set(chunks.distinct("files_id")) <= set(files.distinct("_id"))), "chunks are left"
-        for file in stage.kept["fs"].find():
+    def check(self, run_state: ScenarioRun) -> None:
+        files, chunks = run_state.db.fs.files, run_state.db.fs.chunks
+        assert becomes_true(lambda: set(chunks.distinct("files_id")) <= set(files.distinct("_id"))), "chunks are left"
+        for file in run_state.kept["fs"].find():
             file.read()
         files.delete_many({})
         chunks.delete_many({})
@@ -354,20 +354,20 @@ class WriteAndAbort(UploadFile):
 
     name = "GridFS upload without a with"
 
-    def act(self, stage: Stage) -> Any:
-        file = stage.kept["file"] = stage.kept["fs"].new_file(chunkSize=4)
+    def act(self, run_state: ScenarioRun) -> Any:
+        file = run_state.kept["file"] = run_state.kept["fs"].new_file(chunkSize=4)
         file.write(b"0123456789")
         file.close()
 
-    def check(self, stage: Stage) -> None:
-        file = stage.kept["file"]
-        if stage.error is not None:
+    def check(self, run_state: ScenarioRun) -> None:
+        file = run_state.kept["file"]
+        if run_state.error is not None:
             for again in (file.close, lambda: file.write(b"more")):
-                with suppress(PyMongoError, Broken):
+                with suppress(PyMongoError, ApplicationError):
                     again()
                     raise AssertionError("a failed upload does not raise its error again")
             file.abort()
-        super().check(stage)
+        super().check(run_state)
 
 
 class DownloadFile(Scenario):
@@ -377,22 +377,22 @@ class DownloadFile(Scenario):
     least_switches = 3
     content = b"".join(b"line %d\n" % number for number in range(15))  # two batches of one-byte chunks
 
-    def read(self, stage: Stage) -> Any:
+    def read(self, run_state: ScenarioRun) -> Any:
         """Read the next piece."""
-        return stage.kept["file"].read(50)
+        return run_state.kept["file"].read(50)
 
-    def prepare(self, stage: Stage) -> None:
-        files = GridFS(stage.db)
-        stage.kept["file"] = GridOut(stage.db.fs, files.put(self.content, chunkSize=1))
-        stage.kept["pieces"] = []
+    def prepare(self, run_state: ScenarioRun) -> None:
+        files = GridFS(run_state.db)
+        run_state.kept["file"] = GridOut(run_state.db.fs, files.put(self.content, chunkSize=1))
+        run_state.kept["pieces"] = []
 
-    def act(self, stage: Stage) -> Any:
-        while piece := self.read(stage):
-            stage.kept["pieces"].append(piece)
+    def act(self, run_state: ScenarioRun) -> Any:
+        while piece := self.read(run_state):
+            run_state.kept["pieces"].append(piece)
 
-    def check(self, stage: Stage) -> None:
-        self.act(stage)
-        assert b"".join(stage.kept["pieces"]) == self.content
+    def check(self, run_state: ScenarioRun) -> None:
+        self.act(run_state)
+        assert b"".join(run_state.kept["pieces"]) == self.content
 
 
 class DownloadChunks(DownloadFile):
@@ -401,8 +401,8 @@ class DownloadChunks(DownloadFile):
     name = "GridFS download by chunks"
     content = b"x" * 101
 
-    def read(self, stage: Stage) -> Any:
-        return stage.kept["file"].readchunk()
+    def read(self, run_state: ScenarioRun) -> Any:
+        return run_state.kept["file"].readchunk()
 
 
 class DownloadLines(DownloadFile):
@@ -411,9 +411,9 @@ class DownloadLines(DownloadFile):
     name = "GridFS download by lines after a lost cursor"
     simulated = True
 
-    def read(self, stage: Stage) -> Any:
-        piece = b"".join(stage.kept["file"].readlines(60))
-        stage.deployment._cluster.store._state.cursors._open.clear()
+    def read(self, run_state: ScenarioRun) -> Any:
+        piece = b"".join(run_state.kept["file"].readlines(60))
+        run_state.deployment._cluster.store._state.cursors._open.clear()
         return piece
 
 
@@ -421,8 +421,8 @@ class CloseClient(Scenario):
     name = "client close"
     closes = True
 
-    def act(self, stage: Stage) -> Any:
-        stage.client.close()
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_state.client.close()
 
 
 class DropClient(Scenario):
@@ -431,8 +431,8 @@ class DropClient(Scenario):
     name = "with block of a client"
     closes = True
 
-    def act(self, stage: Stage) -> Any:
-        with stage.client as client:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.client as client:
             client.test.facts.find_one({"_id": 1})
 
 
@@ -445,16 +445,16 @@ class PinnedCursor(Scenario):
     def deployment(self) -> Deployment:
         return Deployment.load_balanced(services=1)
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2, limit=5) as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2, limit=5) as cursor:
             return len(list(cursor))
 
 
 class PinnedReadAhead(PinnedCursor):
     name = "read-ahead behind a load balancer"
 
-    def act(self, stage: Stage) -> Any:
-        with stage.db.facts.find(batch_size=2).read_ahead() as cursor:
+    def act(self, run_state: ScenarioRun) -> Any:
+        with run_state.db.facts.find(batch_size=2).read_ahead() as cursor:
             return len(list(cursor))
 
 
@@ -478,22 +478,22 @@ class FetchAhead(OwnGreenlet):
 
     name = "greenlet that reads ahead"
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
         def read() -> Any:
             try:
-                return len(list(stage.db.facts.find(batch_size=2).read_ahead()))
+                return len(list(run_state.db.facts.find(batch_size=2).read_ahead()))
             except Exception as error:
                 return repr(error)
 
-        stage.kept["reader"] = gevent.spawn(read)
+        run_state.kept["reader"] = gevent.spawn(read)
         return lambda each: isinstance(getattr(getattr(each, "_run", None), "__self__", None), Ahead)
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
-        return bool(stage.kept["reader"].ready())
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
+        return bool(run_state.kept["reader"].ready())
 
-    def check(self, stage: Stage) -> None:
-        value = stage.kept["reader"].value
-        assert value == 8 or value.startswith(("AutoReconnect", "NetworkTimeout", "Broken")), value
+    def check(self, run_state: ScenarioRun) -> None:
+        value = run_state.kept["reader"].value
+        assert value == 8 or value.startswith(("AutoReconnect", "NetworkTimeout", "ApplicationError")), value
 
 
 class KeptConnection(EmptyPool):
@@ -503,12 +503,12 @@ class KeptConnection(EmptyPool):
     options = {"drainLateReplies": True, "maxPoolSize": 1}
     warm = True
 
-    def meanwhile(self, stage: Stage) -> None:
+    def run_others(self, run_state: ScenarioRun) -> None:
         gevent.sleep(0)
-        stage.others.append(gevent.spawn(stage.db.facts.find_one, {"_id": 6}))
+        run_state.others.append(gevent.spawn(run_state.db.facts.find_one, {"_id": 6}))
 
-    def check(self, stage: Stage) -> None:
-        assert [other.value for other in stage.others] == [{"_id": 6, "of": 6}]
+    def check(self, run_state: ScenarioRun) -> None:
+        assert [other.value for other in run_state.others] == [{"_id": 6, "of": 6}]
 
 
 class KeptLarge(KeptConnection):
@@ -517,11 +517,11 @@ class KeptLarge(KeptConnection):
     name = "large find on a drained connection"
     least_switches = 2
 
-    def prepare(self, stage: Stage) -> None:
-        stage.db.large.replace_one({"_id": 5}, {"_id": 5, "much": LARGE[:700_000]}, upsert=True)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        run_state.db.large.replace_one({"_id": 5}, {"_id": 5, "much": LARGE[:700_000]}, upsert=True)
 
-    def act(self, stage: Stage) -> Any:
-        return stage.db.large.find_one({"_id": 5})
+    def act(self, run_state: ScenarioRun) -> Any:
+        return run_state.db.large.find_one({"_id": 5})
 
 
 class KeptCursor(KeptConnection):
@@ -529,8 +529,8 @@ class KeptCursor(KeptConnection):
 
     name = "cursor on a drained connection"
 
-    def act(self, stage: Stage) -> Any:
-        return list(stage.db.facts.find({}, batch_size=3))
+    def act(self, run_state: ScenarioRun) -> Any:
+        return list(run_state.db.facts.find({}, batch_size=3))
 
 
 class LateReply(OwnGreenlet):
@@ -539,17 +539,17 @@ class LateReply(OwnGreenlet):
     name = "read of a late reply"
     options = {"drainLateReplies": True, "maxPoolSize": 1}
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
-        fail(stage.client, "find", blockConnection=True, blockTimeMS=10)
-        cut = stage.kept["cut"] = gevent.spawn(stage.db.facts.find_one, {"_id": 5})
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
+        fail(run_state.client, "find", blockConnection=True, blockTimeMS=10)
+        cut = run_state.kept["cut"] = gevent.spawn(run_state.db.facts.find_one, {"_id": 5})
         gevent.spawn_later(0.003, cut.kill)
         return lambda each: getattr(each, "_run", None) is pending_replies._read
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         return tracer.subject is not None and bool(tracer.subject.dead)
 
-    def check(self, stage: Stage) -> None:
-        assert stage.db.facts.find_one({"_id": 6}) == {"_id": 6, "of": 6}
+    def check(self, run_state: ScenarioRun) -> None:
+        assert run_state.db.facts.find_one({"_id": 6}) == {"_id": 6, "of": 6}
 
 
 class MonitorCheck(OwnGreenlet):
@@ -558,17 +558,17 @@ class MonitorCheck(OwnGreenlet):
     options = {"heartbeatFrequencyMS": 500}
     most_points = 6
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
-        stage.client._topology.open()
-        (server,) = stage.client._topology.servers.values()
-        stage.kept["monitor"] = server.monitor
-        greenlet = stage.kept["greenlet"] = server.monitor._background.greenlet
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
+        run_state.client._topology.open()
+        (server,) = run_state.client._topology.servers.values()
+        run_state.kept["monitor"] = server.monitor
+        greenlet = run_state.kept["greenlet"] = server.monitor._background.greenlet
         return lambda each: each is greenlet
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
-        stage.kept["monitor"].request_check()
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
+        run_state.kept["monitor"].request_check()
         done = tracer.reached if tracer.point is not None else True
-        return stage.kept["greenlet"].dead or (done and tracer.switches > (tracer.point or 0) + 3)
+        return run_state.kept["greenlet"].dead or (done and tracer.switches > (tracer.point or 0) + 3)
 
 
 class StreamingMonitor(MonitorCheck):
@@ -576,9 +576,9 @@ class StreamingMonitor(MonitorCheck):
     options = {"serverMonitoringMode": "stream", "heartbeatFrequencyMS": 500}
     simulated = True
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
-        stage.deployment.members[0].changed()
-        return super().over(stage, tracer)
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
+        run_state.deployment.members[0].changed()
+        return super().has_ended(run_state, tracer)
 
 
 class Populate(OwnGreenlet):
@@ -587,15 +587,15 @@ class Populate(OwnGreenlet):
     warm = False
     least_switches = 2
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
-        stage.kept["opening"] = gevent.spawn(stage.find_server)
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
+        run_state.kept["opening"] = gevent.spawn(run_state.find_server)
         return lambda each: getattr(each, "_run", None) is _populate
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
         return tracer.subject is not None and bool(tracer.subject.dead)
 
-    def check(self, stage: Stage) -> None:
-        assert comes_true(lambda: stage.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
+    def check(self, run_state: ScenarioRun) -> None:
+        assert becomes_true(lambda: run_state.pool.stats()["available"] >= 2), "the pool is below minPoolSize"
 
 
 class Upkeep(OwnGreenlet):
@@ -604,15 +604,15 @@ class Upkeep(OwnGreenlet):
     limited = False
     most_points = 3
 
-    def start(self, stage: Stage) -> Callable[[Any], bool]:
-        stage.pool.machine.background_wakeup.set()
-        greenlet = stage.kept["greenlet"] = stage.pool._background.greenlet
+    def start(self, run_state: ScenarioRun) -> Callable[[Any], bool]:
+        run_state.pool.machine.background_wakeup.set()
+        greenlet = run_state.kept["greenlet"] = run_state.pool._background.greenlet
         return lambda each: each is greenlet
 
-    def over(self, stage: Stage, tracer: Tracer) -> bool:
-        if stage.kept["greenlet"].dead:
+    def has_ended(self, run_state: ScenarioRun, tracer: Tracer) -> bool:
+        if run_state.kept["greenlet"].dead:
             return True
-        stage.pool.machine.background_wakeup.set()
+        run_state.pool.machine.background_wakeup.set()
         return tracer.switches > (tracer.point or 0) + 2
 
 

@@ -12,15 +12,15 @@ import gevent
 from bson import Timestamp
 
 from gmongo.errors import InvalidOperation
-from tests.gevent.switching.harness import Scenario, Stage
+from tests.gevent.switching.harness import Scenario, ScenarioRun
 from tests.gevent.switching.operations import CONTENT, OBJECTS, SlowFile, refill, transact
-from tests.support.wait import comes_true
+from tests.support.wait import becomes_true
 
 Call = Callable[[Any], Any]
 REJECTED = "rejected"
 
 
-class Shared(Scenario):
+class SharedObject(Scenario):
     """Two calls of one object.
 
     :param subject: the name of the object.
@@ -33,22 +33,22 @@ class Shared(Scenario):
         self.name = name
         self._subject, self._first, self._second, self._after = subject, first, second, after
 
-    def prepare(self, stage: Stage) -> None:
-        refill(stage.client)
-        stage.kept["subject"] = OBJECTS[self._subject](stage)
+    def prepare(self, run_state: ScenarioRun) -> None:
+        refill(run_state.client)
+        run_state.kept["subject"] = OBJECTS[self._subject](run_state)
 
-    def act(self, stage: Stage) -> Any:
-        stage.kept["first"] = _outcome(self._first, stage.kept["subject"])
+    def act(self, run_state: ScenarioRun) -> Any:
+        run_state.kept["first"] = _outcome(self._first, run_state.kept["subject"])
 
-    def enter(self, stage: Stage) -> None:
-        stage.others.append(gevent.spawn(_outcome, self._second, stage.kept["subject"]))
+    def start_second(self, run_state: ScenarioRun) -> None:
+        run_state.others.append(gevent.spawn(_outcome, self._second, run_state.kept["subject"]))
 
-    def conclude(self, stage: Stage) -> None:
-        second = stage.others[0].get() if stage.others else REJECTED
-        assert stage.error is None, repr(stage.error)
-        first = stage.kept["first"]
+    def finish(self, run_state: ScenarioRun) -> None:
+        second = run_state.others[0].get() if run_state.others else REJECTED
+        assert run_state.error is None, repr(run_state.error)
+        first = run_state.kept["first"]
         assert first != REJECTED or second != REJECTED, "both calls were rejected"
-        self._after(stage, stage.kept.pop("subject"), first, second)
+        self._after(run_state, run_state.kept.pop("subject"), first, second)
 
 
 def _outcome(call: Call, subject: Any) -> Any:
@@ -58,15 +58,15 @@ def _outcome(call: Call, subject: Any) -> Any:
         return REJECTED
 
 
-def check_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
+def check_file(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> None:
     """Check that the file has the bytes of each successful call, or that no part of the file exists."""
     if not file.closed:
         file.close()
-    database = stage.client.operations
+    database = run_state.client.operations
     chunks = [chunk["data"] for chunk in database.fs.chunks.find({"files_id": 9}).sort("n")]
     description = database.fs.files.find_one(9)
     if description is None:
-        assert comes_true(lambda: not database.fs.chunks.count_documents({"files_id": 9})), "chunks are left"
+        assert becomes_true(lambda: not database.fs.chunks.count_documents({"files_id": 9})), "chunks are left"
         return
     content = b"".join(chunks)
     assert len(content) == description["length"]
@@ -74,14 +74,14 @@ def check_file(stage: Stage, file: Any, first: Any, second: Any) -> None:
     assert content in (b"".join(pieces), b"".join(reversed(pieces))), content
 
 
-def check_bytes(stage: Stage, file: Any, first: Any, second: Any) -> None:
+def check_bytes(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> None:
     pieces = [each for each in (first, second) if each != REJECTED]
     assert sorted(b"".join(pieces) + file.read()) == sorted(CONTENT), pieces
 
 
-def check_session(stage: Stage, session: Any, first: Any, second: Any) -> None:
+def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any) -> None:
     """Check that the session is usable, and that each transaction is whole."""
-    work = stage.client.operations.work
+    work = run_state.client.operations.work
     numbers = [work.find_one({"_id": number})["n"] for number in (2, 3)]
     assert numbers in ([2, 3], [10, 10]), numbers
     if first == 2:
@@ -93,7 +93,7 @@ def check_session(stage: Stage, session: Any, first: Any, second: Any) -> None:
         session.end_session()
 
 
-def check_documents(stage: Stage, cursor: Any, first: Any, second: Any) -> None:
+def check_documents(run_state: ScenarioRun, cursor: Any, first: Any, second: Any) -> None:
     taken = [each for part in (first, second) if part != REJECTED for each in part or ()]
     assert len(set(taken)) == len(taken), taken
     cursor.close()
@@ -145,29 +145,32 @@ IN_SESSIONS: dict[str, Call] = {
     "advance_operation_time": lambda session: session.advance_operation_time(Timestamp(1, 1)),
 }
 SHARED = [
-    *(Shared(f"GridIn.write and {name}", "upload", write(CONTENT), call, check_file) for name, call in UPLOADS.items()),
     *(
-        Shared(f"GridIn.{first} and {name}", "stored upload", UPLOADS[first], call, lambda *_: None)
+        SharedObject(f"GridIn.write and {name}", "upload", write(CONTENT), call, check_file)
+        for name, call in UPLOADS.items()
+    ),
+    *(
+        SharedObject(f"GridIn.{first} and {name}", "stored upload", UPLOADS[first], call, lambda *_: None)
         for name, call in UPLOADS.items()
         for first in ("close", "abort")
     ),
     *(
-        Shared(f"GridOut.{first} and {name}", "download", READS[first], call, check_bytes)
+        SharedObject(f"GridOut.{first} and {name}", "download", READS[first], call, check_bytes)
         for name, call in READS.items()
         for first in ("read", "readline")
     ),
     *(
-        Shared(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, check_session)
+        SharedObject(f"ClientSession.{first} and {name}", "session", IN_SESSIONS[first], call, check_session)
         for name, call in IN_SESSIONS.items()
         for first in ("with_transaction", "find")
     ),
     *(
-        Shared(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, check_session)
+        SharedObject(f"transaction {first} and {name}", "transaction", IN_SESSIONS[first], call, check_session)
         for name, call in IN_SESSIONS.items()
         for first in ("commit_transaction", "abort_transaction", "end_session", "find")
     ),
     *(
-        Shared(f"{subject} and {name}", subject, read, call, check_documents)
+        SharedObject(f"{subject} and {name}", subject, read, call, check_documents)
         for subject, read in (
             ("stream", take_changes),
             ("command cursor", take_ids),

@@ -10,7 +10,16 @@ import gevent
 import greenlet
 from gevent import GreenletExit, get_hub
 
-from tests.gevent.switching.interruptions import EARLY, ENTER, KILL, LATE, SPAWN, Kind, Running, Spawned
+from tests.gevent.switching.interruptions import (
+    EARLY,
+    ENTER,
+    KILL,
+    LATE,
+    SPAWN,
+    InterruptionKind,
+    ReportingGreenlet,
+    RunningTimeouts,
+)
 
 
 class Tracer:
@@ -21,7 +30,7 @@ class Tracer:
     :ivar enter: starts a second greenlet, for the kind without an error.
     """
 
-    def __init__(self, point: int | None, kind: Kind | None, is_subject: Callable[[Any], bool]) -> None:
+    def __init__(self, point: int | None, kind: InterruptionKind | None, is_subject: Callable[[Any], bool]) -> None:
         self.point = point
         self.kind = kind
         self.subject: Any = None
@@ -30,7 +39,7 @@ class Tracer:
         self.reached = False
         self.seen: WeakSet[Any] = WeakSet()
         self._is_subject = is_subject
-        self.enter: Callable[[], None] = int
+        self.start_second: Callable[[], None] = int
         self._over = False
         self._hub = get_hub()
         self._counts_spawns = kind is not None and kind.landing == SPAWN
@@ -39,12 +48,12 @@ class Tracer:
     def __enter__(self) -> Tracer:
         greenlet.settrace(self._trace)
         if self._counts_spawns:
-            Spawned.on_start = self._spawned
+            ReportingGreenlet.on_start = self._spawned
         return self
 
     def __exit__(self, *_: object) -> None:
         greenlet.settrace(None)
-        Spawned.on_start = None
+        ReportingGreenlet.on_start = None
         self._over = True
 
     def _trace(self, event: str, args: tuple[Any, Any]) -> None:
@@ -77,7 +86,7 @@ class Tracer:
             if self.kind is not None and self.kind.landing == EARLY:
                 self._hub.loop.run_callback(self._throw)
             elif self.kind is not None and self.kind.landing == ENTER:
-                self._hub.loop.run_callback(self.enter)
+                self._hub.loop.run_callback(self.start_second)
         elif self.thrown and self._left:
             self._hub.loop.run_callback(self._throw)
 
@@ -89,7 +98,7 @@ class Tracer:
         error = self._next_error()
         if error is not None:
             # The target greenlet raises the error of a trace function. The error ends the tracing.
-            self._hub.loop.run_callback(self._trace_again)
+            self._hub.loop.run_callback(self._resume_tracing)
             raise error
 
     def missed(self) -> bool:
@@ -101,7 +110,7 @@ class Tracer:
         foreign = self.kind is not None and self.kind.foreign
         return foreign and self.reached and not self.thrown and self.switches > (self.point or 0) + 1
 
-    def _trace_again(self) -> None:
+    def _resume_tracing(self) -> None:
         if not self._over:
             greenlet.settrace(self._trace)
         if self.subject is not None and not self.subject.dead and self._left:
@@ -110,7 +119,7 @@ class Tracer:
     def _next_error(self) -> BaseException | None:
         assert self.kind is not None
         if self.kind.makes is None:
-            error = Running.of(self.subject, self.kind.innermost)
+            error = RunningTimeouts.of(self.subject, self.kind.innermost)
         elif self._left:
             make, self._left = self._left[0], self._left[1:]
             error = make()
@@ -128,14 +137,18 @@ class Tracer:
             self.subject.throw(error)
 
 
-class Entry(Tracer):
+class SecondStarter(Tracer):
     """Start other greenlets at a switch of the first greenlet, and optionally kill the first greenlet."""
 
     def __init__(
-        self, point: int, first: gevent.Greenlet[..., Any], enter: Callable[[], None], kills: bool = False
+        self,
+        point: int,
+        first: gevent.Greenlet[..., Any],
+        start_second: Callable[[], None],
+        kills: bool = False,
     ) -> None:
         super().__init__(point, KILL, lambda each: each is first)
-        self._first, self._enter, self._kills = first, enter, kills
+        self._first, self._enter, self._kills = first, start_second, kills
 
     def _throw(self) -> None:
         if not self.thrown:

@@ -101,14 +101,14 @@ def connected():
     disconnect()
 
 
-def shelf(count=5):
+def books(count=5):
     author = Author(name="Ada").save()
     books = [Book(author=author, title=f"Book {n}", price=n, tags=["t"] * n, counts={"n": n}) for n in range(count)]
     return author, Book.objects.insert(books)
 
 
 def test_document_is_saved_reloaded_updated_and_deleted():
-    author, (book, *_) = shelf()
+    author, (book, *_) = books()
     book.title = "New"
     book.notes.append(Note(text="x"))
     book.save()
@@ -123,7 +123,7 @@ def test_document_is_saved_reloaded_updated_and_deleted():
 
 
 def test_duplicate_key_raises_error_of_mongoengine():
-    shelf()
+    books()
     with pytest.raises(NotUniqueError):
         Author(name="Ada").save()
     with pytest.raises(BulkWriteError):
@@ -135,7 +135,7 @@ def test_duplicate_key_raises_error_of_mongoengine():
 
 
 def test_queries_return_expected_documents():
-    shelf(10)
+    books(10)
     assert Book.objects(tags__size=3).count() == 1
     assert [each.title for each in Book.objects(Q(price__gt=7) | Q(title="Book 1"))] == ["Book 1", "Book 8", "Book 9"]
     assert Book.objects.order_by("-price").first().title == "Book 9"
@@ -224,7 +224,7 @@ CALLS = {
 @pytest.mark.parametrize("call", sorted(CALLS))
 def test_call_returns_or_raises_expected_result(call):
     Book.ensure_indexes()
-    shelf()
+    books()
     function, expected = CALLS[call]
     if isinstance(expected, type):
         with pytest.raises(expected):
@@ -234,7 +234,7 @@ def test_call_returns_or_raises_expected_result(call):
 
 
 def test_references_are_resolved_and_deleted():
-    author, (book, *_) = shelf()
+    author, (book, *_) = books()
     book.lazy = author
     book.anything = Editor(name="Eve", office=3).save()
     book.save()
@@ -250,7 +250,7 @@ def test_references_are_resolved_and_deleted():
 
 
 def test_file_field_stores_replaces_and_deletes_content():
-    _, (book, *_) = shelf()
+    _, (book, *_) = books()
     book.cover.put(io.BytesIO(b"x" * 600_000), content_type="image/x", filename="cover")
     book.save()
     saved = Book.objects.get(id=book.id)
@@ -274,7 +274,7 @@ def test_save_sends_signal_and_increments_counter():
 
 def test_context_managers_switch_database_and_collection():
     register_connection("second", "second_books", host=URI, uuidRepresentation="standard")
-    shelf()
+    books()
     with switch_db(Author, "second") as second_author:
         second_author(name="Bob").save()
         assert [each.name for each in second_author.objects] == ["Bob"]

@@ -13,7 +13,7 @@ from gevent import socket
 from gmongo.testing import Deployment
 from gmongo.testing.simulation import command_log
 from tests.simulation.servers.wire_client import WireClient
-from tests.support.greenlets import living
+from tests.support.greenlets import living_greenlets
 from tests.support.wait import eventually
 
 PING = {"ping": 1}
@@ -214,7 +214,7 @@ def test_the_network_is_checked(member, name, value):
 
 def greenlets():
     gc.collect()
-    return {each for each in living() if each.started}
+    return {each for each in living_greenlets() if each.started}
 
 
 @pytest.mark.parametrize("frozen", [False, True])

@@ -9,13 +9,13 @@ from typing import Any
 from gmongo import MongoClient
 from gmongo.auth_oidc import OIDCCallback, OIDCCallbackContext, OIDCCallbackResult
 from gmongo.server_api import ServerApi
-from tests.spec.unified.deployments import TOKEN, Running, without_user
+from tests.spec.unified.deployments import TOKEN, RunningDeployment, without_user
 from tests.spec.unified.encryption import automatic
 from tests.spec.unified.events import Observer
-from tests.spec.unified.logs import Logs
+from tests.spec.unified.logs import LogCollector
 from tests.spec.unified.matching import Mismatch
 from tests.spec.unified.schema import FormatError
-from tests.spec.unified.spans import Spans
+from tests.spec.unified.spans import SpanCollector
 from tests.spec.unified.values import check_known
 
 _FIELDS = frozenset(
@@ -53,7 +53,7 @@ class ClientEntity:
     :param defaults: Client options for missing options of the definition.
     """
 
-    def __init__(self, spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]) -> None:
         check_known(spec, _FIELDS, "a client")
         self.name: str = spec["id"]
         self.recorder = Observer(
@@ -62,8 +62,8 @@ class ClientEntity:
             spec.get("observeSensitiveCommands", False),
         )
         self.stored = self._store(spec.get("storeEventsAsEntities", ()))
-        self.logs = Logs(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
-        self.spans = Spans() if "observeTracingMessages" in spec else None
+        self.logs = LogCollector(spec["observeLogMessages"]) if "observeLogMessages" in spec else None
+        self.spans = SpanCollector() if "observeTracingMessages" in spec else None
         uri, options = _connection(spec, running, defaults)
         if self.spans is not None:
             options["tracing"] = self.spans.options(spec["observeTracingMessages"])
@@ -121,7 +121,9 @@ class ClientEntity:
         self.client.close()
 
 
-def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _connection(
+    spec: Mapping[str, Any], running: RunningDeployment, defaults: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """Return the URI and the options of a client."""
     options = _without_placeholders({**defaults, **spec.get("uriOptions", {})})
     if "serverApi" in spec:
@@ -133,7 +135,7 @@ def _connection(spec: Mapping[str, Any], running: Running, defaults: Mapping[str
     return _uri(spec, running, options), options
 
 
-def _uri(spec: Mapping[str, Any], running: Running, options: Mapping[str, Any]) -> str:
+def _uri(spec: Mapping[str, Any], running: RunningDeployment, options: Mapping[str, Any]) -> str:
     # Without `useMultipleMongoses` the client gets one mongos, because a fail point applies to one mongos only.
     multiple = spec.get("useMultipleMongoses", False)
     uri = running.uri_of_one() if options.get("directConnection") else running.uri(multiple)

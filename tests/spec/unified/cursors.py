@@ -28,7 +28,7 @@ class CursorEntity:
         """Send the query of a cursor with a first iteration."""
         return cls(cursor, next(cursor, _NOTHING))
 
-    def until_document(self) -> Any:
+    def iterate_until_document(self) -> Any:
         """Iterate until a document arrives, because an iteration of a tailable cursor can return no document."""
         first = self._take_first()
         if first is not _NOTHING:
@@ -41,7 +41,7 @@ class CursorEntity:
                 if not self._cursor.alive:
                     raise EOFError("the cursor is at its end")
 
-    def once(self) -> Any:
+    def iterate_once(self) -> Any:
         """Iterate once and return the next document, or None."""
         first = self._take_first()
         if first is not _NOTHING:

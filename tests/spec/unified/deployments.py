@@ -28,7 +28,7 @@ HARMLESS = (11601, 13, 59)
 """Harmless error codes of killAllSessions: Interrupted, Unauthorized, CommandNotFound."""
 
 
-class Running:
+class RunningDeployment:
     """Running deployment with an internal client of the runner."""
 
     def __init__(self, setting: Setting) -> None:
@@ -106,12 +106,12 @@ class Deployments:
     """Deployments of a test session by setting."""
 
     def __init__(self) -> None:
-        self._running: dict[Setting, Running] = {}
+        self._running: dict[Setting, RunningDeployment] = {}
 
-    def get(self, setting: Setting) -> Running:
+    def get(self, setting: Setting) -> RunningDeployment:
         """Return the deployment of this setting, and start the deployment if necessary."""
         if setting not in self._running:
-            self._running[setting] = Running(setting)
+            self._running[setting] = RunningDeployment(setting)
         return self._running[setting]
 
     def close(self) -> None:

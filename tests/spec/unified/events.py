@@ -14,7 +14,7 @@ from gmongo.events.command import SENSITIVE
 from gmongo.monitoring import CommandStartedEvent
 from tests.spec.unified.matching import Matcher, Mismatch
 from tests.spec.unified.schema import FormatError
-from tests.support.listeners import HearsAll
+from tests.support.listeners import ForwardingListener
 
 SECONDS_TO_WAIT = 10
 
@@ -42,7 +42,7 @@ _NAMES = {"TopologyOpenedEvent": "topologyOpeningEvent"}
 Recorded = tuple[str, Any]
 
 
-class Observer(HearsAll):
+class Observer(ForwardingListener):
     """Listener that records the observed events of a client.
 
     :param observed: Names of the recorded events.
@@ -70,7 +70,7 @@ class Observer(HearsAll):
         """Append a document for each event with one of these class names to a list."""
         self._stores.append((frozenset(names), entity))
 
-    def hear(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         kind = type(event).__name__
         name = _NAMES.get(kind, kind[0].lower() + kind[1:])
         self._count(name)

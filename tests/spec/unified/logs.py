@@ -27,7 +27,7 @@ _LEVELS = {
 _SHOWN_OF_REDACTED = ("errmsg", "errInfo")
 
 
-class Logs(logging.Handler):
+class LogCollector(logging.Handler):
     """Log handler of one client.
 
     All clients share the loggers. The topology ID identifies messages of other topologies, and :meth:`pausing`

@@ -76,12 +76,12 @@ def _of_topology(topology: str, levels: Sequence[Sequence[Mapping[str, Any]] | N
 
 
 def _first(level: Sequence[Mapping[str, Any]], topology: str, number: str, auth: bool) -> Mapping[str, Any] | None:
-    offer = Offer(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
+    offer = DeploymentProperties(topology, number, auth, MECHANISMS if auth else (), _parameters_can_be)
     return next((each for each in level if not unmet(each, offer)), None)
 
 
 @dataclass(frozen=True)
-class Offer:
+class DeploymentProperties:
     """Properties of a deployment for the comparison with requirements.
 
     :param topology: One of :data:`TOPOLOGIES`.
@@ -98,7 +98,7 @@ class Offer:
     has_parameters: Callable[[Mapping[str, Any]], bool]
 
 
-def unmet(requirement: Mapping[str, Any], offer: Offer) -> list[str]:
+def unmet(requirement: Mapping[str, Any], offer: DeploymentProperties) -> list[str]:
     """Return the unsatisfied requirements of an element of ``runOnRequirements``."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "minServerVersion": lambda least: version(offer.version) >= version(least),

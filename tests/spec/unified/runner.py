@@ -9,7 +9,7 @@ from typing import Any
 import gevent
 
 from tests.spec.unified import entities as entity_factory
-from tests.spec.unified.deployments import Running
+from tests.spec.unified.deployments import RunningDeployment
 from tests.spec.unified.driver_internals import complete_documents_in_logs, quick_heartbeats
 from tests.spec.unified.entities import Entities, Entity
 from tests.spec.unified.errors import check_error
@@ -55,7 +55,7 @@ class Run:
 
     def __init__(
         self,
-        running: Running,
+        running: RunningDeployment,
         document: Mapping[str, Any],
         case: Mapping[str, Any],
         client_options: Mapping[str, Any],

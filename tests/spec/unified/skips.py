@@ -31,7 +31,7 @@ CLASSES = (NOT_IN_GMONGO, NOT_SIMULATED, WRONG_HERE, REQUIREMENT, BY_THE_TEST)
 
 
 @dataclass(frozen=True)
-class Use:
+class CaseOnTopology:
     """Case on a topology.
 
     :param file: Name of the file, such as ``"find"``.
@@ -73,7 +73,7 @@ class Rule:
         """Return class and reason."""
         return f"{self.kind}: {self.reason}"
 
-    def applies(self, use: Use) -> bool:
+    def applies(self, use: CaseOnTopology) -> bool:
         """Return True if the rule matches a case."""
         return (
             (not self.words or bool(self.words & use.words))
@@ -83,14 +83,14 @@ class Rule:
         )
 
 
-def rule_for(use: Use) -> Rule | None:
+def rule_for(use: CaseOnTopology) -> Rule | None:
     """Return the rule of a case, or None if the case must pass."""
     rule = next((rule for rule in RULES if rule.applies(use)), None)
     return rule if rule is None or rule.holds is None or rule.holds() else None
 
 
 def words_of(*parts: Any) -> frozenset[str]:
-    """Return the words of parts of a file for :class:`Use`."""
+    """Return the words of parts of a file for :class:`CaseOnTopology`."""
     words: set[str] = set()
     for part in parts:
         _add_words(words, part, "")

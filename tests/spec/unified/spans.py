@@ -20,12 +20,12 @@ _MAX_TEXT_LENGTH = 100_000
 
 
 @dataclass
-class Tree:
+class SpanTree:
     """Span with its nested spans, in order of their start."""
 
     name: str
     attributes: Mapping[str, Any]
-    nested: list[Tree] = field(default_factory=list)
+    nested: list[SpanTree] = field(default_factory=list)
 
     def shown(self, depth: int = 1) -> str:
         """Return the tree as text."""
@@ -33,7 +33,7 @@ class Tree:
         return f"\n{'  ' * depth}{self.name} {dict(self.attributes)!s:.600}{inside}"
 
 
-class Spans(SpanProcessor):
+class SpanCollector(SpanProcessor):
     """Span processor of one client."""
 
     def __init__(self) -> None:
@@ -52,10 +52,10 @@ class Spans(SpanProcessor):
         if self.recording:
             self._started.append(span)
 
-    def trees(self) -> list[Tree]:
+    def trees(self) -> list[SpanTree]:
         """Return the trees of ended spans."""
         ended = [span for span in self._started if span.end_time is not None]
-        trees = {span.context.span_id: Tree(span.name, _attributes(span)) for span in ended}
+        trees = {span.context.span_id: SpanTree(span.name, _attributes(span)) for span in ended}
         roots = []
         for span in ended:
             above = None if span.parent is None else trees.get(span.parent.span_id)
@@ -74,7 +74,7 @@ def _attributes(span: ReadableSpan) -> dict[str, Any]:
     return attributes
 
 
-def check_spans(expected: Mapping[str, Any], actual: Sequence[Tree], matcher: Matcher) -> None:
+def check_spans(expected: Mapping[str, Any], actual: Sequence[SpanTree], matcher: Matcher) -> None:
     """Compare the spans of a client with an element of ``expectTracingMessages``.
 
     :raises Mismatch: A span is missing, different or surplus.
@@ -86,7 +86,7 @@ def check_spans(expected: Mapping[str, Any], actual: Sequence[Tree], matcher: Ma
         raise Mismatch(f"{error}; the spans of {expected['client']} are{''.join(tree.shown() for tree in actual)}")
 
 
-def _check_all(expected: Sequence[Any], actual: Sequence[Tree], matcher: Matcher, ignores_extra: bool) -> None:
+def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Matcher, ignores_extra: bool) -> None:
     """Compare spans in order. Ignored surplus spans may be at any position."""
     rest = list(actual)
     for index, required in enumerate(expected):
@@ -106,7 +106,7 @@ def _check_all(expected: Sequence[Any], actual: Sequence[Tree], matcher: Matcher
         raise Mismatch(f"surplus spans: {[tree.name for tree in rest]}")
 
 
-def _check(expected: Mapping[str, Any], actual: Tree, matcher: Matcher, ignores_extra: bool) -> None:
+def _check(expected: Mapping[str, Any], actual: SpanTree, matcher: Matcher, ignores_extra: bool) -> None:
     check_known(expected, {"name", "attributes", "nested"}, "a span")
     if not isinstance(expected["name"], str):
         raise FormatError(f"the name of a span is a string, was {expected['name']!r}")

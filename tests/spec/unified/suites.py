@@ -8,7 +8,7 @@ from typing import Any
 
 from bson.json_util import JSONOptions, loads
 
-from tests.spec.specifications import File, of_kind
+from tests.spec.specifications import SpecFile, of_kind
 
 # The files need the final number of retries of Client Backpressure, which is not the default of gmongo. A simulated
 # server needs no long backoff.
@@ -20,24 +20,24 @@ _INVALID, _VALID_FAIL = "invalid", "valid-fail"
 
 
 @cache
-def invalid() -> tuple[File, ...]:
+def invalid() -> tuple[SpecFile, ...]:
     """Return the files with invalid format."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _INVALID)
 
 
 @cache
-def valid_fail() -> tuple[File, ...]:
+def valid_fail() -> tuple[SpecFile, ...]:
     """Return the files with failing cases."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name == _VALID_FAIL)
 
 
 @cache
-def valid_pass() -> tuple[File, ...]:
+def valid_pass() -> tuple[SpecFile, ...]:
     """Return all other files."""
     return tuple(file for file in of_kind("unified") if file.path.parent.name not in (_INVALID, _VALID_FAIL))
 
 
-def read(file: File) -> dict[str, Any]:
+def read(file: SpecFile) -> dict[str, Any]:
     """Read the content of a file as BSON values."""
     content: dict[str, Any] = loads(file.path.read_text("utf-8"), json_options=_EXTENDED_JSON)
     return content

@@ -6,6 +6,6 @@ from tests.spec.unified.operations.method import Method
 
 OPERATIONS: dict[str, Method] = {
     "close": Method("close"),
-    "iterateOnce": Method("once"),
-    "iterateUntilDocumentOrError": Method("until_document"),
+    "iterateOnce": Method("iterate_once"),
+    "iterateUntilDocumentOrError": Method("iterate_until_document"),
 }
