@@ -11,9 +11,9 @@ from bson.timestamp import Timestamp
 from gmongo.testing.command import CommandError, Request
 from gmongo.testing.store.commands import COMMANDS
 from gmongo.testing.store.dispatch import execute
+from gmongo.testing.store.end_transactions import abort, end_session, kill_session
 from gmongo.testing.store.expiry import let_time_pass
 from gmongo.testing.store.fields import ALIASES, without_alias
-from gmongo.testing.store.finishing import abort, end_session, kill_session
 from gmongo.testing.store.state import State
 
 __all__ = ["Store"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gmongo.testing.store import catalog, diagnostics, finishing, indexes, modifying, reads, writes
+from gmongo.testing.store import catalog, coll_mod, diagnostics, end_transactions, indexes, reads, writes
 from gmongo.testing.store.aggregation import aggregate
 from gmongo.testing.store.bulk import bulk_write
 from gmongo.testing.store.context import Context
@@ -43,12 +43,12 @@ def _aggregate(context: Context) -> Document:
 
 
 _COMMANDS = (
-    Command("abortTransaction", finishing.not_in_transaction, in_transactions=True),
+    Command("abortTransaction", end_transactions.not_in_transaction, in_transactions=True),
     Command("aggregate", _aggregate, in_transactions=True, reads=True, snapshots=True),
     Command("bulkWrite", bulk_write, in_transactions=True, retryable=True),
-    Command("collMod", modifying.collection_modify),
+    Command("collMod", coll_mod.collection_modify),
     Command("collStats", diagnostics.collection_stats),
-    Command("commitTransaction", finishing.not_in_transaction, in_transactions=True),
+    Command("commitTransaction", end_transactions.not_in_transaction, in_transactions=True),
     Command("count", reads.count, reads=True),
     Command("create", catalog.create, in_transactions=True),
     Command("createIndexes", indexes.create_indexes, in_transactions=True),
@@ -60,24 +60,24 @@ _COMMANDS = (
     Command("dropDatabase", catalog.drop_database),
     Command("dropIndexes", indexes.drop_indexes),
     Command("dropSearchIndex", search_index_command),
-    Command("endSessions", finishing.end_sessions),
+    Command("endSessions", end_transactions.end_sessions),
     Command("explain", explain, reads=True),
     Command("find", reads.find, in_transactions=True, reads=True, snapshots=True),
     Command("findAndModify", find_and_modify, in_transactions=True, retryable=True),
     Command("getMore", get_more, in_transactions=True, reads=True, snapshots=True),
     Command("insert", writes.insert, in_transactions=True, retryable=True),
-    Command("killAllSessions", finishing.kill_all_sessions),
-    Command("killAllSessionsByPattern", finishing.kill_all_sessions),
+    Command("killAllSessions", end_transactions.kill_all_sessions),
+    Command("killAllSessionsByPattern", end_transactions.kill_all_sessions),
     Command("killCursors", kill_cursors, in_transactions=True, reads=True, snapshots=True),
-    Command("killSessions", finishing.kill_sessions),
+    Command("killSessions", end_transactions.kill_sessions),
     Command("listCollections", catalog.list_collections),
     Command("listDatabases", catalog.list_databases),
     Command("listIndexes", indexes.list_indexes),
     Command("listSearchIndexes", search_index_command),
-    Command("refreshSessions", finishing.refresh_sessions),
+    Command("refreshSessions", end_transactions.refresh_sessions),
     Command("renameCollection", catalog.rename_collection),
     Command("serverStatus", diagnostics.server_status),
-    Command("startSession", finishing.start_session),
+    Command("startSession", end_transactions.start_session),
     Command("update", writes.update, in_transactions=True, retryable=True),
     Command("updateSearchIndex", search_index_command),
     Command("validate", diagnostics.validate),

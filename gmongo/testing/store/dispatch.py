@@ -10,6 +10,7 @@ from gmongo.testing.store.access import Access, PastAccess
 from gmongo.testing.store.commands import COMMANDS, Command
 from gmongo.testing.store.context import Context
 from gmongo.testing.store.data import Document
+from gmongo.testing.store.end_transactions import abort, finish, recovery_token
 from gmongo.testing.store.errors import (
     TRANSIENT,
     bad_value,
@@ -18,7 +19,6 @@ from gmongo.testing.store.errors import (
     no_such_transaction,
     transaction_too_old,
 )
-from gmongo.testing.store.finishing import abort, finish, recovery_token
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State

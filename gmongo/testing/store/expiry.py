@@ -9,7 +9,7 @@ from gmongo.testing import clock
 from gmongo.testing.store.access import Access
 from gmongo.testing.store.context import now_in_milliseconds
 from gmongo.testing.store.data import Collection
-from gmongo.testing.store.finishing import abort
+from gmongo.testing.store.end_transactions import abort
 from gmongo.testing.store.index import Index
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.state import State

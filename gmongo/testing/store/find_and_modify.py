@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Document, Record
 from gmongo.testing.store.errors import bad_value, failed_to_parse
 from gmongo.testing.store.find_projection import compile_projection
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
-from gmongo.testing.store.updating import Update
 from gmongo.testing.store.values import Key, is_true
 from gmongo.testing.store.writes import Target, found_to_write, replace_one, target_of, update_of, upsert
 

@@ -12,7 +12,7 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.errors import location
 from gmongo.testing.store.matching import Match, compile_filter
-from gmongo.testing.store.needed import SortedDict
+from gmongo.testing.store.optional_deps import SortedDict
 from gmongo.testing.store.paths import ParallelArrays, leaves_at, value_at
 from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 from gmongo.testing.unsupported import not_supported

@@ -8,6 +8,7 @@ from typing import Any
 from gmongo import _random
 from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
+from gmongo.testing.store.apply_update import path_order
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_name, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
@@ -25,7 +26,6 @@ from gmongo.testing.store.namespaces import drop_collection, move_collection
 from gmongo.testing.store.paths import value_at
 from gmongo.testing.store.selection import select
 from gmongo.testing.store.stages import compile_update_pipeline
-from gmongo.testing.store.updating import path_order
 from gmongo.testing.store.validation import check_document, check_storable
 from gmongo.testing.store.values import MISSING, Key, identical, type_name
 from gmongo.testing.unsupported import not_supported

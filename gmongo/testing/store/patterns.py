@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from gmongo.testing.store.errors import location
-from gmongo.testing.store.needed import pcre2
+from gmongo.testing.store.optional_deps import pcre2
 from gmongo.testing.store.values import flags_of
 
 # Without ASCII `\w`, `\d` and the classes would match letters of all scripts, which a server's do not.

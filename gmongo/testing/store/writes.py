@@ -11,6 +11,7 @@ from gmongo._object_ids import new_object_id
 from gmongo.testing.command import CommandError
 from gmongo.testing.store import timeseries
 from gmongo.testing.store.access import Access
+from gmongo.testing.store.apply_update import Update
 from gmongo.testing.store.collation import Collation
 from gmongo.testing.store.context import Context, check_writable
 from gmongo.testing.store.data import Collection, Document, Record
@@ -20,7 +21,6 @@ from gmongo.testing.store.matching import check_allowed, compile_filter
 from gmongo.testing.store.ordering import compile_sort
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.selection import Found, select
-from gmongo.testing.store.updating import Update
 from gmongo.testing.store.validation import check_document, check_size, check_storable, check_updated
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical
 

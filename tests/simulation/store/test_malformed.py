@@ -12,9 +12,9 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.commands import COMMANDS as STORED
 from gmongo.testing.store.expressions.compiling import OPERATORS as EXPRESSIONS
 from gmongo.testing.store.fields import TABLE
-from gmongo.testing.store.modifiers import MODIFIERS
 from gmongo.testing.store.operators import NEGATIVE, OF_ELEMENTS, OF_WHOLES
 from gmongo.testing.store.stages import STAGES
+from gmongo.testing.store.update_operators import MODIFIERS
 
 from .shell import replica_set
 

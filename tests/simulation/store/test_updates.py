@@ -8,7 +8,7 @@ import pytest
 from bson import Decimal128, Int64, ObjectId
 
 from gmongo.testing.command import CommandError
-from gmongo.testing.store.updating import Update
+from gmongo.testing.store.apply_update import Update
 
 from .shell import standalone
 

@@ -12,13 +12,13 @@ from gmongo.testing.command import CommandError
 from gmongo.testing.store.collation import BINARY, Collation
 from gmongo.testing.store.errors import bad_value, failed_to_parse, immutable_field, query_feature_not_allowed
 from gmongo.testing.store.matching import CONSTANTS, Match, compile_filter
-from gmongo.testing.store.modifiers import MODIFIERS, Edit, get
 from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.paths import split, step
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.positions import found_index
 from gmongo.testing.store.stages import compile_update_pipeline
 from gmongo.testing.store.update_operands import check_operand, check_renamed
+from gmongo.testing.store.update_operators import MODIFIERS, Edit, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
