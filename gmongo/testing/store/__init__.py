@@ -1,4 +1,4 @@
-"""The documents and the server-side state of a simulated deployment, without any sockets."""
+"""The documents and the server-side state of a simulated deployment, without sockets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Store"]
 
 
 class Store:
-    """What all members of one deployment share; replication takes no time.
+    """The state that all members of a deployment share. Replication takes no time.
 
-    :param version: the server's version; 4.2 and later are known.
-    :param replicated: whether it is a replica set.
-    :param sharded: whether it is a sharded cluster; the members are then mongos.
+    :param version: the version of the server, from 4.2.
+    :param replicated: True for a replica set.
+    :param sharded: True for a sharded cluster, whose members are mongos.
     """
 
     def __init__(self, *, version: tuple[int, int] = (8, 0), replicated: bool, sharded: bool) -> None:
@@ -32,20 +32,16 @@ class Store:
 
     @property
     def version(self) -> tuple[int, int]:
-        """The version of the server."""
         return self._state.version
 
     def handles(self, name: str) -> bool:
-        """Whether the store executes the command with this name."""
         return ALIASES.get(name, name) in COMMANDS
 
     def execute(self, request: Request) -> dict[str, Any]:
-        """The reply to a command, without ``ok`` and the cluster's times.
+        """Execute a command. The reply has no ``ok`` and no cluster times.
 
-        Others run while it works for long, or waits: for events, for a transaction to end, for its session. The reply
-        shares documents with the store, and is not to be changed.
-
-        :raises CommandError: if the command fails.
+        Other commands run while a command waits or works for long. The reply shares documents with the store: do not
+        change it.
         """
         name = ALIASES.get(request.name, request.name)
         if name not in COMMANDS:
@@ -57,12 +53,12 @@ class Store:
         return execute(self._state, request)
 
     def has_done(self, request: Request) -> bool:
-        """Whether the command is a retryable write that has been done, so that it is only answered again."""
+        """True if the command is a retryable write that the store has executed before."""
         session = self._state.sessions.get(request.session) if request.session is not None else None
         return session is not None and session.number == request.transaction_number and session.reply is not None
 
     def note_sharding(self, database: str, name: str, key: Any) -> None:
-        """A collection is sharded now, which change streams may show. It is made if it is not there."""
+        """Publish that a collection is sharded. A missing collection is created."""
         state = self._state
         collection = state.catalog.get((database, name)) or state.create(database, name, {})
         state.tick()
@@ -70,13 +66,12 @@ class Store:
         state.publish("shardCollection", database, name, uuid=collection.uuid, extra=extra)
 
     def now(self) -> Timestamp:
-        """The logical time, which advances with each write."""
+        """Return the logical time, which advances with each write."""
         return self._state.now()
 
     def member_lost(self, member: str) -> None:
-        """A member was killed, restarted, or is no longer primary.
-
-        The cursors that were opened on it die, and the transactions that it received the statements of abort.
+        """Close the cursors and abort the transactions of a member that was killed, restarted or is no longer
+        primary.
         """
         state = self._state
         state.losses[member] += 1
@@ -88,38 +83,36 @@ class Store:
         state.wake()
 
     def connection_lost(self, connection: int) -> None:
-        """A connection was closed behind a load balancer: the transaction that ran on it aborts."""
+        """Abort the transaction of a closed connection behind a load balancer."""
         for session in self._state.sessions:
             transaction = session.transaction
             if transaction is not None and transaction.connection == connection:
                 abort(self._state, session)
 
     def wake(self) -> None:
-        """Have commands that wait look whether they may go on, or have been killed."""
+        """Wake waiting commands, so that these check their conditions again."""
         self._state.wake()
 
     def end_cursor(self, cursor_id: int) -> None:
-        """Kill a cursor, if it is still there."""
         self._state.cursors.close_number(cursor_id)
 
     def abort_transactions(self) -> None:
-        """Abort every transaction in progress."""
         for session in self._state.sessions:
             abort(self._state, session)
 
     def kill_session(self, lsid: bytes) -> None:
-        """Abort what a session is doing, and kill its cursors."""
+        """Abort the operations of a session, and close its cursors."""
         kill_session(self._state, lsid)
         self._state.wake()
 
     def end_sessions(self, lsids: list[bytes]) -> None:
-        """Forget sessions, with their cursors and transactions."""
+        """Remove sessions with their cursors and transactions."""
         for lsid in lsids:
             end_session(self._state, lsid)
         self._state.wake()
 
     def let_time_pass(self, parameters: Mapping[str, Any]) -> None:
-        """Do what is due by now: documents of TTL indexes expire, and transactions that last too long abort.
+        """Remove expired documents of TTL indexes, and abort expired transactions.
 
         :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
         """
@@ -127,6 +120,6 @@ class Store:
         let_time_pass(self._state, parameters)
 
     def expire(self) -> None:
-        """Let time pass: idle cursors are killed at once, and sessions that were not used for half an hour end."""
+        """Close idle cursors, and end the sessions that were unused for 30 minutes."""
         self._state.cursors.expire()
         self.end_sessions(self._state.sessions.idle())

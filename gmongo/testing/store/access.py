@@ -1,4 +1,4 @@
-"""How a command reads and writes: the present state, a past one, or a transaction's own."""
+"""How commands read and write: the present state, a past state, or the state of a transaction."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gmongo.testing.store.values import Key
 
 
 class Access:
-    """The present state. Every write takes effect at once.
+    """The present state. Writes take effect at once.
 
-    :param session: what events say of the session: ``lsid`` and ``txnNumber``.
+    :param session: the fields ``lsid`` and ``txnNumber`` of events.
     """
 
     in_transaction = False
@@ -28,21 +28,21 @@ class Access:
         self.state = state
 
     def find(self, database: str, name: str) -> Collection | None:
-        """The collection or view, if it exists."""
+        """Return the collection or view, or None."""
         return self.state.catalog.get((database, name))
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """The records of a collection, in natural order."""
+        """Return the records of a collection in natural order."""
         return collection.records
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """The keys of the records whose entries in the indexes are not those of what is read here."""
+        """Return the keys of the records whose index entries differ from the records of this access."""
         return ()
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """Wait until no transaction holds the record; whether there was one.
+        """Wait until no transaction has locked the record. Return True if a transaction had locked the record.
 
-        :raises CommandError: 50, the time of the command is over; 11602, the member is no longer primary.
+        :raises CommandError: 50 after ``maxTimeMS``, 11602 if the member is no longer primary.
         """
         waited = False
         while (holder := collection.writers.get(key)) is not None:
@@ -51,10 +51,7 @@ class Access:
         return waited
 
     def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
-        """Wait until no transaction holds what a document adds to unique indexes; whether there was one.
-
-        :raises CommandError: 50, the time of the command is over; 11602, the member is no longer primary.
-        """
+        """Wait until no transaction has locked the new unique entries of a document. Return True after a wait."""
         waited = False
         while (holder := self._entering(collection, document, before)) is not None:
             waited = True
@@ -75,14 +72,10 @@ class Access:
             self.state.wait(min(left, lifetime))
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Make a collection, which is not there yet."""
+        """Create a collection that does not exist."""
         return self.state.create(database, name, options)
 
     def insert(self, collection: Collection, document: Document) -> None:
-        """Store a new document.
-
-        :raises CommandError: if another has the same value of a unique index.
-        """
         key = collection.key(document["_id"])
         if key in collection.records and collection.kind == "timeseries":
             key = (*key, collection.last_number + 1)  # measurements may have the same _id
@@ -96,10 +89,10 @@ class Access:
     def replace(
         self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
-        """Store another document in place of one.
+        """Replace a document.
 
-        :param kind: ``update`` or ``replace``, as change streams call it.
-        :param whole: the paths of arrays that are written as a whole, as change streams tell it.
+        :param kind: ``update`` or ``replace``, the type in change streams.
+        :param whole: the paths of arrays that change streams show as a whole.
         """
         self._check_free(collection, key)
         self._check_entries_free(collection, document, collection.records[key].document)
@@ -107,7 +100,6 @@ class Access:
         store_replace(self.state, collection, key, document, kind, self.state.tick(), whole=whole)
 
     def remove(self, collection: Collection, key: Key) -> None:
-        """Remove a document."""
         self._check_free(collection, key)
         store_remove(self.state, collection, key, self.state.tick())
 
@@ -121,45 +113,38 @@ class Access:
 
 
 class PastAccess(Access):
-    """The state as it was at a time. Nothing can be written."""
+    """The read-only state at a time."""
 
     def __init__(self, state: State, time: Timestamp) -> None:
         super().__init__(state)
         self.time = time
 
     def find(self, database: str, name: str) -> Collection | None:
-        """The collection or view, if it existed."""
         collection = super().find(database, name)
         if collection is not None and collection.created > self.time:
             raise snapshot_unavailable(collection)
         return collection
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """The records as they were."""
         if self.time < collection.horizon:
             raise CommandError(239, "SnapshotTooOld", "Read timestamp is older than the oldest available timestamp.")
         return collection.as_of(self.time)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """What has changed since."""
         return collection.changed_since(self.time)
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Refused."""
         raise _read_only()
 
     def insert(self, collection: Collection, document: Document) -> None:
-        """Refused."""
         raise _read_only()
 
     def replace(
         self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
-        """Refused."""
         raise _read_only()
 
     def remove(self, collection: Collection, key: Key) -> None:
-        """Refused."""
         raise _read_only()
 
 
@@ -168,7 +153,7 @@ def _read_only() -> CommandError:
 
 
 def snapshot_unavailable(collection: Collection) -> CommandError:
-    """A collection is newer than the time it should be read at."""
+    """Return the error of a collection that is newer than the read time."""
     return CommandError(
         246,
         "SnapshotUnavailable",
@@ -180,7 +165,7 @@ def snapshot_unavailable(collection: Collection) -> CommandError:
 def store_insert(
     state: State, collection: Collection, key: Key, document: Document, time: Timestamp, index: int = 0, **fields: Any
 ) -> None:
-    """Store a new document, which has been checked, and log it."""
+    """Store and log a new document that was checked."""
     collection.put(key, Record(collection.next_number(), document), time)
     state.publish("insert", collection.database, collection.name, index, uuid=collection.uuid, after=document, **fields)
     if collection.is_capped:
@@ -197,7 +182,7 @@ def store_replace(
     index: int = 0,
     **fields: Any,
 ) -> None:
-    """Store another document in place of one, which has been checked, and log it."""
+    """Replace a document by a checked document, and log the change."""
     record = collection.records[key]
     collection.put(key, Record(record.number, document), time)
     state.publish(
@@ -216,7 +201,7 @@ def store_replace(
 def store_remove(
     state: State, collection: Collection, key: Key, time: Timestamp, index: int = 0, **fields: Any
 ) -> None:
-    """Remove a document, and log it."""
+    """Remove a document, and log the change."""
     before = collection.records[key].document
     collection.remove(key, time)
     state.publish(
@@ -232,5 +217,5 @@ def store_remove(
 
 
 def has_pre_images(collection: Collection) -> bool:
-    """Whether change streams of the collection can show documents as they were before."""
+    """True if change streams of the collection can show documents before their changes."""
     return bool(collection.options.get("changeStreamPreAndPostImages", {}).get("enabled"))

@@ -1,4 +1,4 @@
-"""What ``$group`` makes of the values of a group."""
+"""The accumulators of ``$group``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Accumulator:
-    """An accumulator, compiled.
+    """A compiled accumulator.
 
-    :param value: what is kept of a document.
-    :param result: what is made of all that was kept.
+    :param value: returns the value of a document.
+    :param result: returns the result of the values of a group.
     """
 
     value: Expression
@@ -37,7 +37,7 @@ def _or_none(value: Any) -> Any:
 
 
 def _of_one(result: Callable[[list[Any], Scope], Any]) -> Make:
-    """An accumulator of one expression."""
+    """Return the maker of an accumulator with one expression."""
 
     def make(name: str, operand: Any, scope: Scope) -> Accumulator:
         if isinstance(operand, list):

@@ -40,7 +40,7 @@ Documents = list[Document]
 
 
 def aggregate(context: Context) -> Document:
-    """``aggregate``."""
+    """Execute ``aggregate``."""
     body, pipeline = context.body, context.body["pipeline"]
     if "cursor" not in body and "explain" not in body:
         raise failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
@@ -66,10 +66,7 @@ def namespace(context: Context) -> str:
 
 
 def _output(context: Context, pipeline: list[Any]) -> Document | None:
-    """The ``$out`` or ``$merge`` at the end, if there is one.
-
-    :raises CommandError: if one is elsewhere, or writing is not allowed.
-    """
+    """Return the ``$out`` or ``$merge`` at the end of the pipeline, or None."""
     for stage in pipeline:
         name = next(iter(stage), "") if isinstance(stage, dict) else ""
         if name not in ELSEWHERE and name not in _SOURCES:
@@ -95,7 +92,7 @@ def _output(context: Context, pipeline: list[Any]) -> Document | None:
 
 
 def results(context: Context, pipeline: list[Any]) -> Documents:
-    """What the pipeline makes of the collection, or of its first stage."""
+    """Return the results of the pipeline for the collection, or for the source in its first stage."""
     around = _around(context)
     first = next(iter(pipeline[0]), "") if pipeline and isinstance(pipeline[0], dict) else ""
     documents: Iterable[Document]
@@ -103,7 +100,7 @@ def results(context: Context, pipeline: list[Any]) -> Documents:
         run = compile_pipeline(pipeline[1:], around)
         documents = _SOURCES[first](context, pipeline[0][first])
     else:
-        # All of it, whether there are documents or not.
+        # Compile all stages: an error does not depend on the documents.
         run = compile_pipeline(pipeline, around, leading=True)
         documents, rest = _source(context, pipeline)
         if rest is not pipeline:
@@ -122,7 +119,7 @@ def _collation(context: Context) -> Collation:
 
 
 def _source(context: Context, pipeline: list[Any]) -> tuple[Iterable[Document], list[Any]]:
-    """The documents to begin with, and the stages that are left to run."""
+    """Return the source documents, and the stages to run."""
     if context.body["aggregate"] == 1:
         raise invalid_namespace("{aggregate: 1} is not valid for this pipeline; a collectionless source is needed")
     collection = context.collection()

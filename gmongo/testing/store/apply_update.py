@@ -1,4 +1,4 @@
-"""What an update makes of a document: replacements, update operators and pipelines."""
+"""Apply updates to documents: replacements, update operators and pipelines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gmongo.testing.store.update_operators import MODIFIERS, Edit, get
 from gmongo.testing.store.values import MISSING, copy_value, equal, identical
 
 Document = dict[str, Any]
-# What writes an array as a whole, as a change stream tells it; a push does so with these.
+# Change streams show the arrays of these operators, and of `$push` with modifiers, as a whole.
 _WHOLE = frozenset({"$addToSet", "$pop", "$pull", "$pullAll"})
 _MOVING = frozenset({"$position", "$slice", "$sort"})
 _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
@@ -30,10 +30,10 @@ _IDENTIFIER = re.compile(r"^[a-z][A-Za-z0-9]*$")
 
 @dataclass
 class Update:
-    """An update, checked and ready for any number of documents.
+    """A checked update for any number of documents.
 
     :param spec: the replacement, the operators, or a list of stages.
-    :param collation: how it compares strings.
+    :param collation: the comparison of strings.
     """
 
     spec: Any
@@ -57,12 +57,11 @@ class Update:
 
     @property
     def is_replacement(self) -> bool:
-        """Whether the spec is the new document."""
         return not self.is_pipeline and not self.is_modifiers
 
     @property
     def writes_always(self) -> bool:
-        """Whether the update counts as a change even if the document stays the same."""
+        """True if the update counts as a change even if the document stays the same."""
         if self.is_replacement:
             return "_id" not in self.spec
         pushes = [] if self.is_pipeline else self.spec.get("$push", {}).values()
@@ -72,10 +71,10 @@ class Update:
         )
 
     def apply(self, document: Document, inserting: bool = False) -> Document:
-        """The document as updated; the one given stays as it is.
+        """Return the updated document. The given document does not change.
 
-        :param inserting: an upsert is making the document.
-        :raises CommandError: if the update cannot be applied, or would change ``_id``.
+        :param inserting: True for the document of an upsert.
+        :raises CommandError: if the update cannot be applied, or changes ``_id``.
         """
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
@@ -90,9 +89,9 @@ class Update:
         return _with_identity(changed, document, inserting)
 
     def written_whole(self, document: Document, changed: Document) -> frozenset[str]:
-        """The paths of the values of a document that operators write anew, whatever they change in them.
+        """Return the paths that operators write as a whole.
 
-        An empty path says that they write the parts of all other values one by one.
+        An empty path means that the operators write the parts of all other values.
         """
         if not self.is_modifiers:
             return frozenset()
@@ -111,7 +110,7 @@ class Update:
         return frozenset(whole)
 
     def _changed_elements(self, document: Document, changed: Document, parts: Sequence[str]) -> Iterator[str]:
-        """What ``$[]`` and ``$[name]`` write as a whole: the array if they change several elements, or the element."""
+        """Yield the paths that ``$[]`` and ``$[name]`` write: the array for several elements, or the element."""
         for number, part in enumerate(parts):
             for path in self._concrete(document, parts[:number], document) if _is_index(part) else ():
                 places = [[*path, str(index)] for index in self._indexes(document, path, part, document)]
@@ -120,12 +119,12 @@ class Update:
                 yield from [".".join(path)] if len(found) > 1 else map(".".join, found)
 
     def _moves(self, parts: Sequence[str]) -> bool:
-        """Whether a push does more than to append."""
+        """True if a push does not only append."""
         operand = self.spec["$push"][".".join(parts)]
         return isinstance(operand, dict) and not _MOVING.isdisjoint(operand)
 
     def upserted(self) -> Document:
-        """The document that an upsert inserts when nothing matches."""
+        """Return the document that an upsert inserts."""
         made = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
         if "_id" not in made:
             made["_id"] = new_object_id()
@@ -150,7 +149,7 @@ class Update:
         return document
 
     def _paths(self, document: Document, parts: Sequence[str]) -> list[list[str]] | CommandError:
-        """The paths that one stands for, or the error that it raises when its turn comes."""
+        """Return the paths of a pattern, or an error to be raised later."""
         if "$" not in "".join(parts):
             return [list(parts)]
         try:
@@ -159,7 +158,7 @@ class Update:
             return error
 
     def _concrete(self, original: Document, parts: Sequence[str], current: Document) -> Iterator[list[str]]:
-        """The paths that one with ``$``, ``$[]`` or ``$[name]`` in it stands for."""
+        """Yield the paths that a path with ``$``, ``$[]`` or ``$[name]`` stands for."""
         number = next((place for place, part in enumerate(parts) if _is_positional(part)), None)
         if number is None:
             yield list(parts)
@@ -250,12 +249,12 @@ def _edits_of(
 
 
 def path_order(path: str) -> list[tuple[int, int, str]]:
-    """The key that sorts paths as an update writes them."""
+    """Return the sort key for the order in which an update writes paths."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in path.split(".")]
 
 
 def _check_path(path: str) -> list[str]:
-    """Return the parts of a path that an update can have."""
+    """Return the parts of a path, and check that an update can write the path."""
     parts = split(path)
     if "" in parts:
         raise CommandError(56, "EmptyFieldName", f"The update path '{path}' contains an empty field name.")
@@ -284,7 +283,7 @@ def _is_index(part: str) -> bool:
 
 
 def _meet(first: list[str], second: list[str]) -> bool:
-    """Whether one path is in the other, or one says which elements of an array and the other has a field there."""
+    """True if a path contains the other path, or has a positional operator where the other path has a field."""
     for left, right in zip(first, second, strict=False):
         if left != right:
             return _is_index(left) != _is_index(right)
@@ -292,7 +291,7 @@ def _meet(first: list[str], second: list[str]) -> bool:
 
 
 def _check_met(paths: Sequence[list[list[str]]]) -> None:
-    """Check that no two of the edits come to the same place of the document."""
+    """Check that no two edits change the same part of the document."""
     owners: dict[tuple[str, ...], int] = {}
     for number, found in enumerate(paths):
         for path in found:
@@ -360,10 +359,10 @@ def _top_names(query: Any) -> Iterator[str]:
 
 
 def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
-    """The fields that the query says are equal to something: an upsert starts from them.
+    """Return the fields that the query compares for equality: an upsert starts from these fields.
 
-    :param only_identity: only ``_id`` counts, as for a replacement.
-    :raises CommandError: 54, if it says so twice of a field; 111, if it says so of a part of what has to be whole.
+    :param only_identity: True if only ``_id`` counts, as for a replacement.
+    :raises CommandError: 54 for two conditions on a field, 111 for a condition on a part of an immutable field.
     """
     document: Document = {}
     taken: list[list[str]] = []
@@ -396,7 +395,7 @@ def _equal_paths(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _equal_values(condition: Any) -> Iterator[Any]:
-    """The values that a condition says a field is equal to. A regular expression is none, unless ``$eq`` has it."""
+    """Yield the values of an equality condition. A regular expression counts with ``$eq`` only."""
     if not is_operators(condition):
         alternatives, certain = [condition], []
     else:

@@ -1,4 +1,4 @@
-"""Numbers that keep BSON's types: an int64 stays one, a double wins over it, and a decimal over all."""
+"""Arithmetic with the types of BSON: the result of mixed types is a double, or a decimal if one operand is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 def to_decimal(value: Any) -> Decimal:
-    """A number as a decimal of 34 digits; a double gives its 15 digits, zeros at the end included."""
+    """Return a number as a decimal of 34 digits. A double has 15 digits, including trailing zeros."""
     if isinstance(value, Decimal128):
         return value.to_decimal()
     if isinstance(value, float):
@@ -30,19 +30,19 @@ def to_decimal(value: Any) -> Decimal:
 
 
 def decimal(value: Decimal) -> Decimal128:
-    """A BSON decimal, rounded to 34 digits."""
+    """Return a BSON decimal, rounded to 34 digits."""
     return Decimal128(CONTEXT.create_decimal(value))
 
 
 def integer(value: int, *operands: Any) -> Any:
-    """A whole number of the type that these operands make: a long, if one is; a double, if it is too large."""
+    """Return an integer of the widest type of the operands. An integer above the int64 range becomes a double."""
     if value not in INT64:
         return float(value)
     return Int64(value) if any(isinstance(one, Int64) for one in operands) else int(value)
 
 
 def combine(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """The sum, difference or product of two numbers."""
+    """Return the sum, difference or product of two numbers."""
     if isinstance(left, Decimal128) or isinstance(right, Decimal128):
         with_context = _OF_DECIMALS[function]
         return Decimal128(with_context(to_decimal(left), to_decimal(right)))
@@ -68,9 +68,9 @@ def multiply(left: Any, right: Any) -> Any:
 
 
 def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """What ``$inc`` and ``$mul`` make of two numbers.
+    """Return the result of ``$inc`` or ``$mul``.
 
-    :raises CommandError: 2, if that is too large for an int64; 14, if one of them is no number.
+    :raises CommandError: 2 for an int64 overflow, 14 for an operand that is not a number.
     """
     for value in (left, right):
         if not is_number(value):
@@ -82,7 +82,7 @@ def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: An
 
 
 def total(values: Iterable[Any]) -> Any:
-    """The sum of those values that are numbers; 0 of none. Doubles are added without losing digits on the way."""
+    """Return the sum of the numbers among the values, 0 without numbers. Sums of doubles are exact."""
     return _sum([value for value in values if is_number(value)])
 
 
@@ -99,7 +99,7 @@ def _sum(numbers: list[Any]) -> Any:
 
 
 def _exact_decimal(numbers: list[Any]) -> Decimal:
-    """The sum of doubles and integers with all their digits."""
+    """Return the exact sum of doubles and integers."""
     if not all(map(math.isfinite, numbers)):
         return Decimal(float(sum(numbers)))
     whole = sum(map(Fraction, numbers), Fraction())
@@ -107,15 +107,15 @@ def _exact_decimal(numbers: list[Any]) -> Decimal:
 
 
 def exact_sum(numbers: list[Any]) -> float:
-    """The sum as a double."""
+    """Return the sum as a double."""
     try:
         return math.fsum(numbers)
-    except (OverflowError, ValueError):  # infinities of both signs, or a sum that is too large on its way
+    except (OverflowError, ValueError):  # opposite infinities, or an overflow of a partial sum
         return float(sum(numbers))
 
 
 def average(values: Iterable[Any]) -> Any:
-    """The mean of those values that are numbers; None of none."""
+    """Return the mean of the numbers among the values, None without numbers."""
     numbers = [value for value in values if is_number(value)]
     if not numbers:
         return None
@@ -126,7 +126,7 @@ def average(values: Iterable[Any]) -> Any:
 
 
 def deviation(values: Iterable[Any], sample: bool) -> Any:
-    """The standard deviation of those values that are numbers; None of too few."""
+    """Return the standard deviation of the numbers among the values, None for too few numbers."""
     numbers = [float(str(value)) for value in values if is_number(value)]
     count = len(numbers) - sample
     if count < 1:
@@ -134,7 +134,7 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
     if not all(map(math.isfinite, numbers)):
         return math.nan
     mean = squares = 0.0
-    for number, value in enumerate(numbers, 1):  # the algorithm of Welford, whose last digits a server gives
+    for number, value in enumerate(numbers, 1):  # Welford's algorithm gives the same last digits as a server
         delta = value - mean
         mean += delta / number
         squares += delta * (value - mean)
@@ -142,7 +142,7 @@ def deviation(values: Iterable[Any], sample: bool) -> Any:
 
 
 def extreme(values: Iterable[Any], direction: int, fold: Callable[[Any], Any] = lambda value: value) -> Any:
-    """The lowest (1) or highest (-1) of the values that are there; None of none."""
+    """Return the lowest (1) or highest (-1) value that is not null or missing, or None."""
     best: Any = None
     for value in values:
         if value is None or not _is_there(value):

@@ -1,4 +1,4 @@
-"""Stages that stand for a ``$group`` and a ``$sort``."""
+"""Stages that are a ``$group`` and a ``$sort``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ _OPTIONS = frozenset({"groupBy", "boundaries", "default", "output"})
 
 
 def bucket(spec: Any) -> list[Any]:
-    """``$bucket``.
-
-    :raises CommandError: if it is malformed.
-    """
+    """Return the stages of ``$bucket``."""
     if not isinstance(spec, dict):
         raise location(40201, f"Argument to $bucket stage must be an object, but found {spec!r}")
     if set(spec) - _OPTIONS:
@@ -73,10 +70,7 @@ def _constant(spec: Any, code: int, what: str) -> Any:
 
 
 def sort_by_count(spec: Any) -> list[Any]:
-    """``$sortByCount``.
-
-    :raises CommandError: if it is malformed.
-    """
+    """Return the stages of ``$sortByCount``."""
     if isinstance(spec, dict):
         if not next(iter(spec), "").startswith("$"):
             raise location(

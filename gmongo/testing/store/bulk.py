@@ -26,7 +26,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def bulk_write(context: Context) -> Document:
-    """``bulkWrite``, of the ``admin`` database."""
+    """Execute ``bulkWrite`` of the ``admin`` database."""
     body = context.body
     _check(context, body)
     targets = [_target(context, one) for one in body["nsInfo"]]
@@ -39,7 +39,7 @@ def bulk_write(context: Context) -> Document:
         if not result["ok"] and (body.get("ordered", True) or context.access.in_transaction):
             break
     size = batch_size(body)
-    # The whole result fits in one batch unless it is too many bytes, or a batch size is given.
+    # Without a batch size, the first batch has all results, up to the size of a message.
     reply = first_reply(context, Cursor("admin.$cmd.bulkWrite", results), len(results) + 1 if size is None else size)
     return {**reply, **{name: counts[name] for name in _COUNTS}}
 

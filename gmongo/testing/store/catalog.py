@@ -1,4 +1,4 @@
-"""Collections, views and databases: made, changed, renamed, listed and dropped."""
+"""Commands that create, rename, list and drop collections, views and databases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def create(context: Context) -> Document:
-    """``create``."""
+    """Execute ``create``."""
     if context.body.get("autoIndexId") is not None:
         if not is_true(context.body["autoIndexId"]):
             raise location(50001, f"{context.namespace} is not allowed to have autoIndexId: false")
@@ -55,7 +55,7 @@ def _create(context: Context) -> Document:
 
 
 def drop(context: Context) -> Document:
-    """``drop``. A collection that does not exist is an error before 7.0."""
+    """Execute ``drop``. Before 7.0, a missing collection is an error."""
     collection = context.collection()
     if collection is None:
         if context.state.version < (7, 0):
@@ -72,7 +72,7 @@ def drop(context: Context) -> Document:
 
 
 def drop_database(context: Context) -> Document:
-    """``dropDatabase``."""
+    """Execute ``dropDatabase``."""
     if context.database == "admin":
         raise illegal_operation("Dropping the 'admin' database is prohibited.")
     collections = context.state.collections_of(context.database)
@@ -87,7 +87,7 @@ def drop_database(context: Context) -> Document:
 
 
 def rename_collection(context: Context) -> Document:
-    """``renameCollection``, of the ``admin`` database."""
+    """Execute ``renameCollection`` of the ``admin`` database."""
     source, target = (_namespace(context.body[name]) for name in ("renameCollection", "to"))
     state = context.state
     collection = state.catalog.get(source)
@@ -118,7 +118,7 @@ def _namespace(value: str) -> tuple[str, str]:
 
 
 def list_collections(context: Context) -> Document:
-    """``listCollections``."""
+    """Execute ``listCollections``."""
     body = context.body
     match = compile_filter(body.get("filter") or {})
     found = [_description(one) for one in context.state.collections_of(context.database)]
@@ -144,7 +144,7 @@ def _description(collection: Collection) -> Document:
 
 
 def list_databases(context: Context) -> Document:
-    """``listDatabases``."""
+    """Execute ``listDatabases``."""
     match = compile_filter(context.body.get("filter") or {})
     names = sorted({database for database, _ in context.state.catalog} | {"admin", "config", "local"})
     found = [one for one in (_database(context, name) for name in names) if match(one)]
@@ -161,5 +161,5 @@ def _database(context: Context, name: str) -> Document:
 
 
 def size_of(collection: Collection, pace: Pace) -> int:
-    """The bytes of its documents."""
+    """Return the bytes of the documents of a collection."""
     return sum(len(bson.encode(record.document)) for record in pace.through(list(collection.records.values())))

@@ -1,4 +1,4 @@
-"""The documents that change streams show events as."""
+"""The documents of change streams."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gmongo.testing.store.state import State
 
 @dataclass(frozen=True)
 class Presentation:
-    """How a change stream shows events.
+    """The conversion of events to documents of a change stream.
 
-    :param options: those of ``$changeStream``.
+    :param options: the options of ``$changeStream``.
     """
 
     state: State
     options: Document
 
     def invalidation(self, position: Position, event: Event) -> Document:
-        """What is shown behind an event that ends the stream."""
+        """Return the ``invalidate`` document after an event that ends the stream."""
         return _head(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
-        """What is shown of an event.
+        """Return the document of an event.
 
-        :raises CommandError: if the stream requires an image of the document that there is none of.
+        :raises CommandError: if the stream requires a missing pre-image or post-image.
         """
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None

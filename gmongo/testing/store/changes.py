@@ -1,4 +1,4 @@
-"""Change streams: cursors over what happens."""
+"""Change streams: cursors of events."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ _ENDING = {"collection": frozenset({"drop", "rename"}), "database": frozenset({"
 
 @dataclass(frozen=True)
 class Scope:
-    """What a change stream watches: a ``collection``, a ``database`` or the ``cluster``."""
+    """The scope of a change stream: a ``collection``, a ``database`` or the ``cluster``."""
 
     level: str
     database: str
     collection: str | None
 
     def covers(self, event: Event) -> bool:
-        """Whether the event is shown."""
         if self.level == "cluster":
             return event.database not in _SYSTEM_DATABASES
         if event.database != self.database:
@@ -65,15 +64,12 @@ class Scope:
         return self.level == "database" or self.collection in (event.collection, target)
 
     def is_ended_by(self, event: Event) -> bool:
-        """Whether the event invalidates the stream."""
+        """True if the event invalidates the stream."""
         return event.kind in _ENDING[self.level]
 
 
 def open_change_stream(context: Context) -> ChangeStreamCursor:
-    """The cursor of an ``aggregate`` that begins with ``$changeStream``.
-
-    :raises CommandError: if the deployment has no change streams, or for wrong options.
-    """
+    """Return the cursor of an ``aggregate`` that begins with ``$changeStream``."""
     if not context.state.has_oplog:
         raise location(40573, "The $changeStream stage is only supported on replica sets")
     level = (context.body.get("readConcern") or {}).get("level", "majority")
@@ -134,7 +130,7 @@ def _scope(context: Context, options: Document) -> Scope:
 
 
 class ChangeStreamCursor(Cursor):
-    """A cursor over events. A ``getMore`` waits for some."""
+    """A cursor of events. A ``getMore`` waits for events."""
 
     awaits = True
 
@@ -153,13 +149,12 @@ class ChangeStreamCursor(Cursor):
         state.oplog.check(self._position)
 
     def extras(self) -> Document:
-        """The token to resume from, when the batch has been read."""
+        """Return the resume token after the batch."""
         return {"postBatchResumeToken": self._position.token()}
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """The next events."""
         found: list[Document] = []
-        size, now = 0, mark(self._state.now())  # more may happen while others run
+        size, now = 0, mark(self._state.now())  # other greenlets may add events
         for position, event in pace.through(self._ahead()):
             document = self._shown(position, event)
             if document is not None:
@@ -177,7 +172,7 @@ class ChangeStreamCursor(Cursor):
         return found
 
     def _ahead(self) -> Iterator[tuple[Position, Event]]:
-        """The events ahead, and after one that ends the stream the invalidation."""
+        """Yield the next events. The invalidation follows an event that ends the stream."""
         last = self._state.oplog.at(self._position)
         if last is not None and self._ends(last):
             yield self._invalidation(last)
@@ -193,7 +188,7 @@ class ChangeStreamCursor(Cursor):
         return Position(event.position.time, event.position.order, INVALIDATE), event
 
     def _shown(self, position: Position, event: Event) -> Document | None:
-        """The event as the pipeline leaves it; None if it is not shown."""
+        """Return the result of the pipeline for the event, or None."""
         if position.kind == INVALIDATE:
             document = self._presentation.invalidation(position, event)
         elif not self._is_shown(event):
@@ -218,7 +213,7 @@ class ChangeStreamCursor(Cursor):
 
 
 def start_of(state: State, options: Document) -> Position:
-    """The place that a stream starts behind."""
+    """Return the position after which a stream starts."""
     if "startAtOperationTime" in options:
         time = options["startAtOperationTime"]
         if not isinstance(time, Timestamp):

@@ -1,4 +1,4 @@
-"""``collMod``: what is changed of a collection, a view or an index."""
+"""``collMod``: change the options of a collection, a view or an index."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from gmongo.testing.store.views import check_view
 from gmongo.testing.unsupported import not_supported
 
 _CHANGES = ("expireAfterSeconds", "hidden", "unique", "prepareUnique")
-# What only collections have, and of those only ones that are no time series.
+# Options of collections that are no time series.
 _NOT_OF_VIEWS = ("index", "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
                  "expireAfterSeconds", "timeseries")  # fmt: skip
 _MAX_SECONDS = 2**31 - 1
-# What a change of one of them writes for the others.
+# A change of one option writes these defaults of the other option.
 _VALIDATION = {"validationLevel": "strict", "validationAction": "error"}
 
 
 def collection_modify(context: Context) -> Document:
-    """``collMod``."""
+    """Execute ``collMod``."""
     collection = context.existing_collection()
     wanted = {
         name: value for name, value in context.body.items() if name in TABLE["collMod"].fields and value is not None
@@ -60,9 +60,9 @@ def collection_modify(context: Context) -> Document:
 
 
 def _changed_options(collection: Collection, wanted: Document, has_index: bool) -> Document:
-    """The options that take the place of others; None for one that is taken away.
+    """Return the changed options. None removes an option.
 
-    :raises CommandError: 72, if the collection or view cannot have them.
+    :raises CommandError: 72 if the collection or view cannot have the options.
     """
     options = dict(wanted)
     named = {*options, "index"} if has_index else set(options)
@@ -100,7 +100,7 @@ def _expiry(collection: Collection, seconds: Any) -> Any:
 
 
 def _asked(context: Context, collection: Collection, index: Any, others: Document) -> Document:
-    """With ``dryRun``: only whether an index can become unique."""
+    """Execute ``dryRun``: check if the index can become unique."""
     if index is None or not index.get("unique"):
         raise invalid_options("dry run mode requires an index modification with unique: true.")
     _check_change(index)
@@ -142,7 +142,7 @@ def _modify_index(collection: Collection, spec: Any, pace: Pace, *, alone: bool)
 
 
 def _prepared(collection: Collection, index: Index, spec: Document, reply: Document, alone: bool) -> Document:
-    """``prepareUnique``, which a unique index does not need."""
+    """Set ``prepareUnique``, which a unique index does not need."""
     before, wanted = bool(index.options.get("prepareUnique")), bool(spec["prepareUnique"])
     if before == wanted or (index.unique and not before):
         return {}
@@ -163,7 +163,7 @@ def _check_expiry(collection: Collection, index: Index, seconds: Any) -> None:
 
 
 def _check_change(spec: Any) -> None:
-    """Check what is said of an index."""
+    """Check the ``index`` field."""
     if ("name" in spec) == ("keyPattern" in spec):
         raise invalid_options("Must specify either index name or key pattern, and not both.")
     if not set(spec) & set(_CHANGES):
@@ -181,7 +181,7 @@ def _index_of(collection: Collection, spec: Document) -> Index:
 
 
 def _check_values_unique(collection: Collection, index: Index, pace: Pace) -> None:
-    """Check that the values are unique; the error lists the documents that share one."""
+    """Check that the values are unique. The error lists the documents with duplicate values."""
     holders: dict[Any, list[Any]] = {}
     for record in pace.through(list(collection.records.values())):
         for entry, _ in index.entries(record.document):

@@ -1,4 +1,4 @@
-"""Collations: how strings compare under the rules of a language, by ICU if PyICU is installed."""
+"""Collations: comparisons of strings under the rules of a language. PyICU is optional."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "normalization": False,
     "backwards": False,
 }
-# What ICU sets for a locale where the collation does not say otherwise.
+# The defaults of a locale in ICU.
 _OF_LOCALES: Mapping[str, Mapping[str, Any]] = {
     "da": {"caseFirst": "upper"},
     "fr_CA": {"backwards": True},
@@ -38,9 +38,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "maxVariable": ("punct", "space"),
 }
 _MOST_STRENGTH = 5
-# That of the ICU which a server is built with.
+# The version of ICU in a server.
 _VERSION = "57.1"
-# The languages that ICU knows an order of.
+# The languages of ICU.
 _LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en eo es et fa fi fil fo fr ga gl gu
     ha haw he hi hr hsb hu hy id ig is it ja ka kk kl km kn ko kok ky lb lkt ln lo lt lv mk ml mn mr ms
     mt my nb ne nl nn om or pa pl ps pt ro ru se si sk sl smn sq sr sv sw ta te th to tr ug uk ur vi wae
@@ -49,11 +49,11 @@ _LANGUAGES = """af am ar as az be bg bn bo bs ca chr cs cy da de dsb dz ee el en
 
 @dataclass(frozen=True)
 class Collation:
-    """How strings compare.
+    """The comparison of strings.
 
-    :param fold: makes of a string another one, whose code points compare as the collation says; None for the
+    :param fold: converts a string to a string whose code points sort in the order of the collation, None for the
         binary comparison.
-    :param spec: the collation as the command gave it, completed.
+    :param spec: the collation of the command with its defaults.
     """
 
     fold: Fold | None = None
@@ -61,10 +61,9 @@ class Collation:
 
     @classmethod
     def of(cls, spec: Any, required: bool = False) -> Collation:
-        """The collation that a command, a collection or an index names.
+        """Return the collation of a command, a collection or an index.
 
-        :param required: whether an empty object names none, and is an error.
-        :raises CommandError: if it is malformed, or is not supported.
+        :param required: True if an empty object is an error.
         """
         if not spec and not required:
             return BINARY
@@ -78,14 +77,14 @@ class Collation:
         return _made(tuple(sorted(full.items())))
 
     def description(self) -> dict[str, Any]:
-        """As ``listIndexes`` and ``listCollections`` show it: completed. Empty for the binary comparison."""
+        """Return the collation for ``listIndexes`` and ``listCollections``, empty for the binary comparison."""
         spec = dict(self.spec)
         names = ("locale", "caseLevel", "caseFirst", "strength", "numericOrdering", "alternate", "maxVariable",
                  "normalization", "backwards")  # fmt: skip
         return {**{name: spec[name] for name in names}, "version": _VERSION} if spec else {}
 
     def folded(self, value: Any) -> Any:
-        """The value with its strings in a form that compares as the collation says."""
+        """Return the value with strings that sort in the order of the collation."""
         if self.fold is None:
             return value
         if type(value) is str:
@@ -158,9 +157,8 @@ def _of_icu(icu: Any, spec: Mapping[str, Any]) -> Fold:
     }
     for name, wanted in settings.items():
         collator.setAttribute(name, wanted)
-    # Bytes as a string of the same code points, which compare as the bytes do.
+    # Code points of latin-1 sort in the order of the bytes.
     return lambda text: collator.getSortKey(text).decode("latin-1")
 
 
-# Strings compare by their code points.
 BINARY = Collation()

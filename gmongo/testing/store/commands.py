@@ -20,11 +20,11 @@ from gmongo.testing.store.search_indexes import search_index_command
 class Command:
     """A command.
 
-    :param name: under which its fields are listed.
-    :param in_transactions: whether a transaction may have it.
-    :param retryable: whether it may have a transaction number outside of transactions.
-    :param reads: whether it takes any read concern.
-    :param snapshots: whether it can read a snapshot outside of transactions.
+    :param name: the key of its fields in the table.
+    :param in_transactions: True if a transaction accepts the command.
+    :param retryable: True if the command accepts a transaction number outside of transactions.
+    :param reads: True if the command accepts all read concerns.
+    :param snapshots: True if the command can read a snapshot outside of transactions.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a command function gets: the request, and how it may read and write."""
+"""The context of a command: the request, and its access to the state."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gmongo.testing.store.state import VIEWS, State
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
-# How many bytes a namespace has at most.
+# The maximum length of a namespace in bytes.
 _LONGEST = 255
 
 
 @dataclass
 class Context:
-    """One command being executed.
+    """The context of one command.
 
-    :param snapshot: the time that a read outside of transactions is asked to read at.
+    :param snapshot: the time of a snapshot read outside of transactions.
     """
 
     state: State
@@ -42,19 +42,17 @@ class Context:
 
     @property
     def body(self) -> Document:
-        """The command."""
         return self.request.body
 
     @property
     def database(self) -> str:
-        """The database that it is for."""
         return self.request.database
 
     @cached_property
     def collection_name(self) -> str:
-        """The collection that the command names.
+        """Return the name of the collection.
 
-        :raises CommandError: if that is no name of a collection.
+        :raises CommandError: if the name is invalid.
         """
         name = self.body[self.request.name]
         if type(name) is not str:
@@ -65,12 +63,11 @@ class Context:
 
     @property
     def namespace(self) -> str:
-        """``database.collection``."""
         return f"{self.database}.{self.collection_name}"
 
     @cached_property
     def variables(self) -> Document:
-        """What ``let`` defines, and ``NOW`` and ``CLUSTER_TIME``."""
+        """Return the variables of ``let``, ``NOW`` and ``CLUSTER_TIME``."""
         found: Document = {"NOW": now_in_milliseconds()}
         if self.state.has_oplog:
             found["CLUSTER_TIME"] = self.state.now()
@@ -80,17 +77,16 @@ class Context:
 
     @cached_property
     def pace(self) -> Pace:
-        """How the command shares the time with others."""
         losses, member = self.state.losses, self.request.member
         before = losses[member]
-        # That of a getMore says how long to wait for events.
+        # The maxTimeMS of a getMore is the time to wait for events.
         limit = None if self.request.name == "getMore" else self.body.get("maxTimeMS")
         return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
-        """The collation of the command, or else of the collection.
+        """Return the collation of the command, or else of the collection.
 
-        :raises CommandError: 167, if a view has another one.
+        :raises CommandError: 167 if the view has another collation.
         """
         spec = self.body.get("collation")
         if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
@@ -98,16 +94,16 @@ class Context:
         return Collation.of(spec) if spec or collection is None else collection.collation
 
     def collection(self) -> Collection | None:
-        """The collection or view, if it exists."""
+        """Return the collection or view, or None."""
         found = self.access.find(self.database, self.collection_name)
         if found is not None and found.kind == "timeseries" and self.request.name not in _OF_TIME_SERIES:
             raise not_supported("a time series", self.request.name)
         return found
 
     def existing_collection(self) -> Collection:
-        """The collection or view.
+        """Return the collection or view.
 
-        :raises CommandError: 26, if it does not exist.
+        :raises CommandError: 26 if it does not exist.
         """
         collection = self.collection()
         if collection is None:
@@ -115,9 +111,9 @@ class Context:
         return collection
 
     def writable_collection(self) -> Collection:
-        """The collection to write to; it is made if it does not exist.
+        """Return the collection to write to. A missing collection is created.
 
-        :raises CommandError: 166, if it is a view.
+        :raises CommandError: 166 for a view.
         """
         collection = self.collection()
         if collection is None:
@@ -126,21 +122,17 @@ class Context:
         return collection
 
 
-# The variables that every expression can use.
 BUILT_IN = dict.fromkeys(("NOW", "CLUSTER_TIME"))
 _OF_VIEWS = frozenset({"aggregate", "count", "distinct", "drop", "find", "getMore", "listIndexes"})
 _OF_TIME_SERIES = frozenset({"create", "drop", "find", "getMore", "insert"})
 _WRITES = frozenset({"create", "createIndexes", "delete", "findAndModify", "findandmodify", "insert", "update"})
-# What a server lets users write among its own collections, but for those of its own databases.
+# The system collections that users can write, except in the databases of the server.
 _WRITTEN_BY_USERS = frozenset({"buckets", "js", "profile", "users", "views"})
 _INTERNAL = frozenset({("local", "oplog.rs"), ("config", "transactions")})
 
 
 def check_writable(collection: Collection) -> None:
-    """Check that the collection is not a view.
-
-    :raises CommandError: 166, if it is.
-    """
+    """Check that the collection is not a view."""
     if collection.is_view:
         raise CommandError(
             166, "CommandNotSupportedOnView", f"Namespace {collection.namespace} is a view, not a collection"
@@ -150,9 +142,8 @@ def check_writable(collection: Collection) -> None:
 def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
-    :param to_write: whether the collection is to be written, or made.
-    :raises CommandError: 73, if no collection can have it, or no user can write it; 115, if it is one that a server
-        keeps for itself.
+    :param to_write: True if the command writes or creates the collection.
+    :raises CommandError: 73 for an invalid name or a read-only collection, 115 for an internal collection of a server.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST
     if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:
@@ -165,6 +156,6 @@ def check_name(database: str, name: str, to_write: bool = False) -> None:
 
 
 def now_in_milliseconds() -> Any:
-    """The present time, as a BSON date can hold it."""
+    """Return the present time with the precision of a BSON date."""
     now = clock.utc_now().replace(tzinfo=None)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

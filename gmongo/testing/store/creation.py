@@ -1,4 +1,4 @@
-"""The options of ``create``: what a collection or a view can have, and how they are kept."""
+"""The options of ``create`` for collections and views."""
 
 from __future__ import annotations
 
@@ -26,16 +26,13 @@ _ACTIONS = ("error", "warn", "errorAndLog")
 _LEVELS = ("strict", "off", "moderate")
 _MAX_CAPPED_SIZE = 2**50
 _MAX_COUNT = 2**31
-# The order in which options are listed.
+# The order of options in `listCollections`.
 ORDER = """capped size max changeStreamPreAndPostImages storageEngine indexOptionDefaults validator validationLevel
     validationAction viewOn pipeline collation clusteredIndex expireAfterSeconds timeseries encryptedFields"""
 
 
 def created_options(body: Mapping[str, Any]) -> Document:
-    """The options that ``create`` asks for, as a collection keeps them.
-
-    :raises CommandError: if no collection or view can have them.
-    """
+    """Return the options of ``create`` in the form of the catalog."""
     options = {
         name: value
         for name, value in body.items()
@@ -63,14 +60,14 @@ def created_options(body: Mapping[str, Any]) -> Document:
 
 
 def _is_default(name: str, value: Any) -> bool:
-    """Whether an option is not kept, because it says nothing."""
+    """True if an option is not stored because its value is the default."""
     if name in ("capped", "max", "clusteredIndex", "collation", "indexOptionDefaults", "storageEngine", "validator"):
         return not value or not is_true(value)
     return name == "changeStreamPreAndPostImages" and not is_true(value["enabled"])
 
 
 def _check_ranges(options: Mapping[str, Any]) -> None:
-    """Check the numbers, as far as their types go."""
+    """Check the numbers in the range of their types."""
     if "size" in options:
         check_capped_size("create.size", options["size"])
     if "max" in options:
@@ -78,28 +75,19 @@ def _check_ranges(options: Mapping[str, Any]) -> None:
 
 
 def check_capped_size(field: str, size: int) -> None:
-    """Check the bytes of a capped collection.
-
-    :raises CommandError: 51024, if no collection has so many.
-    """
+    """Check the size of a capped collection in bytes."""
     if not 1 <= size <= _MAX_CAPPED_SIZE:
         raise location(51024, f"BSON field '{field}' value must be from 1 to {_MAX_CAPPED_SIZE}, actual value '{size}'")
 
 
 def check_capped_count(field: str, count: int) -> None:
-    """Check how many documents a capped collection is to have.
-
-    :raises CommandError: 51024, if it cannot have so many.
-    """
+    """Check the maximum number of documents in a capped collection."""
     if count >= _MAX_COUNT:
         raise location(51024, f"BSON field '{field}' value must be < {_MAX_COUNT}, actual value '{count}'")
 
 
 def check_expiry(seconds: Any) -> None:
-    """Check after how many seconds the documents of a clustered collection or time series expire.
-
-    :raises CommandError: 72, if they cannot.
-    """
+    """Check ``expireAfterSeconds`` of a clustered collection or time series."""
     if long_of(seconds) < 0:
         raise invalid_options("TTL index 'expireAfterSeconds' option cannot be less than 0")
     if long_of(seconds) > clock.seconds():
@@ -154,10 +142,7 @@ def _check_clustered(options: Mapping[str, Any]) -> None:
 
 
 def check_contents(options: Mapping[str, Any]) -> None:
-    """Check each of the options that ``create`` and ``collMod`` set.
-
-    :raises CommandError: if no collection or view can have it.
-    """
+    """Check each option of ``create`` and ``collMod``."""
     for name, choices in (("validationAction", _ACTIONS), ("validationLevel", _LEVELS)):
         if options.get(name, choices[0]) not in choices:
             raise bad_value(f"Enumeration value '{options[name]}' for field '{name}' is not a valid value.")

@@ -1,4 +1,4 @@
-"""Cursors: what is left to be read, and who may read it."""
+"""Cursors: the remaining results and the owner of each cursor."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IDLE_SECONDS = 600.0
 
 
 class Cursor:
-    """A cursor over results that are all known.
+    """A cursor of known results.
 
-    :param limit_reached: whether the server knows, when the last result has been returned, that it was the last.
-    :ivar is_lost: whether its collection was dropped.
+    :param limit_reached: True if the batch with the last result closes the cursor.
+    :ivar is_lost: True if the collection was dropped.
     """
 
     capped = False
@@ -50,7 +50,7 @@ class Cursor:
         self.is_lost = False
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """The next results, at most so many, and at most what fits in a message."""
+        """Return the next results, at most `limit` documents and the size of a message."""
         end = len(self._documents) if limit is None else min(len(self._documents), self._next + limit)
         found = fitting(pace.through(itertools.islice(self._documents, self._next, end)))
         self._next += len(found)
@@ -60,12 +60,12 @@ class Cursor:
         return found
 
     def extras(self) -> Document:
-        """Further fields of the reply's ``cursor``."""
+        """Return further fields of ``cursor`` in the reply."""
         return {}
 
 
 def fitting(documents: Iterator[Document]) -> list[Document]:
-    """As many of the documents as fit in one message; at least one."""
+    """Return as many documents as fit in a message, at least one document."""
     found: list[Document] = []
     size = 0
     for document in documents:
@@ -83,16 +83,16 @@ class Cursors:
         self._open: dict[int, Cursor] = {}
 
     def open(self, cursor: Cursor, member: str) -> None:
-        """Give the cursor an ID, and keep it until it is finished, killed, or idle for too long."""
+        """Assign an ID to the cursor, and keep the cursor until it is finished, killed or idle for too long."""
         self._expire()
         cursor.id = (int.from_bytes(_random.urandom(8), "big") >> 2) + 1
         cursor.member = member
         self._open[cursor.id] = cursor
 
     def get(self, cursor_id: int, member: str) -> Cursor:
-        """An open cursor of a member.
+        """Return an open cursor of a member.
 
-        :raises CommandError: 43, if there is none.
+        :raises CommandError: 43 without such a cursor.
         """
         self._expire()
         cursor = self._open.get(cursor_id)
@@ -102,19 +102,16 @@ class Cursors:
         return cursor
 
     def is_open(self, cursor: Cursor) -> bool:
-        """Whether it was not closed."""
         return cursor.id in self._open
 
     def close(self, cursor: Cursor) -> None:
-        """Forget the cursor."""
         self._open.pop(cursor.id, None)
 
     def close_number(self, cursor_id: int) -> None:
-        """Forget the cursor of that number, if it is there."""
         self._open.pop(cursor_id, None)
 
     def kill(self, cursor_ids: list[int], namespace: str, member: str) -> Document:
-        """Kill cursors; the reply says which were there."""
+        """Kill cursors. Return the reply, which lists the killed and missing cursors."""
         killed, missing = [], []
         for cursor_id in cursor_ids:
             cursor = self._open.get(cursor_id)
@@ -126,35 +123,30 @@ class Cursors:
         return {"cursorsKilled": killed, "cursorsNotFound": missing, "cursorsAlive": [], "cursorsUnknown": []}
 
     def kill_of_session(self, session: bytes) -> None:
-        """Kill the cursors that were opened in a session."""
         self._kill_where(lambda cursor: cursor.session == session)
 
     def kill_of_member(self, member: str) -> None:
-        """Kill the cursors that were opened on a member."""
         self._kill_where(lambda cursor: cursor.member == member)
 
     def kill_of_transaction(self, session: bytes, number: int) -> None:
-        """Kill the cursors that were opened in a transaction."""
         self._kill_where(lambda cursor: cursor.session == session and cursor.transaction == number)
 
     def kill_of_collection(self, namespace: str) -> None:
-        """Kill the cursors over a collection that is dropped; change streams go on to say so, and finds when they are
-        read on.
+        """Kill the cursors of a dropped collection. Change streams and finds report the drop at their next
+        ``getMore``.
         """
         self._kill_where(lambda cursor: cursor.namespace == namespace and cursor.capped)
         for cursor in self._open.values():
             cursor.is_lost = cursor.is_lost or (cursor.namespace == namespace and "find" in cursor.command)
 
     def expire(self) -> None:
-        """Kill the idle cursors, as if their time had come."""
+        """Kill the idle cursors before their timeout."""
         self._kill_where(lambda cursor: not cursor.no_timeout)
 
     def count(self) -> int:
-        """How many are open."""
         return len(self._open)
 
     def all(self) -> list[Cursor]:
-        """The open cursors."""
         return list(self._open.values())
 
     def _expire(self) -> None:
@@ -167,10 +159,7 @@ class Cursors:
 
 
 def check_owner(cursor: Cursor, namespace: str, session: bytes | None, transaction: int | None) -> None:
-    """Check that a ``getMore`` may read from the cursor.
-
-    :raises CommandError: if it is for another collection, session or transaction, or another one reads from it.
-    """
+    """Check that a ``getMore`` has the collection, session and transaction of the cursor, and is the only reader."""
     if cursor.in_use:
         raise CommandError(12051, "CursorInUse", f"cursor id {cursor.id} is already in use")
     if cursor.namespace != namespace:

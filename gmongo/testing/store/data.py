@@ -1,4 +1,4 @@
-"""What a deployment holds: collections, their indexes and their records."""
+"""The data of a deployment: collections, indexes and records."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gmongo.testing.store.values import Key, key_of
 
 Document = dict[str, Any]
 BEGINNING = Timestamp(0, 0)
-# How many changes of a collection can be undone to read it as it was.
+# The number of changes that a read of a past state can undo.
 HISTORY = 20_000
 
 
 class Record(NamedTuple):
-    """A stored document. It is never changed in place: an update stores another one.
+    """An immutable stored document. An update stores another record.
 
-    :param number: its place in natural order.
+    :param number: the position in natural order.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a record was before it changed."""
+    """A record before a change."""
 
     time: Timestamp
     key: Key
@@ -45,11 +45,11 @@ class Change(NamedTuple):
 class Collection:
     """A collection or a view.
 
-    :param writers: who holds a document until its transaction ends.
-    :param entering: who holds an entry of a unique index (its name, and the entry) until its transaction ends.
-    :param changed: when documents last changed.
-    :param building: indexes that are being built: they follow what is written, and nothing reads them yet.
-    :param stored: bytes of the documents, if it is capped.
+    :param writers: the transactions that have locked documents.
+    :param entering: the transactions that have locked entries of unique indexes, by index name and entry.
+    :param changed: the time of the last change of a document.
+    :param building: indexes in progress, which follow writes and answer no reads.
+    :param stored: bytes of the documents of a capped collection.
     """
 
     database: str
@@ -70,42 +70,39 @@ class Collection:
 
     @property
     def namespace(self) -> str:
-        """``database.name``."""
         return f"{self.database}.{self.name}"
 
     @property
     def collation(self) -> Collation:
-        """How it compares strings, where a command does not say otherwise."""
+        """The default collation of commands."""
         return Collation.of(self.options.get("collation"))
 
     def key(self, identity: Any) -> Key:
-        """The key of the record with this ``_id``."""
+        """Return the key of the record with this ``_id``."""
         return key_of(self.collation.folded(identity))
 
     @property
     def is_view(self) -> bool:
-        """Whether it is a view."""
         return "viewOn" in self.options
 
     @property
     def kind(self) -> str:
-        """The type that ``listCollections`` shows."""
+        """The type in ``listCollections``."""
         if self.is_view:
             return "view"
         return "timeseries" if "timeseries" in self.options else "collection"
 
     @property
     def is_capped(self) -> bool:
-        """Whether it is capped."""
         return bool(self.options.get("capped"))
 
     def next_number(self) -> int:
-        """The place of the next record in natural order."""
+        """Return the next position in natural order."""
         self.last_number += 1
         return self.last_number
 
     def put(self, key: Key, record: Record, time: Timestamp) -> None:
-        """Store a record, in place of the one with the same key."""
+        """Store a record, or replace the record with the same key."""
         self._remember(key, time)
         self._forget(key)
         self.records[key] = record
@@ -115,13 +112,12 @@ class Collection:
             index.add(key, record.document)
 
     def remove(self, key: Key, time: Timestamp) -> None:
-        """Remove a record."""
         self._remember(key, time)
         self._forget(key)
         del self.records[key]
 
     def shrink(self, time: Timestamp) -> None:
-        """Remove the oldest documents of a capped collection that is too large."""
+        """Remove the oldest documents of a full capped collection."""
         most, size = self.options.get("max"), self.options.get("size")
         while most and len(self.records) > most:
             self.remove(next(iter(self.records)), time)
@@ -129,7 +125,7 @@ class Collection:
             self.remove(next(iter(self.records)), time)
 
     def clear(self, pace: Pace) -> None:
-        """Let go of everything, after the collection was dropped."""
+        """Free the memory of a dropped collection in small steps."""
         for index in self.indexes.values():
             for _ in pace.through(iter(index.forget_one, False)):
                 pass
@@ -141,7 +137,7 @@ class Collection:
             self.history.pop()
 
     def as_of(self, time: Timestamp) -> dict[Key, Record]:
-        """The records as they were at a time."""
+        """Return the records at a time."""
         records, in_order = dict(self.records), True
         for change in reversed(self.history):
             if change.time <= time:
@@ -172,7 +168,7 @@ class Collection:
         return (*self.indexes.values(), *self.building) if self.building else self.indexes.values()
 
     def changed_since(self, time: Timestamp) -> set[Key]:
-        """The keys of the records that have changed since a time, as far as the history reaches."""
+        """Return the keys of the records that changed after a time, within the history."""
         found = set()
         for change in reversed(self.history):
             if change.time <= time:

@@ -12,7 +12,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def validate(context: Context) -> Document:
-    """``validate``."""
+    """Execute ``validate``."""
     if is_true(context.body.get("repair")) and context.state.has_oplog:
         raise invalid_options("Running the validate command with { repair: true } can only be performed in standalone "
                               "mode.")  # fmt: skip
@@ -44,7 +44,7 @@ def validate(context: Context) -> Document:
 
 
 def collection_stats(context: Context) -> Document:
-    """``collStats``."""
+    """Execute ``collStats``."""
     scale = _scale(context)
     collection = context.collection()
     if collection is None:
@@ -60,7 +60,7 @@ def _scale(context: Context) -> int:
 
 
 def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
-    """The sizes of a collection, in units of so many bytes."""
+    """Return the sizes of a collection in units of `scale` bytes."""
     size, count = size_of(collection, pace), len(collection.records)
     average = {"avgObjSize": size // count} if count else {}
     options = collection.options
@@ -81,7 +81,7 @@ def storage_stats(collection: Collection, scale: int, pace: Pace) -> Document:
 
 
 def database_stats(context: Context) -> Document:
-    """``dbStats``."""
+    """Execute ``dbStats``."""
     scale = _scale(context)
     found = context.state.collections_of(context.database)
     collections = [one for one in found if not one.is_view]
@@ -103,7 +103,7 @@ def database_stats(context: Context) -> Document:
 
 
 def server_status(context: Context) -> Document:
-    """``serverStatus``: what the store knows of it."""
+    """Return the fields of ``serverStatus`` that the store determines."""
     state = context.state
     major, minor = state.version
     return {

@@ -1,4 +1,4 @@
-"""What an update changed, as change streams describe it."""
+"""The differences between two versions of a document, in the form of change streams."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import bson
 from gmongo.testing.store.values import identical
 
 Document = dict[str, Any]
-# The bytes that an entry of the oplog needs for a description of changes.
+# The size of an oplog entry around the description of changes, in bytes.
 _DELTA_METADATA = 15
-_FIELD = 7  # bytes of a document around the value of its only field, whose name is empty
+_FIELD = 7  # the size of a document with one field and an empty name, without the value
 
 
 def update_description(before: Document, after: Document, whole: frozenset[str], version: tuple[int, int]) -> Document:
-    """The ``updateDescription`` of an event.
+    """Return the ``updateDescription`` of an event.
 
-    :param whole: the paths of values that are told as a whole; with an empty one, all others are told by their parts.
+    :param whole: the paths of values to show as a whole. An empty path among them shows the parts of all other values.
     """
     changes = _Changes(whole)
     changes.compare(before, after, "")
@@ -28,12 +28,12 @@ def update_description(before: Document, after: Document, whole: frozenset[str],
 
 
 def is_replacement_shorter(before: Document, after: Document) -> bool:
-    """Whether a server logs the document that a pipeline made, because the description of the changes is longer."""
+    """True if a server logs the document of a pipeline, because the description of the changes is longer."""
     return len(bson.encode(_delta(before, after))) + _DELTA_METADATA > len(bson.encode(after))
 
 
 def _delta(before: Any, after: Any) -> Document:
-    """The changes between two documents or two arrays, as a server's oplog has them."""
+    """Return the changes between two documents or arrays in the form of a server oplog."""
     if isinstance(after, list):
         parts: Document = {"a": True} | ({"l": len(after)} if len(after) < len(before) else {})
         for index, value in enumerate(after):
@@ -52,7 +52,7 @@ def _delta(before: Any, after: Any) -> Document:
 
 
 def _part(name: str, before: Any, after: Any, own: str, updated: Document) -> Document:
-    """The changes within a field or element, or none, if its new value is added to the updated ones."""
+    """Return the changes within a field or element, or nothing if the new value is added to `updated`."""
     if before and after and any(isinstance(before, kind) and isinstance(after, kind) for kind in (dict, list)):
         delta = _delta(before, after)
         if len(bson.encode(delta)) < len(bson.encode({"": after})):
@@ -62,9 +62,7 @@ def _part(name: str, before: Any, after: Any, own: str, updated: Document) -> Do
 
 
 def disambiguated(before: Document, after: Document, description: Document) -> Document:
-    """The parts of those paths in a description that can be read in several ways: with a number, which may be that of
-    an element or a name, or with a name that has a dot in it.
-    """
+    """Return the parts of the ambiguous paths: a number may be an index or a name, and a name may contain a dot."""
     paths = [*description["updatedFields"], *description["removedFields"]]
     paths += [one["field"] for one in description.get("truncatedArrays", [])]
     found: Document = {}
@@ -76,7 +74,7 @@ def disambiguated(before: Document, after: Document, description: Document) -> D
 
 
 def _parts(path: str, value: Any) -> list[Any] | None:
-    """The names and the numbers of elements that the path is made of; None if it leads nowhere."""
+    """Return the names and indexes in a path, None if the document has no such path."""
     if isinstance(value, list):
         head, _, rest = path.partition(".")
         if not head.isdigit() or int(head) >= len(value):
@@ -96,9 +94,9 @@ def _parts(path: str, value: Any) -> list[Any] | None:
 
 
 class _Changes:
-    """What has changed, path by path.
+    """The changes by path.
 
-    :param whole: the paths of values that are told as a whole.
+    :param whole: the paths of values to show as a whole.
     """
 
     def __init__(self, whole: frozenset[str]) -> None:
@@ -108,12 +106,12 @@ class _Changes:
         self._whole = whole
 
     def compare(self, before: Document, after: Document, prefix: str) -> None:
-        """Add what has changed between two documents that are found at a path."""
+        """Add the changes between two documents at a path."""
         self.removed += [prefix + name for name in before if name not in after]
         changed = {name: value for name, value in after.items() if name not in before or prefix + name in self._whole}
         changed |= {name: value for name, value in after.items() if not identical(before.get(name), value)}
         parts = {name for name, value in changed.items() if self._has_parts(prefix + name, before.get(name), value)}
-        # A server tells the fields that are written before those that are new, and parts of fields at last.
+        # The order of a server: existing fields, new fields, parts of fields.
         for name in sorted((name for name in changed if name not in parts), key=lambda name: name not in before):
             self.updated[prefix + name] = changed[name]
         for name in (name for name in changed if name in parts):
@@ -123,7 +121,7 @@ class _Changes:
                 self._compare_arrays(before[name], changed[name], prefix + name)
 
     def _has_parts(self, path: str, old: Any, new: Any) -> bool:
-        """Whether the parts of two values are compared."""
+        """True if the parts of two values are compared."""
         by_parts = "" in self._whole
         if (
             path in self._whole
@@ -138,7 +136,7 @@ class _Changes:
         for index, value in enumerate(after):
             old: Any
             place, old = f"{path}.{index}", before[index] if index < len(before) else None
-            filled = value is None and "" in self._whole and place not in self._whole  # up to a new last element
+            filled = value is None and "" in self._whole and place not in self._whole  # extends the array
             if identical(old, value) and (index < len(before) or filled):
                 continue
             if not self._has_parts(place, old, value):

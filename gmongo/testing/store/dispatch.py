@@ -1,4 +1,4 @@
-"""How a command is executed: alone, as a retryable write, or as a statement of a transaction."""
+"""The execution of commands: alone, as a retryable write, or as a statement of a transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gmongo.testing.store.sessions import Session
 from gmongo.testing.store.state import State
 from gmongo.testing.store.transactions import Transaction, start_time
 
-# A cursor keeps on reading what its first command has begun to read.
+# A cursor continues to read the state of its first command.
 _OF_CURSORS = frozenset({"getMore", "killCursors"})
 _LEVELS = frozenset({"local", "majority", "linearizable", "available", "snapshot"})
 # LockTimeout, WriteConflict, SnapshotUnavailable, NoSuchTransaction, StaleChunkHistory.
@@ -32,10 +32,7 @@ _TRANSIENT_CODES = frozenset({24, 112, 246, 251, 239})
 
 
 def execute(state: State, request: Request) -> Document:
-    """The reply to a command.
-
-    :raises CommandError: if it fails.
-    """
+    """Execute a command, and return the reply."""
     command = COMMANDS[request.name]
     check(state, request, command)
     session = state.sessions.use(request.session) if request.session is not None else None
@@ -54,14 +51,14 @@ def execute(state: State, request: Request) -> Document:
 
 
 def _check_out(session: Session) -> None:
-    """Wait until no other command with a transaction number is running in the session."""
+    """Wait until no other command with a transaction number runs in the session."""
     while not session.idle.is_set():
         session.idle.wait()
     session.idle.clear()
 
 
 def check(state: State, request: Request, command: Command) -> None:
-    """Check the fields that all commands share."""
+    """Check the fields of all commands."""
     concern = request.body.get("readConcern") or {}
     level = concern.get("level")
     if level is not None and level not in _LEVELS:
@@ -130,7 +127,7 @@ def _retryable(state: State, request: Request, command: Command, session: Sessio
 
 
 def _retried(request: Request) -> Document:
-    """What a reply says that is given a second time."""
+    """Return the reply fields of a repeated retryable write."""
     if request.name.lower() == "findandmodify":
         return {"retriedStmtId": request.body.get("stmtId", 0)}
     return {"retriedStmtIds": list(range(len(_statements(request))))}
@@ -156,7 +153,7 @@ def _check_single(request: Request) -> None:
 
 
 def _advance(state: State, session: Session, number: int) -> None:
-    """Go on to a new number; a transaction in progress is aborted."""
+    """Set a new transaction number, and abort a transaction in progress."""
     if session.transaction is not None:
         abort(state, session)
     session.number, session.transaction, session.reply = number, None, None

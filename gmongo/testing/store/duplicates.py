@@ -1,4 +1,4 @@
-"""Unique indexes: finding the document that already has a value, and the error that says so."""
+"""Unique indexes: find duplicate values and make their errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING, Key
 
 
 def new_entries(collection: Collection, document: Document, before: Document | None) -> Iterator[tuple[str, Key]]:
-    """The entries that a document adds to unique indexes, each with the name of its index.
+    """Yield the new entries of a document in unique indexes, each with the name of the index.
 
-    :param before: the document that it takes the place of.
+    :param before: the document before its replacement.
     """
     for index in collection.indexes.values():
         if index.guards:
@@ -25,9 +25,9 @@ def new_entries(collection: Collection, document: Document, before: Document | N
 
 
 def check_unique(collection: Collection, key: Key, document: Document) -> None:
-    """Check a document that is to be stored against the stored ones, but for ``_id``, which is their key.
+    """Check a document against the stored documents, without ``_id``.
 
-    :raises CommandError: 11000, if another document has a value of a unique index.
+    :raises CommandError: 11000 for a duplicate value of a unique index.
     """
     for index in collection.indexes.values():
         if not index.guards:
@@ -40,7 +40,7 @@ def check_unique(collection: Collection, key: Key, document: Document) -> None:
 def check_unique_among(
     collection: Collection, key: Key, document: Document, records: Mapping[Key, Record], written: Iterable[Key]
 ) -> None:
-    """The same against the records that a transaction sees, but for ``_id``, which is their key.
+    """Check a document against the records of a transaction, without ``_id``.
 
     :param written: the keys of the records that the transaction has written.
     """
@@ -56,7 +56,7 @@ def check_unique_among(
 
 
 def duplicate_key(collection: Collection, index: Index, values: tuple[Any, ...]) -> CommandError:
-    """The error of a value that another document has."""
+    """Return the error of a duplicate value."""
     found = {path: _plain(value) for path, value in zip(index.keys, values, strict=True)}
     shown = ", ".join(f"{path}: {_shown(value)}" for path, value in found.items())
     return CommandError(

@@ -22,22 +22,19 @@ from gmongo.testing.unsupported import not_supported
 
 
 def recovery_token(state: State) -> Document:
-    """What a mongos adds to a transaction's replies."""
+    """Return the recovery token that a mongos adds to replies in a transaction."""
     return {"recoveryToken": {"recoveryShardId": "shard0"}} if state.sharded else {}
 
 
 def abort(state: State, session: Session) -> None:
-    """Abort the session's transaction, if it is in progress, and close its cursors."""
+    """Abort the transaction in progress of a session, and close its cursors."""
     if session.transaction is not None:
         session.transaction.abort()
         state.cursors.kill_of_transaction(session.id, session.transaction.number)
 
 
 def finish(state: State, request: Request, session: Session) -> Document:
-    """``commitTransaction`` and ``abortTransaction``.
-
-    :raises CommandError: if there is no such transaction, or it ended otherwise.
-    """
+    """Execute ``commitTransaction`` or ``abortTransaction``."""
     if request.database != "admin":
         raise CommandError(13, "Unauthorized", f"{request.name} may only be run against the admin database.")
     transaction = _transaction(state, request, session)
@@ -74,37 +71,34 @@ def _transaction(state: State, request: Request, session: Session) -> Transactio
         if not request.body.get("recoveryToken"):
             raise no_such_transaction(f"Transaction {number} was not started on this mongos, and there is no "
                                       "recoveryToken")  # fmt: skip
-        # Another mongos can only find out what became of it: if it was not committed, it will not be.
+        # Another mongos can only recover the outcome: a transaction that was not committed aborts.
         abort(state, session)
     return transaction
 
 
 def not_in_transaction(context: Context) -> Document:
-    """A commit or abort that does not say which transaction it means.
-
-    :raises CommandError: always.
-    """
+    """Raise the error of a commit or abort without transaction fields."""
     if not context.state.has_oplog:
         raise illegal_operation("Transaction numbers are only allowed on a replica set member or mongos")
     raise CommandError(125, "CommandFailed", f"{context.request.name} must be run within a transaction")
 
 
 def end_sessions(context: Context) -> Document:
-    """``endSessions``."""
+    """Execute ``endSessions``."""
     for lsid in _ids(context):
         end_session(context.state, lsid)
     return {}
 
 
 def refresh_sessions(context: Context) -> Document:
-    """``refreshSessions``."""
+    """Execute ``refreshSessions``."""
     for lsid in _ids(context):
         context.state.sessions.use(lsid)
     return {}
 
 
 def kill_sessions(context: Context) -> Document:
-    """``killSessions``; without any sessions it means all of them."""
+    """Execute ``killSessions``. An empty list kills all sessions."""
     for lsid in _ids(context) or [session.id for session in context.state.sessions]:
         kill_session(context.state, lsid)
     context.state.wake()
@@ -112,7 +106,7 @@ def kill_sessions(context: Context) -> Document:
 
 
 def kill_all_sessions(context: Context) -> Document:
-    """``killAllSessions`` and ``killAllSessionsByPattern``."""
+    """Execute ``killAllSessions`` or ``killAllSessionsByPattern``."""
     if any(context.body[context.request.name]):
         raise not_supported("an end of some sessions")
     for session in context.state.sessions:
@@ -122,14 +116,14 @@ def kill_all_sessions(context: Context) -> Document:
 
 
 def start_session(context: Context) -> Document:
-    """``startSession``."""
+    """Execute ``startSession``."""
     lsid = Binary(_random.uuid4().bytes, 4)
     context.state.sessions.use(bytes(lsid))
     return {"id": {"id": lsid}, "timeoutMinutes": TIMEOUT_SECONDS // 60}
 
 
 def end_session(state: State, lsid: bytes) -> None:
-    """Forget a session, its cursors and its transaction."""
+    """Remove a session, its cursors and its transaction."""
     session = state.sessions.remove(lsid)
     if session is not None:
         abort(state, session)
@@ -137,7 +131,7 @@ def end_session(state: State, lsid: bytes) -> None:
 
 
 def kill_session(state: State, lsid: bytes) -> None:
-    """Abort what a session is doing; the session itself lives on."""
+    """Abort the operations of a session. The session stays."""
     session = state.sessions.get(lsid)
     if session is not None:
         abort(state, session)

@@ -1,4 +1,4 @@
-"""The errors that a server answers with, each made in one place."""
+"""The errors of server replies, each made in one place. All functions of the store raise them as ``CommandError``."""
 
 from __future__ import annotations
 
@@ -8,86 +8,86 @@ from gmongo.testing.command import CommandError
 
 TRANSIENT = "TransientTransactionError"
 
-# Errors that end a command wherever it is, and come from no part of it.
+# Errors that interrupt a command at any point.
 INTERRUPTIONS = frozenset({50, 112, 115, 189, 246, 251, 10107, 11600, 11601, 11602, 13435, 13436})
 
 
 def bad_value(message: str) -> CommandError:
-    """A value that no command takes."""
+    """Return the error of an invalid value."""
     return CommandError(2, "BadValue", message)
 
 
 def failed_to_parse(message: str) -> CommandError:
-    """A document that cannot be read as what it should be."""
+    """Return the error of a malformed document."""
     return CommandError(9, "FailedToParse", message)
 
 
 def type_mismatch(message: str) -> CommandError:
-    """A value of the wrong type."""
+    """Return the error of a value with a wrong type."""
     return CommandError(14, "TypeMismatch", message)
 
 
 def illegal_operation(message: str) -> CommandError:
-    """What this kind of deployment or collection does not allow."""
+    """Return the error of an operation that the deployment or collection does not allow."""
     return CommandError(20, "IllegalOperation", message)
 
 
 def namespace_not_found(message: str) -> CommandError:
-    """A collection that does not exist."""
+    """Return the error of a missing collection."""
     return CommandError(26, "NamespaceNotFound", message)
 
 
 def index_not_found(message: str) -> CommandError:
-    """An index that does not exist."""
+    """Return the error of a missing index."""
     return CommandError(27, "IndexNotFound", message)
 
 
 def cannot_create(message: str) -> CommandError:
-    """An index that no collection can have."""
+    """Return the error of an invalid index."""
     return CommandError(67, "CannotCreateIndex", message)
 
 
 def invalid_options(message: str) -> CommandError:
-    """Options that do not go together, or not with the command."""
+    """Return the error of conflicting options."""
     return CommandError(72, "InvalidOptions", message)
 
 
 def invalid_namespace(message: str) -> CommandError:
-    """A name that no collection can have."""
+    """Return the error of an invalid collection name."""
     return CommandError(73, "InvalidNamespace", message)
 
 
 def query_feature_not_allowed(message: str) -> CommandError:
-    """A part of a query that it cannot have where it is used."""
+    """Return the error of a query operator in a wrong context."""
     return CommandError(224, "QueryFeatureNotAllowed", message)
 
 
 def immutable_field(message: str) -> CommandError:
-    """An update of ``_id``."""
+    """Return the error of an update of ``_id``."""
     return CommandError(66, "ImmutableField", message)
 
 
 def write_conflict() -> CommandError:
-    """Another transaction or session is writing, or has written, the same document."""
+    """Return the error of a concurrent write of the same document."""
     message = "Write conflict during plan execution and yielding is disabled. Please retry your operation."
     return CommandError(112, "WriteConflict", message)
 
 
 def no_such_transaction(message: str) -> CommandError:
-    """A transaction that never was, or was aborted."""
+    """Return the error of an unknown or aborted transaction."""
     return CommandError(251, "NoSuchTransaction", message, [TRANSIENT])
 
 
 def transaction_too_old(message: str) -> CommandError:
-    """A transaction number below one that the session has used."""
+    """Return the error of a transaction number below the last number of the session."""
     return CommandError(225, "TransactionTooOld", message)
 
 
 def cursor_not_found(cursor_id: int) -> CommandError:
-    """A cursor that never was, was killed, or has come to its end."""
+    """Return the error of an unknown, killed or finished cursor."""
     return CommandError(43, "CursorNotFound", f"cursor id {cursor_id} not found")
 
 
 def location(code: int, message: str, **fields: Any) -> CommandError:
-    """An error that the server knows by number only."""
+    """Return an error whose code has no name."""
     return CommandError(code, f"Location{code}", message, **fields)

@@ -1,4 +1,4 @@
-"""What happens by itself as time passes: documents of TTL indexes expire, and transactions that last too long abort."""
+"""Work that becomes due with time: remove expired documents and abort expired transactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DATE = 45
 
 
 def let_time_pass(state: State, parameters: Mapping[str, Any]) -> None:
-    """Do what has become due since the last time; nothing of it happens while there are no commands.
+    """Do the work that is due since the last call. Time without commands causes no work.
 
     :param parameters: ``transactionLifetimeLimitSeconds``, ``ttlMonitorEnabled`` and ``ttlMonitorSleepSecs``.
     """
@@ -43,7 +43,7 @@ def _expire(state: State, collection: Collection, index: Index) -> None:
         return
     access = Access(state)
     for key in Pace().through(_before(index, milliseconds(now_in_milliseconds()) - whole(seconds) * 1000)):
-        # What a transaction holds expires another time.
+        # A document that a transaction has locked expires later.
         if key in collection.records and key not in collection.writers:
             access.remove(collection, key)
 

@@ -20,7 +20,7 @@ _VERBOSITIES = ("queryPlanner", "executionStats", "allPlansExecution")
 
 
 def explain(context: Context) -> Document:
-    """Run ``explain``."""
+    """Execute ``explain``."""
     verbosity = context.body.get("verbosity")
     verbosity = "allPlansExecution" if verbosity is None else verbosity
     if verbosity not in _VERBOSITIES:
@@ -32,10 +32,7 @@ def explain(context: Context) -> Document:
 
 
 def explained(context: Context, command: Document, verbosity: str) -> Document:
-    """Return the scan of a ``find`` or ``aggregate``: its stages, its index, and no filters, bounds or counters.
-
-    :raises CommandError: if the command is malformed, or another command.
-    """
+    """Return the scan of a ``find`` or ``aggregate``: the stages and the index, without filters, bounds or counters."""
     name = next(iter(command))
     if name not in ("find", "aggregate"):
         raise not_supported("explain of another command", name)
