@@ -41,7 +41,7 @@ class Audit(CommandListener):
     @property
     def is_clean(self) -> bool:
         """True if ``strict=True`` and ``deprecation_errors=True`` would turn no finding into an error."""
-        return not any(finding.fails_strict_mode for finding in self._findings.values())
+        return not any(finding.hinders for finding in self._findings.values())
 
     def report(self) -> str:
         """Return the findings as text of several lines."""

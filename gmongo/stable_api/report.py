@@ -68,7 +68,7 @@ def _show_rich(audit: Audited, stream: TextIO) -> None:
 
 def _summary(audit: Audited) -> str:
     prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
-    hindrances = sum(finding.fails_strict_mode for finding in audit.findings)
+    hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
         return f"{prefix}, nothing that ServerApi('1', strict=True, deprecation_errors=True) would refuse"
     noun = "thing" if hindrances == 1 else "things"

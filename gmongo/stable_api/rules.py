@@ -61,7 +61,7 @@ class Finding:
     count: int = 0
 
     @property
-    def fails_strict_mode(self) -> bool:
+    def hinders(self) -> bool:
         """True if ``strict=True`` or ``deprecation_errors=True`` may turn the finding into an error."""
         return self.remark.verdict is not Verdict.NEWER
 
