@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from gmongo import MongoClient
-from gmongo.errors import OperationFailure
+from gmongo.errors import AutoReconnect, OperationFailure
 from tests.live.probes import Probes
 from tests.live.report import Report, Skip
 from tests.live.target import Target
@@ -50,6 +50,13 @@ class ExistingDeployment(RunningDeployment):
         if self._several is None:
             raise Skip("the case needs several mongos")
         return self._several
+
+    def election(self) -> Any:
+        """Return the ID of the last election, or None without a primary. Missed heartbeats cause an election."""
+        try:
+            return self.internal.admin.command("hello").get("electionId")
+        except AutoReconnect:
+            return None
 
     def uri_of_one(self) -> str:
         """Return the connection string of one writable server."""
@@ -120,16 +127,17 @@ def _run_case(
     options: dict[str, Any],
     remarks: list[str],
 ) -> None:
-    """Run a case, and repeat a failed case that depends on the speed of the machine."""
+    """Run a case, and repeat a failed case that depends on the speed of the machine or was disturbed by an election."""
     for _ in range(ATTEMPTS):
-        document = read()
+        document, election = read(), live.election()
         try:
             return Run(live, document, document["tests"][index], options).run()
         except Skip:
             raise
         except Exception as error:
             text = f"{document['tests'][index]} {document.get('createEntities')}"
-            if not _DEPENDS_ON_SPEED.search(text) or len(remarks) == ATTEMPTS - 1:
+            is_disturbed = live.election() != election and "replSetStepDown" not in text
+            if not (is_disturbed or _DEPENDS_ON_SPEED.search(text)) or len(remarks) == ATTEMPTS - 1:
                 raise
             remarks.append(f"repeated after {type(error).__name__}: {error}")
 

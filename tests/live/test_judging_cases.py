@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -43,21 +44,23 @@ class FailingRun:
 
 
 @pytest.mark.parametrize(
-    ("case", "failures", "remarks"),
+    ("case", "elections", "failures", "remarks"),
     [
-        ({"blockTimeMS": 5}, 0, 0),
-        ({"blockTimeMS": 5}, 2, 2),
-        ({"blockTimeMS": 5}, 5, None),
-        ({"uriOptions": {"socketTimeoutMS": 5}}, 1, 1),
-        ({"failBeforeCommitExceptionCode": 1}, 1, 1),
-        ({"errorCode": 5}, 1, None),
+        ({"blockTimeMS": 5}, "1111", 0, 0),
+        ({"blockTimeMS": 5}, "111111", 2, 2),
+        ({"blockTimeMS": 5}, "1" * 10, 5, None),
+        ({"uriOptions": {"socketTimeoutMS": 5}}, "1111", 1, 1),
+        ({"failBeforeCommitExceptionCode": 1}, "1111", 1, 1),
+        ({"errorCode": 5}, "1111", 1, None),
+        ({"errorCode": 5}, "1222", 1, 1),
+        ({"replSetStepDown": 5}, "1222", 1, None),
     ],
 )
-def test_failed_case_is_repeated_only_if_it_depends_on_speed(
-    case: dict[str, Any], failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
+def test_failed_case_is_repeated_only_if_it_depends_on_speed_or_an_election(
+    case: dict[str, Any], elections: str, failures: int, remarks: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(official, "Run", FailingRun(failures, AssertionError("late")))
-    live: Any = None
+    live: Any = Mock(election=Mock(side_effect=elections))
     recorded: list[str] = []
 
     def play() -> None:
