@@ -59,7 +59,7 @@ def aggregate(context: Context) -> Document:
 
 
 def namespace(context: Context) -> str:
-    """The namespace of the cursor."""
+    """Return the namespace of the cursor."""
     if context.body[context.request.name] == 1:
         return f"{context.database}.$cmd.aggregate"
     return context.namespace

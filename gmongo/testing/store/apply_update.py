@@ -74,7 +74,6 @@ class Update:
         """Return the updated document. The given document does not change.
 
         :param inserting: True for the document of an upsert.
-        :raises CommandError: if the update cannot be applied, or changes ``_id``.
         """
         if self.is_pipeline:
             changed = self._pipeline(copy_value(document))
@@ -362,7 +361,6 @@ def _equalities(query: Mapping[str, Any], only_identity: bool) -> Document:
     """Return the fields that the query compares for equality: an upsert starts from these fields.
 
     :param only_identity: True if only ``_id`` counts, as for a replacement.
-    :raises CommandError: 54 for two conditions on a field, 111 for a condition on a part of an immutable field.
     """
     document: Document = {}
     taken: list[list[str]] = []

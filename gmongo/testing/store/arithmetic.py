@@ -58,20 +58,17 @@ _OF_DECIMALS: dict[Any, Callable[[Decimal, Decimal], Decimal]] = {
 
 
 def add(left: Any, right: Any) -> Any:
-    """The sum of two numbers."""
+    """Return the sum of two numbers."""
     return combine(operator.add, left, right)
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """The product of two numbers."""
+    """Return the product of two numbers."""
     return combine(operator.mul, left, right)
 
 
 def updated(name: str, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Return the result of ``$inc`` or ``$mul``.
-
-    :raises CommandError: 2 for an int64 overflow, 14 for an operand that is not a number.
-    """
+    """Return the result of ``$inc`` or ``$mul``."""
     for value in (left, right):
         if not is_number(value):
             raise type_mismatch(f"only numbers are allowed in an arithmetic expression, not {type_name(value)}")

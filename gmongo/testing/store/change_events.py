@@ -28,10 +28,7 @@ class Presentation:
         return _head(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
-        """Return the document of an event.
-
-        :raises CommandError: if the stream requires a missing pre-image or post-image.
-        """
+        """Return the document of an event."""
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
         document = {**moved, **_head(position, event.kind, event, self.state.version, uuid)}

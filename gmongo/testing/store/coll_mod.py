@@ -60,10 +60,7 @@ def collection_modify(context: Context) -> Document:
 
 
 def _changed_options(collection: Collection, wanted: Document, has_index: bool) -> Document:
-    """Return the changed options. None removes an option.
-
-    :raises CommandError: 72 if the collection or view cannot have the options.
-    """
+    """Return the changed options. None removes an option."""
     options = dict(wanted)
     named = {*options, "index"} if has_index else set(options)
     for names, holds, what in (

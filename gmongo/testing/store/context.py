@@ -50,10 +50,7 @@ class Context:
 
     @cached_property
     def collection_name(self) -> str:
-        """Return the name of the collection.
-
-        :raises CommandError: if the name is invalid.
-        """
+        """Return the name of the collection."""
         name = self.body[self.request.name]
         if type(name) is not str:
             raise failed_to_parse(f"collection name has invalid type {type_name(name)}")
@@ -84,10 +81,7 @@ class Context:
         return Pace(limit, lambda: losses[member] != before, self.state.settle, lambda: self.request.is_killed)
 
     def collation(self, collection: Collection | None = None) -> Collation:
-        """Return the collation of the command, or else of the collection.
-
-        :raises CommandError: 167 if the view has another collation.
-        """
+        """Return the collation of the command, or else of the collection."""
         spec = self.body.get("collation")
         if spec and collection is not None and collection.is_view and Collation.of(spec) != collection.collation:
             raise CommandError(167, "OptionNotSupportedOnView", "Cannot override a view's default collation")
@@ -101,10 +95,7 @@ class Context:
         return found
 
     def existing_collection(self) -> Collection:
-        """Return the collection or view.
-
-        :raises CommandError: 26 if it does not exist.
-        """
+        """Return the collection or view."""
         collection = self.collection()
         if collection is None:
             raise namespace_not_found(f"ns does not exist: {self.namespace}")
@@ -143,7 +134,6 @@ def check_name(database: str, name: str, to_write: bool = False) -> None:
     """Check the name of a collection.
 
     :param to_write: True if the command writes or creates the collection.
-    :raises CommandError: 73 for an invalid name or a read-only collection, 115 for an internal collection of a server.
     """
     too_long = len(f"{database}.{name}".encode()) > _LONGEST
     if not name or name.startswith(".") or "\0" in name or "$" in name or too_long:

@@ -90,10 +90,7 @@ class Cursors:
         self._open[cursor.id] = cursor
 
     def get(self, cursor_id: int, member: str) -> Cursor:
-        """Return an open cursor of a member.
-
-        :raises CommandError: 43 without such a cursor.
-        """
+        """Return an open cursor of a member."""
         self._expire()
         cursor = self._open.get(cursor_id)
         if cursor is None or cursor.member != member:

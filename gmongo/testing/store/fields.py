@@ -96,9 +96,9 @@ def leaves(word: str) -> tuple[str, ...]:
 
 @dataclass
 class Field:
-    """One field.
+    """A field of a command.
 
-    :param codes: the error code of each kind of value; 0 for those that the command accepts.
+    :param codes: the error code of each kind of value, 0 for accepted kinds.
     :param since: the version that introduced the field.
     :param parts: the fields of the value, or of the elements of an array.
     """
@@ -110,14 +110,14 @@ class Field:
 
 @dataclass
 class Fields:
-    """The fields of a command, or of a document in it.
+    """The fields of a command or an embedded document.
 
-    :param unknown: the error code of a field without an entry; 0 if the command ignores such fields.
-    :param missing: the error codes of the fields that the command needs.
-    :param admin: whether the command is of the ``admin`` database only.
-    :param without: which of ``readConcern`` (but for the level ``local``) and ``writeConcern`` the command refuses.
+    :param unknown: the error code of an unknown field, 0 if the command ignores unknown fields.
+    :param missing: the error codes of required fields.
+    :param admin: True if only the ``admin`` database has the command.
+    :param without: the refused fields among ``readConcern`` (the level ``local`` is accepted) and ``writeConcern``.
     :param since: the version that introduced the command.
-    :param late: whether a server checks the fields of sessions before the fields of the command.
+    :param late: True if a server checks session fields after the other fields.
     """
 
     name: str
@@ -133,7 +133,6 @@ class Fields:
         """Check all fields.
 
         :param generic: the fields that each command accepts.
-        :raises CommandError: for the first fault.
         """
         for name, value in body.items():
             known = self.fields.get(name)
@@ -173,20 +172,14 @@ def _unknown(path: str, name: str, code: int, version: Version) -> CommandError:
 
 
 def check_first(request: Request, version: Version) -> None:
-    """Check the fields that a server checks before it reads a command.
-
-    :raises CommandError: if a field occurs twice, or has a value of a wrong type.
-    """
+    """Check the fields that a server checks before it reads a command."""
     if request.repeated is not None:
         raise error(40413, f"BSON field '{request.repeated}' is a duplicate field")
     _check_some(_FIRST, request.body, version)
 
 
 def check(request: Request, version: Version) -> None:
-    """Check the database and the fields of a command.
-
-    :raises CommandError: for the first fault.
-    """
+    """Check the database and the fields of a command."""
     name = ALIASES.get(request.name, request.name)
     known = TABLE.get(name)
     if known is not None and version < known.since:
@@ -234,10 +227,7 @@ def without_alias(request: Request) -> dict[str, Any]:
 
 
 def check_body(name: str, body: Mapping[str, Any], version: Version) -> None:
-    """Check the fields of a command, or of a document in a command, but not the fields that each command accepts.
-
-    :raises CommandError: for the first fault.
-    """
+    """Check the fields of a command or embedded document, without the fields of all commands."""
     TABLE[name].check(body, version, () if "-" in name else TABLE["generic"].fields)
 
 
@@ -249,7 +239,7 @@ def _check_some(names: tuple[str, ...], body: Mapping[str, Any], version: Versio
 
 
 def _read() -> dict[str, Fields]:
-    """Read the table. A line has the fields of a command, or of the part of a command that its name has a path to."""
+    """Read the table. A line has the fields of a command, or of a part of a command at the path in its name."""
     table: dict[str, Fields] = {}
     kinds: dict[str, Mapping[str, int]] = {}
     for text in Path(__file__).with_name("fields.jsonl").read_text(encoding="utf-8").splitlines():

@@ -16,7 +16,7 @@ from gmongo.testing.store.writes import Target, found_to_write, replace_one, tar
 
 
 def find_and_modify(context: Context) -> Document:
-    """``findAndModify``."""
+    """Execute ``findAndModify``."""
     body, target = context.body, target_of(context)
     if target.collection is not None:
         check_writable(target.collection)

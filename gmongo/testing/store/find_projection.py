@@ -1,4 +1,4 @@
-"""A find's projection: that of ``$project``, and the operators that choose elements of arrays."""
+"""Projections of ``find``: projections of ``$project``, and the operators that select array elements."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _WITH_ARRAY = 3  # arguments of the expression $slice
 def compile_projection(
     spec: Mapping[str, Any] | None, query: Mapping[str, Any], variables: Variables, score: Score | None = None
 ) -> Callable[[Document], Document]:
-    """The function that a find projects its documents with.
+    """Return the projection function of a ``find``.
 
-    :param score: how well a document fits the text that is searched for; None if none is.
-    :raises CommandError: if fields are both included and excluded, or an operator is not supported.
+    :param score: returns the text score of a document, None without a text search.
     """
     if not spec:
         return lambda document: document
@@ -62,7 +61,7 @@ def compile_projection(
 
 
 def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
-    """Whether only the chosen fields are kept. The first field decides, but for ``_id``."""
+    """True if the projection includes fields. The first field except ``_id`` decides."""
     others = {name: value for name, value in spec.items() if name not in special and name != "_id"}
     if others:
         return _is_inclusion(value := next(iter(others.values()))) or not (isinstance(value, bool) or is_number(value))
@@ -71,7 +70,7 @@ def _is_including(spec: Mapping[str, Any], special: Mapping[str, Any]) -> bool:
 
 
 def _flat(spec: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The projection with the paths of array operators that are within others written out."""
+    """Yield the paths and values of a projection. Nested array operators get full paths."""
     for name, value in spec.items():
         if isinstance(value, dict) and not is_operators(value) and any(map(_has_array_operator, value.values())):
             yield from _flat(value, f"{prefix}{name}.")
@@ -84,7 +83,7 @@ def _has_array_operator(value: Any) -> bool:
 
 
 def _position_of(spec: Mapping[str, Any]) -> list[str] | None:
-    """The path of the positional projection, if there is one."""
+    """Return the path of the positional projection, or None."""
     for name in spec:
         if ".$." in name:
             raise location(31394, f"The positional operator of a projection must be at the end of the path: {name}")
@@ -146,7 +145,7 @@ def _first_element(name: str, query: Any, variables: Variables, put: Callable[..
 
 
 def _positioned(document: Document, path: list[str], query: Mapping[str, Any], variables: Variables) -> Document:
-    """The document with one element in the first array of the path: that at the index which the query found."""
+    """Return the document with one element in the first array of the path. The query determines the index."""
     array: Any = document
     for length, part in enumerate(path, 1):
         array = array.get(part) if isinstance(array, dict) else None

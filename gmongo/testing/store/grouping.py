@@ -17,10 +17,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def compile_group(spec: Any, around: Surroundings) -> Stage:
-    """The stage; its groups are in the order in which they first appear.
-
-    :raises CommandError: without ``_id``, or for an accumulator that is not supported.
-    """
+    """Return the stage. Groups are in the order of their first documents."""
     if not isinstance(spec, dict):
         raise location(15947, "a group's fields must be specified in an object")
     if "_id" not in spec:
@@ -30,7 +27,7 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
     if any(isinstance(value, bool) or is_number(value) for value in fields.values()):
         raise location(17390, "$group does not support inclusion-style expressions")
     identity = compile_expression(spec["_id"], scope)
-    # A document of one field has a null in place of a missing value, one of several fields has no such field.
+    # A group key of one field has null for a missing value. A key of several fields omits the field.
     alone = fields if len(fields) == 1 else {}
     accumulators = compile_accumulators({name: value for name, value in spec.items() if name != "_id"}, scope)
 
@@ -58,18 +55,15 @@ def compile_group(spec: Any, around: Surroundings) -> Stage:
 def _values(
     identity: Expression, accumulators: Mapping[str, Accumulator], values: Variables
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """The group of a document, and what its accumulators keep of the document."""
+    """Return the group of a document, and the values for the accumulators."""
     try:
         return identity(values), [(name, accumulator.value(values)) for name, accumulator in accumulators.items()]
-    except CommandError as error:  # each engine of the server has codes of its own
+    except CommandError as error:  # each engine of the server has its own codes
         raise not_supported("an error of an expression in $group", error.message) from None
 
 
 def compile_accumulators(spec: Mapping[str, Any], scope: Scope) -> dict[str, Accumulator]:
-    """The accumulators of fields.
-
-    :raises CommandError: if one is malformed, or not supported.
-    """
+    """Return the accumulators by field."""
     return {name: _accumulator(name, value, scope) for name, value in spec.items()}
 
 

@@ -1,4 +1,4 @@
-"""An index: the entries of a collection's documents, in their order."""
+"""An index: the sorted entries of the documents of a collection."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gmongo.testing.store.values import MISSING, Key, is_number, key_of
 from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
-# An entry's key, and the values that it is made of.
+# The key and the values of an entry.
 Entry = tuple[Key, tuple[Any, ...]]
-# Above the key of every value.
+# Sorts after all keys of values.
 TOP = (1000,)
 _PIECE = 512
 
 
 @dataclass
 class Index:
-    """An index. Those of ascending and descending fields have entries; those of other kinds are known by name only.
+    """An index. Indexes of ascending and descending fields have entries. Other indexes have a description only.
 
-    :param keys: the fields, with their directions or kinds.
-    :param options: all other fields of its description, such as ``unique``.
-    :ivar multikey: whether a document has, or has had, several entries.
+    :param keys: the fields with their directions or kinds.
+    :param options: the other fields of the description, such as ``unique``.
+    :ivar multikey: True if a document had several entries at any time.
     """
 
     name: str
@@ -42,27 +42,25 @@ class Index:
 
     @property
     def unique(self) -> bool:
-        """Whether no two documents may have the same values."""
         return self.is_identity or bool(self.options.get("unique") or self.options.get("prepareUnique"))
 
     @property
     def is_identity(self) -> bool:
-        """Whether it is the index of ``_id`` that every collection has."""
+        """True for the index of ``_id`` that every collection has."""
         return self.name == "_id_"
 
     @property
     def guards(self) -> bool:
-        """Whether its entries show duplicates; those of ``_id`` show in the keys of the records."""
+        """True if the entries show duplicates. The keys of the records show duplicates of ``_id``."""
         return self.unique and not self.is_identity
 
     @cached_property
     def is_ordered(self) -> bool:
-        """Whether it has entries."""
+        """True if the index has entries."""
         return all(is_number(direction) for direction in self.keys.values())
 
     @cached_property
     def collation(self) -> Collation:
-        """How it compares strings."""
         return Collation.of(self.options.get("collation"))
 
     @cached_property
@@ -79,14 +77,14 @@ class Index:
         return list(self.keys)
 
     def description(self) -> Document:
-        """As ``listIndexes`` shows it."""
+        """Return the description in ``listIndexes``."""
         return {"v": 2, "key": dict(self.keys), "name": self.name, **self.options}
 
     def entries(self, document: Document) -> list[Entry]:
-        """The document's entries.
+        """Return the entries of the document.
 
-        :raises CommandError: 171, two of the fields are in different arrays; 16766, the index is hashed and one is in
-            an array.
+        :raises CommandError: 171 if two fields are in different arrays, 16766 if a field of a hashed index is in an
+            array.
         """
         if self._partial is not None and not self._partial(document):
             return []
@@ -104,7 +102,7 @@ class Index:
         return [(tuple(map(self._key, values)), values) for values in found]
 
     def _check_kinds(self, document: Document) -> None:
-        """Check what the fields of other kinds than ascending and descending take."""
+        """Check the values of fields of other kinds than ascending and descending."""
         if "text" in self._kinds.values() and _has_language(document):
             raise not_supported("a text search beyond English words", "field language")
         for path, kind in self._kinds.items():
@@ -125,19 +123,18 @@ class Index:
         return key_of(None if value is MISSING else self.collation.folded(value))
 
     def holds(self, document: Document) -> bool:
-        """Whether the document is one of those that the index knows."""
+        """True if the index contains the document."""
         sparse = "sparse" in self.options or "partialFilterExpression" in self.options
         return not sparse or not self.is_ordered or bool(self.entries(document))
 
     def add(self, key: Key, document: Document) -> None:
-        """Enter a document under the key of its record."""
+        """Add the entries of a document with the key of its record."""
         entries = self.entries(document)
         self.multikey = self.multikey or len(entries) > 1
         for entry, _ in entries:
             self.tree.setdefault(entry, {})[key] = None
 
     def discard(self, key: Key, document: Document) -> None:
-        """Remove a document's entries."""
         for entry, _ in self.entries(document):
             holders = self.tree.get(entry)
             if holders is not None:
@@ -146,21 +143,21 @@ class Index:
                     del self.tree[entry]
 
     def forget_one(self) -> bool:
-        """Let go of the last entry; False if there is none."""
+        """Remove the last entry. Return False without entries."""
         if self.tree:
             self.tree.popitem()
             return True
         return False
 
     def holders(self, entry: Key) -> Iterable[Key]:
-        """The records with an entry."""
+        """Return the keys of the records with an entry."""
         found: Iterable[Key] = self.tree.get(entry, ())
         return found
 
     def between(self, prefix: Key, low: Key = (), high: Key = (TOP,)) -> Iterator[Key]:
-        """The records whose entries begin with the prefix, followed by what is at least `low`, and below `high`.
+        """Yield the records of the entries from `prefix` and `low` to `prefix` and `high`, without `high`.
 
-        The index may change between two of them.
+        The index may change during the iteration.
         """
         if len(prefix) == len(self.keys):
             yield from list(self.holders(prefix))
@@ -178,6 +175,6 @@ def _has_language(value: Any) -> bool:
 
 
 def identity_index(collation: Collation) -> Index:
-    """The index that every collection has."""
+    """Return the ``_id`` index of a collection."""
     shown = collation.description()
     return Index("_id_", {"_id": 1}, {"collation": shown} if shown else {})

@@ -1,4 +1,4 @@
-"""Index specifications: what ``createIndexes`` and ``create`` take, looked at in a server's order."""
+"""Index specifications of ``createIndexes`` and ``create``, checked in the order of a server."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _IS: Mapping[str, Callable[[Any], bool]] = {
 }
 _KINDS = frozenset({"2d", "2dsphere", "hashed", "text"})
 _NOT_SHOWN = frozenset({"key", "name", "v", "ns", "dropDups"})
-# They are kept only if they are true.
+# Options that are stored only with the value true.
 _FLAGS = frozenset({"hidden", "prepareUnique", "sparse", "unique"})
 _OF_IDENTITY = frozenset({"collation", "key", "name", "ns", "v"})
-# What a partial index may know of a field; `$in` since 6.0.
+# The operators in filters of partial indexes. `$in` requires 6.0.
 _OF_PARTIAL_INDEXES = frozenset({"$all", "$eq", "$exists", "$gt", "$gte", "$in", "$lt", "$lte", "$type"})
 _OF_OTHER_KINDS = frozenset(
     {
@@ -68,11 +68,10 @@ _MOST_FIELDS = 32
 
 
 def compile_index(spec: Any, default: Document, version: Version, ignore_unknown: bool = False) -> Index:
-    """The index that a specification describes.
+    """Return the index of a specification.
 
     :param default: the collation of the collection.
-    :param ignore_unknown: whether options that no index has are left out, and no error.
-    :raises CommandError: if there is no such index.
+    :param ignore_unknown: True if unknown options are removed and not refused.
     """
     if ignore_unknown:
         spec = {name: value for name, value in spec.items() if name in _TYPE_OF}
@@ -120,8 +119,7 @@ def _check_name(name: str, keys: Mapping[str, Any]) -> None:
 def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
     """Check the ``idIndex`` of ``create``.
 
-    :param collation: of the collection.
-    :raises CommandError: it is not the index of ``_id``.
+    :param collation: the collation of the collection.
     """
     _check_fields(spec)
     _check_identity_options(spec)
@@ -132,7 +130,7 @@ def check_identity_spec(spec: Mapping[str, Any], collation: Document) -> None:
 
 
 def same_keys(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Whether two indexes have the same fields, in the same order and directions."""
+    """True if two indexes have equal fields, order and directions."""
     return list(left.items()) == list(right.items())
 
 
@@ -156,7 +154,7 @@ def _check_fields(spec: Mapping[str, Any]) -> None:
 
 
 def _plugin(keys: Mapping[str, Any]) -> str:
-    """The kind of an index that is not of ascending and descending fields."""
+    """Return the kind of an index without ascending and descending fields."""
     return next((kind for kind in keys.values() if isinstance(kind, str)), "")
 
 
@@ -229,7 +227,7 @@ def _check_version(spec: Mapping[str, Any]) -> None:
 
 
 def _check_not_clustered(spec: Mapping[str, Any]) -> None:
-    """Check that the index does not ask to be what only ``create`` makes."""
+    """Check that the specification has no option of a clustered index."""
     if "clustered" not in spec:
         return
     if not spec["clustered"]:
@@ -270,10 +268,7 @@ def _check_expiry(spec: Mapping[str, Any]) -> None:
 
 
 def _check_partial(condition: Mapping[str, Any], version: Version, depth: int = 0) -> None:
-    """Check that a partial index may have the condition.
-
-    :raises CommandError: 67, if it may not.
-    """
+    """Check the condition of a partial index."""
     if depth >= _PARTIAL_DEPTH:
         raise cannot_create("partialFilterExpression depth may not exceed internalPartialFilterExpressionMaxDepth")
     for name, operand in condition.items():

@@ -22,13 +22,13 @@ from gmongo.testing.store.index_specs import compile_index, same_keys
 from gmongo.testing.store.replies import listing_reply
 
 _MOST_INDEXES = 64
-# What distinguishes two indexes of the same keys, and what makes no difference.
+# The options that distinguish two indexes of the same keys, and the options that do not.
 _SIGNATURE = ("collation", "partialFilterExpression", "sparse", "unique", "wildcardProjection")
 _NO_DIFFERENCE = frozenset({"2dsphereIndexVersion", "background", "hidden", "textIndexVersion"})
 
 
 def create_indexes(context: Context) -> Document:
-    """``createIndexes``."""
+    """Execute ``createIndexes``."""
     specs = context.body["indexes"]
     if not specs:
         raise bad_value("Must specify at least one index to create")
@@ -62,7 +62,7 @@ def create_indexes(context: Context) -> Document:
 
 
 def _build_all(context: Context, collection: Collection, wanted: list[Index]) -> None:
-    """Build all indexes, or none after an error."""
+    """Build all indexes, or no index after an error."""
     names = set(collection.indexes)
     try:
         for index in wanted:
@@ -75,10 +75,7 @@ def _build_all(context: Context, collection: Collection, wanted: list[Index]) ->
 
 
 def _exists(collection: Collection, index: Index) -> bool:
-    """Whether the collection has this very index.
-
-    :raises CommandError: 85 or 86, if it has one that conflicts with it.
-    """
+    """True if the collection has the same index."""
     if same_keys(index.keys, {"_id": 1}):
         return True
     named = collection.indexes.get(index.name)
@@ -117,7 +114,7 @@ def _remaining(index: Index) -> Document:
 
 
 def _build(context: Context, collection: Collection, index: Index) -> None:
-    """Build an index while others go on to write."""
+    """Build an index during the writes of other commands."""
     if index.unique and "hashed" in index.keys.values():
         raise location(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
     collection.building.append(index)
@@ -150,7 +147,7 @@ def _check_unique(context: Context, collection: Collection, index: Index) -> Non
 
 
 def drop_indexes(context: Context) -> Document:
-    """``dropIndexes``."""
+    """Execute ``dropIndexes``."""
     collection = context.collection()
     if collection is None:
         raise namespace_not_found(f"ns not found {context.namespace}")
@@ -168,7 +165,7 @@ def drop_indexes(context: Context) -> Document:
 
 
 def _named(collection: Collection, wanted: Any) -> list[str]:
-    """The names of the indexes that are to be dropped: all of them are there."""
+    """Return the names of the indexes to drop."""
     if wanted == "*":
         return [name for name in collection.indexes if name != "_id_"]
     if isinstance(wanted, list):
@@ -182,10 +179,7 @@ def _named(collection: Collection, wanted: Any) -> list[str]:
 
 
 def indexes_of(collection: Collection, wanted: Any) -> list[Index]:
-    """The index that is meant by a name or a key, if there is one.
-
-    :raises CommandError: 181, if several have the key.
-    """
+    """Return the indexes with a name or key."""
     if type(wanted) is str:
         return [index for index in collection.indexes.values() if index.name == wanted]
     found = [index for index in collection.indexes.values() if same_keys(index.keys, wanted)]
@@ -196,7 +190,7 @@ def indexes_of(collection: Collection, wanted: Any) -> list[Index]:
 
 
 def list_indexes(context: Context) -> Document:
-    """``listIndexes``."""
+    """Execute ``listIndexes``."""
     collection = context.collection()
     if collection is None:
         raise namespace_not_found(f"ns does not exist: {context.namespace}")

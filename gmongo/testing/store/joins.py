@@ -1,4 +1,4 @@
-"""The stages that bring in documents of other collections, or of other pipelines."""
+"""Stages that read other collections or pipelines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _option(name: str, spec: Any, option: str) -> str:
 
 
 def lookup(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
-    """``$lookup``."""
+    """Compile ``$lookup``."""
     if not isinstance(spec, dict):
         raise failed_to_parse("the $lookup stage specification must be an object")
     if set(spec) - _LOOKUP:
@@ -79,7 +79,7 @@ Source = Callable[[], "list[Document]"]
 
 
 def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundings) -> tuple[Source, Any]:
-    """Where the foreign documents come from: a collection, or a ``$documents`` at the start of the pipeline."""
+    """Return the source of the foreign documents: a collection, or ``$documents`` at the start of the pipeline."""
     origin = spec.get("from", spec.get("coll"))
     if origin is not None:
         if type(origin) is not str:
@@ -94,7 +94,7 @@ def _source(name: str, spec: Mapping[str, Any], pipeline: Any, around: Surroundi
 
 
 def documents_of(spec: Any, scope: Scope) -> list[Document]:
-    """The documents of a ``$documents`` stage."""
+    """Return the documents of a ``$documents`` stage."""
     found = compile_expression(spec, scope)({**dict.fromkeys(scope.names), "ROOT": {}, "CURRENT": {}})
     if not isinstance(found, list):
         raise location(5858203, "an array is expected in $documents")
@@ -117,7 +117,7 @@ def _let(spec: Any, scope: Scope) -> Let:
 
 
 class _Join:
-    """The join of a ``$lookup`` by fields."""
+    """The join of a ``$lookup`` by field."""
 
     def __init__(self, spec: Mapping[str, Any], source: Source, around: Surroundings) -> None:
         self._local = path_parts(_option("$lookup", spec, "localField"))
@@ -127,7 +127,7 @@ class _Join:
         self._from = spec.get("from")
 
     def reader(self) -> Callable[[Document], list[Document]]:
-        """The function that gives the foreign documents of a local one."""
+        """Return a function that returns the foreign documents of a local document."""
         if self._from is None:
             made = list(enumerate(self._source()))
             return lambda document: self._joined(document, lambda value: made)
@@ -135,7 +135,7 @@ class _Join:
         return lambda document: self._joined(document, find)
 
     def _joined(self, document: Document, find: Finder) -> list[Document]:
-        # Nothing at all joins as null does.
+        # A missing value joins like null.
         wanted = list(joined_values(document, self._local)) or [None]
         found: dict[int, Document] = {}
         for value in wanted:
@@ -146,7 +146,7 @@ class _Join:
 def _matching(
     documents: Iterable[tuple[int, Document]], path: str, value: Any, around: Surroundings
 ) -> Iterator[tuple[int, Document]]:
-    """Those of the documents that have the value at the path; a regular expression is a value like others."""
+    """Yield the documents with the value at the path. A regular expression is a value here."""
     parts, test = split(path), equality(value, around.collation)
     for number, document in around.pace.through(documents):
         for found in values_at(document, parts):
@@ -163,7 +163,7 @@ def _check_inner(name: str, pipeline: Any, code: int) -> None:
 
 
 def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
-    """``$unionWith``."""
+    """Compile ``$unionWith``."""
     options: dict[str, Any] = {"coll": spec} if isinstance(spec, str) else spec
     if not isinstance(options, dict):
         raise failed_to_parse("the $unionWith stage specification must be an object or string")
@@ -183,7 +183,7 @@ def union_with(spec: Any, around: Surroundings, compile_pipeline: CompilePipelin
 
 
 def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) -> Stage:
-    """``$facet``."""
+    """Compile ``$facet``."""
     if not isinstance(spec, dict) or not spec:
         raise location(40169, "the $facet specification must be a non-empty object")
     if not all(isinstance(pipeline, list) for pipeline in spec.values()):
@@ -205,7 +205,7 @@ def facet(spec: Any, around: Surroundings, compile_pipeline: CompilePipeline) ->
 
 
 def _stage_names(pipeline: Any) -> Iterator[str]:
-    """The names of a pipeline's stages, and of those within ``$lookup`` and ``$unionWith``."""
+    """Yield the names of the stages in a pipeline, and in its ``$lookup`` and ``$unionWith``."""
     for stage in pipeline if isinstance(pipeline, list) else ():
         for name, spec in stage.items() if isinstance(stage, dict) else ():
             yield name
@@ -218,7 +218,7 @@ _GRAPH = frozenset({"from", "startWith", "connectFromField", "connectToField", "
 
 
 def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipeline) -> Stage:
-    """``$graphLookup``."""
+    """Compile ``$graphLookup``."""
     if not isinstance(spec, dict):
         raise failed_to_parse("the $graphLookup stage specification must be an object")
     if set(spec) - _GRAPH:
@@ -256,7 +256,7 @@ def graph_lookup(spec: Any, around: Surroundings, _compile_pipeline: CompilePipe
 
 
 def _has_null(document: Document, path: str) -> bool:
-    """Whether a null is there, and not only nothing."""
+    """True if the document has a null at the path. A missing value does not count."""
     found = values_at(document, split(path))
     return any(value is None or (isinstance(value, list) and None in value) for value in found)
 

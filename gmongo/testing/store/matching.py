@@ -1,4 +1,4 @@
-"""Which documents a query selects: a filter is compiled to a function of a document."""
+"""Queries: compile a filter to a function of a document."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from gmongo.testing.unsupported import not_supported
 Match = Callable[[Any], bool]
 Clause = Callable[[Any, Variables], bool]
 
-# Conditions that hold always, or never.
+# Conditions with constant results.
 CONSTANTS = {"$alwaysTrue": True, "$alwaysFalse": False}
 _WITH_EXPRESSIONS = frozenset({"$and", "$expr", "$nor", "$or"})
-# What not every query can have.
+# Operators that some queries cannot have.
 SPECIAL = frozenset({"$expr", "$geoNear", "$jsonSchema", "$near", "$nearSphere", "$text", "$where"})
 
 
 class Predicate(NamedTuple):
     """A condition on a field.
 
-    :param single: tells whether one value satisfies it.
-    :param any_of: tells whether the values at a path do, whose arrays count for their elements too.
+    :param single: returns True if a value matches.
+    :param any_of: returns True if the values at a path, or elements of their arrays, match.
     """
 
     single: Test
@@ -49,10 +49,7 @@ class Predicate(NamedTuple):
 
 
 def check_allowed(query: Any, banned: frozenset[str]) -> None:
-    """Check that a query has none of some operators.
-
-    :raises CommandError: 224 for an expression or a schema, 2 for others that are not allowed here.
-    """
+    """Check that a query has no forbidden operators."""
     for name, operand in query.items() if isinstance(query, dict) else ():
         if name in banned:
             message = f"{name} is not allowed in this context"
@@ -67,11 +64,10 @@ def compile_filter(
     collation: Collation = BINARY,
     text: Mapping[str, Any] | None = None,
 ) -> Match:
-    """The function that tells whether a document matches.
+    """Return a function that returns True if a document matches.
 
-    :param variables: what ``let`` defined.
-    :param text: the options of the text index, if the collection has one.
-    :raises CommandError: for an operator that does not exist, or is not supported.
+    :param variables: the variables of ``let``.
+    :param text: the options of the text index of the collection, None without such an index.
     """
     known = variables or {}
     scope = Scope(frozenset(known), collation, text=text)
@@ -84,7 +80,7 @@ def compile_filter(
 
 
 def compile_query(query: Any, scope: Scope) -> Clause:
-    """The same, as a function of the document and the values of the variables."""
+    """Return a filter as a function of the document and the variables."""
     if not isinstance(query, dict):
         raise bad_value(f"a filter must be an object, not {query!r}")
     if not _WITH_EXPRESSIONS.isdisjoint(query):
@@ -98,7 +94,7 @@ def compile_query(query: Any, scope: Scope) -> Clause:
 
 
 def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bool]:
-    """The values of all clauses; an error is refused, because a server may decide without the clause that has it."""
+    """Return the values of all clauses. Errors are refused, because a server may skip the failing clause."""
     try:
         return [test(document, variables) for test in tests]
     except CommandError as error:
@@ -108,7 +104,7 @@ def _values(tests: list[Clause], document: Any, variables: Variables) -> list[bo
 
 
 def _is_costly(name: str, condition: Any) -> bool:
-    """Whether a clause is an expression, which a server evaluates after the other clauses."""
+    """True for an expression, which a server evaluates after the other clauses."""
     if name in _LOGICAL and isinstance(condition, list):
         return any(isinstance(query, dict) and any(_is_costly(*part) for part in query.items()) for query in condition)
     return name == "$expr"
@@ -160,7 +156,7 @@ _LOGICAL: Mapping[str, Callable[[list[Clause]], Clause]] = {
 def _compile_path(path: str, condition: Any, scope: Scope) -> Clause:
     parts = split(path)
     holds = _both(_compile_condition(condition, scope)).any_of
-    if len(parts) == 1:  # most are, and need no generators
+    if len(parts) == 1:  # the usual case needs no generators
         return lambda document, variables: holds(
             [document.get(path, MISSING)] if isinstance(document, dict) else list(values_at(document, parts))
         )
@@ -234,7 +230,7 @@ def _element_match(operand: Any, scope: Scope) -> Predicate:
     match = compile_query(operand, scope)
 
     def holds(element: Any) -> bool:
-        if isinstance(element, list):  # it is like an object whose fields are the positions
+        if isinstance(element, list):  # match as an object whose field names are the indexes
             element = {str(number): part for number, part in enumerate(element)}
         return isinstance(element, dict) and match(element, {})
 

@@ -1,4 +1,4 @@
-"""Collections that leave their places in the catalog: dropped, or moved to other ones."""
+"""Dropped and renamed collections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gmongo.testing.store.state import VIEWS, State
 
 
 def drop_collection(state: State, collection: Collection) -> None:
-    """Drop a collection. Transactions that use it end, and cursors that follow it."""
+    """Drop a collection. Abort its transactions and close its cursors."""
     for session in state.sessions:
         if session.transaction is not None and session.transaction.touches(collection):
             session.transaction.abort()
@@ -22,7 +22,7 @@ def drop_collection(state: State, collection: Collection) -> None:
 
 
 def move_collection(state: State, collection: Collection, name: str) -> Collection | None:
-    """Give a collection another name in its database; the collection or view that had it, which is dropped."""
+    """Rename a collection in its database. Return the dropped collection or view with the new name, or None."""
     database, source = collection.database, collection.name
     replaced = state.catalog.get((database, name))
     if replaced is not None:

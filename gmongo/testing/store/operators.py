@@ -1,4 +1,4 @@
-"""The query operators that look at one value."""
+"""The query operators of single values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gmongo.testing.store.values import (
 )
 
 Test = Callable[[Any], bool]
-# Makes the test of an operand; gets the other operators of the condition, and the collation.
+# Makes the test of an operand from the operand, the condition with all its operators, and the collation.
 Make = Callable[[Any, Mapping[str, Any], Collation], Test]
 
 _REFERENCE = frozenset({"$ref", "$id", "$db"})
@@ -40,7 +40,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def is_operators(condition: Any) -> bool:
-    """Whether the condition is made of operators, rather than a value to equal."""
+    """True if the condition consists of operators, False if it is a value."""
     if not isinstance(condition, dict) or not condition:
         return False
     first = next(iter(condition))
@@ -48,7 +48,7 @@ def is_operators(condition: Any) -> bool:
 
 
 def equality(wanted: Any, collation: Collation) -> Test:
-    """Equal to the value; null is equal to what is missing."""
+    """Return a test for equality. Null equals a missing value."""
     if wanted is None:
         return lambda value: value is None or value is MISSING
     key, fold = key_of(collation.folded(wanted)), collation.folded
@@ -59,14 +59,14 @@ def equality(wanted: Any, collation: Collation) -> Test:
 
 
 def equality_or_pattern(wanted: Any, collation: Collation) -> Test:
-    """Equal to the value, or a string that matches the regular expression."""
+    """Return a test for an equal value, or a string that matches the regular expression."""
     if isinstance(wanted, dict) and next(iter(wanted), "") in _REFERENCE and not {"$ref", "$id"} <= set(wanted):
         raise bad_value(f"unknown operator: {next(iter(wanted))}")
     return pattern_test(wanted, None) if is_pattern(wanted) else equality(wanted, collation)
 
 
 def pattern_test(expression: Any, options: str | None) -> Test:
-    """A string that the regular expression finds something in, or that very regular expression."""
+    """Return a test for a match of the regular expression, or an equal regular expression."""
     pattern = compile_pattern(expression, options)
     same = key_of(_as_stored(expression, options))
 
@@ -173,7 +173,7 @@ def _truncated(name: str, value: Any) -> int:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether a number is finite, and not larger than an int64."""
+    """True if a number is finite and in the range of an int64."""
     if isinstance(value, Decimal128):
         return bool(value.to_decimal().is_finite()) and whole(value) in _INT64
     return math.isfinite(value) and int(value) in _INT64
@@ -233,7 +233,7 @@ def _exists(_wanted: Any, _condition: Mapping[str, Any], _collation: Collation) 
 
 
 def is_wanted(operand: Any) -> bool:
-    """Whether the operand of ``$exists`` asks for the field to be there."""
+    """True if the operand of ``$exists`` requires the field."""
     return is_true(operand)
 
 
@@ -243,7 +243,7 @@ _BITS: Mapping[str, Callable[[int, int], bool]] = {
     "$bitsAllClear": lambda value, mask: value & mask == 0,
     "$bitsAnyClear": lambda value, mask: value & mask != mask,
 }
-# They are tried on an array and on each of its elements.
+# Operators that match an array or any of its elements.
 OF_ELEMENTS: Mapping[str, Make] = {
     "$eq": _eq,
     "$gt": _comparison(lambda order: order > 0, False),
@@ -256,7 +256,7 @@ OF_ELEMENTS: Mapping[str, Make] = {
     "$type": _type,
     **{name: _bits(holds) for name, holds in _BITS.items()},
 }
-# They hold where the other one does not.
+# Operators that negate another operator.
 NEGATIVE: Mapping[str, Make] = {"$ne": _ne, "$nin": _in}
-# They look at an array as a whole.
+# Operators that match arrays as a whole.
 OF_WHOLES: Mapping[str, Make] = {"$size": _size, "$exists": _exists}

@@ -1,4 +1,4 @@
-"""What happened, in order: the source of change streams."""
+"""The oplog: the source of change streams."""
 
 from __future__ import annotations
 
@@ -14,35 +14,32 @@ from gmongo.testing import clock
 from gmongo.testing.command import CommandError
 
 Document = dict[str, Any]
-# How many events are kept; a change stream cannot be resumed from before them.
+# The number of stored events. A change stream cannot resume from an older event.
 KEPT = 100_000
-_TRIMMED = 1000  # so many are forgotten at once
-# What a resume token points at: everything up to a time, an event, or the invalidation after an event.
+_TRIMMED = 1000  # the number of events that are removed at once
+# The targets of resume tokens: all events up to a time, an event, or the invalidation after an event.
 MARK, EVENT, INVALIDATE = 0, 1, 2
 
 
 class Position(NamedTuple):
-    """A place in the oplog; positions sort as events happened."""
+    """A position in the oplog. Positions sort in the order of events."""
 
     time: Timestamp
     order: int = 0
     kind: int = EVENT
 
     def token(self) -> Document:
-        """The resume token of this place."""
+        """Return the resume token of the position."""
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
 
 
 def mark(time: Timestamp) -> Position:
-    """The place behind everything that happened up to a time."""
+    """Return the position after all events up to a time."""
     return Position(time, 0xFFFFFFFF, MARK)
 
 
 def position_of(token: Any) -> Position:
-    """The place that a resume token stands for.
-
-    :raises CommandError: if it is no resume token.
-    """
+    """Return the position of a resume token."""
     data = token.get("_data") if isinstance(token, dict) else None
     try:
         if not isinstance(data, str) or len(data) != 28 or not data.startswith("82"):
@@ -55,13 +52,13 @@ def position_of(token: Any) -> Position:
 
 @dataclass(frozen=True)
 class Event:
-    """One change.
+    """A change.
 
     :param kind: ``insert``, ``update``, ``replace``, ``delete``, ``drop``, ``rename``, ``dropDatabase``, ``create``...
     :param before: the document before the change.
-    :param after: the document after it.
+    :param after: the document after the change.
     :param whole: the paths of arrays that the update has written as a whole.
-    :param extra: further fields, of changes that are not of documents.
+    :param extra: further fields of changes that do not change documents.
     """
 
     position: Position
@@ -86,31 +83,27 @@ class Oplog:
         self._dropped = Position(Timestamp(0, 0))
 
     def append(self, event: Event) -> None:
-        """Add an event behind all others."""
         self._events.append(event)
         if len(self._events) >= KEPT + _TRIMMED:
             self._dropped = self._events[_TRIMMED - 1].position
             del self._events[:_TRIMMED]
 
     def check(self, position: Position) -> None:
-        """Check that every event behind a position is still there.
-
-        :raises CommandError: 286, if some are no longer kept.
-        """
+        """Check that the oplog contains all events after a position."""
         if position < self._dropped:
             raise CommandError(286, "ChangeStreamHistoryLost", "Resume of change stream was not possible, as the "
                                "resume point may no longer be in the oplog.")  # fmt: skip
 
     def after(self, position: Position) -> list[Event]:
-        """The events behind a position.
+        """Return the events after a position.
 
-        :raises CommandError: 286, if some of them are no longer kept.
+        :raises CommandError: 286 for removed events.
         """
         self.check(position)
         return self._events[bisect.bisect_right(self._events, position, key=_position) :]
 
     def at(self, position: Position) -> Event | None:
-        """The event at a position, if one happened just there."""
+        """Return the event at exactly this position, or None."""
         index = bisect.bisect_left(self._events, position, key=_position)
         found = self._events[index] if index < len(self._events) else None
         return found if found is not None and found.position == position else None

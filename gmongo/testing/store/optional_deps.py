@@ -1,4 +1,4 @@
-"""The packages without which there is no store."""
+"""The packages that the store requires."""
 
 from __future__ import annotations
 

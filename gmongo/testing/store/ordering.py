@@ -1,4 +1,4 @@
-"""Sorting documents."""
+"""Sort documents."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ _OF_REFERENCES = ("$db", "$id", "$ref")
 def compile_sort(
     order: Any, collation: Collation, pace: Pace | None = None, most: int | None = None, score: Score | None = None
 ) -> Sort[Any]:
-    """The function that puts items into the order of their documents; equal ones stay in the order they have.
+    """Return a stable sort function.
 
-    An array counts as its lowest element, or as its highest one when descending.
+    An array counts as its lowest element, or as its highest element in descending order.
 
-    :param pace: that of the command, for what may be many items.
-    :param most: how many of them are wanted; None for all.
-    :param score: how well a document fits the text that is searched for; None if none is.
-    :raises CommandError: if the order is malformed.
+    :param pace: the pace of the command, for many items.
+    :param most: the maximum number of results, None for all.
+    :param score: returns the text score of a document, None without a text search.
     """
     if not isinstance(order, dict):
         raise bad_value(f"a sort order must be an object, not {order!r}")
@@ -53,7 +52,7 @@ def compile_sort(
 
 
 class _Descending:
-    """A key that sorts backwards beside others that do not."""
+    """A key with reversed order."""
 
     __slots__ = ("_key",)
 
@@ -70,7 +69,7 @@ class _Descending:
 
 
 def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any], Any]:
-    """What documents are sorted by in an order of one field: equal for those that it leaves beside each other."""
+    """Return the sort key function for one field. Documents with equal keys keep their order."""
     best = min if direction > 0 else max
 
     def key(document: Any) -> Key:
@@ -83,7 +82,7 @@ def key_by_one(path: str, direction: int, collation: Collation) -> Callable[[Any
 def _key_by_parts(
     directions: Mapping[str, int], collation: Collation, score: Score | None
 ) -> Callable[[Any], tuple[Any, ...]]:
-    """The key of an order that has the score of a text search in it: the best comes first."""
+    """Return the key function of an order with a text score. The best score comes first."""
 
     def part(path: str, direction: int) -> Callable[[Any], Any]:
         if direction == _BY_SCORE:
@@ -127,7 +126,7 @@ def _key(value: Any, collation: Collation) -> Key:
 
 
 def _direction(path: str, wanted: Any, score: Score | None) -> int:
-    """1, -1, or that it is the score of a text search which counts."""
+    """Return 1, -1, or the marker of the text score."""
     if not isinstance(wanted, dict):
         return direction_of(path, wanted)
     if set(wanted) != {"$meta"}:
@@ -149,10 +148,7 @@ def _direction(path: str, wanted: Any, score: Score | None) -> int:
 
 
 def direction_of(path: str, wanted: Any) -> int:
-    """1 or -1.
-
-    :raises CommandError: if it is neither, or the path is none.
-    """
+    """Return 1 or -1."""
     if path.endswith("."):
         raise location(40353, "FieldPath must not end with a '.'.")
     if "" in path.split("."):

@@ -1,4 +1,4 @@
-"""``$out`` and ``$merge``: the stages that write."""
+"""The output stages ``$out`` and ``$merge``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gmongo.testing.unsupported import not_supported
 
 OUTPUTS = frozenset({"$out", "$merge"})
 _MATCHED = frozenset({"replace", "keepExisting", "merge", "fail"})
-# Writes are not in order: after these errors others go on, and the first of them is told in the end.
+# Writes are unordered: other writes continue after these errors. The command raises the first error at the end.
 _PASSED_OVER = frozenset({121, 11000, 13113})
 _OF_MERGE = frozenset({"into", "on", "let", "whenMatched", "whenNotMatched"})
 _NO_COMBINATIONS = [("fail", "discard"), ("fail", "fail"), ("keepExisting", "discard"), ("keepExisting", "fail")]
@@ -40,17 +40,14 @@ _UNMATCHED = frozenset({"insert", "discard", "fail"})
 
 
 def write_output(context: Context, stage: Document, documents: list[Document]) -> None:
-    """Write the results of a pipeline where its last stage says."""
+    """Write the results of a pipeline to the target of its last stage."""
     ((name, spec),) = stage.items()
     write = _out if name == "$out" else _merge
     write(context, spec, context.pace.through(documents))
 
 
 def check_output(name: str, spec: Any) -> None:
-    """Check the specification of an output before the stages before it are compiled.
-
-    :raises CommandError: it is malformed.
-    """
+    """Check the specification of an output stage before the compilation of the other stages."""
     if name == "$merge":
         _checked(spec)
     else:
@@ -71,10 +68,7 @@ def _with_identity(document: Document) -> Document:
 
 
 def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
-    """The database and the name of the collection to write to.
-
-    :raises CommandError: if it cannot be written to.
-    """
+    """Return the database and the name of the target collection."""
     if isinstance(spec, str):
         spec = {"db": context.database, "coll": spec}
     if not isinstance(spec, dict) or not isinstance(spec.get("coll"), str):
@@ -92,7 +86,7 @@ def _target(context: Context, stage: str, spec: Any) -> tuple[str, str]:
 
 
 def _out(context: Context, spec: Any, documents: Iterable[Document]) -> None:
-    """Write to a collection that takes the place of the other one when it is complete."""
+    """Write to a temporary collection, which then replaces the target collection."""
     access, (database, name) = context.access, _target(context, "$out", spec)
     before = access.find(database, name)
     if before is not None and before.is_capped:
@@ -143,10 +137,7 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
 
 
 def _checked(spec: Any) -> Document:
-    """The specification of a ``$merge``.
-
-    :raises CommandError: there is no such stage.
-    """
+    """Return the checked specification of a ``$merge``."""
     if not isinstance(spec, (str, dict)):
         raise location(51182, f"$merge only supports a string or object argument, not {type_name(spec)}")
     options: Document = {"into": spec} if isinstance(spec, str) else spec
@@ -267,7 +258,7 @@ def _by_pipeline(context: Context, stored: Document, document: Document, spec: M
 
 
 def _with_fields(stored: Document, new: Document) -> Document:
-    """The document with the fields of another one, which ``$set`` adds by their names."""
+    """Return the document with the fields of another document. ``$set`` adds fields in the order of their names."""
     return {**stored, **{name: new[name] for name in sorted(new, key=path_order)}}
 
 

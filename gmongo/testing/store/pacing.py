@@ -1,4 +1,4 @@
-"""Long work that lets others run meanwhile, and that ends when its time is over."""
+"""Long operations that switch to other greenlets, and observe timeouts and kills."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gmongo.testing.command import CommandError, interrupted
 T = TypeVar("T")
 _SLICE = 0.002
 _LOOK_EVERY = 32
-_RUN = 1024  # so many items are sorted at once
+_RUN = 1024  # the number of items to sort without a pause
 _MOMENT = 1e-6
 _FIRST = itemgetter(0)
 
@@ -24,10 +24,10 @@ _FIRST = itemgetter(0)
 class Pace:
     """The pace of one command.
 
-    :param limit: its ``maxTimeMS``; None or 0 for no limit.
-    :param interrupted: tells whether the member has stopped being able to write since the command arrived.
-    :param settle: waits until no commit is being applied.
-    :param killed: tells whether the command has been killed.
+    :param limit: ``maxTimeMS`` of the command, None or 0 for no limit.
+    :param interrupted: returns True if the member is no longer primary.
+    :param settle: waits until no commit is in progress.
+    :param killed: returns True if the command was killed.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Pace:
         self.deadline = self._since + limit / 1000 if limit else None
 
     def through(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, with a pause for other greenlets every few milliseconds.
+        """Yield the items, with a pause for other greenlets every few milliseconds.
 
-        :raises CommandError: 50, the time of the command is over.
+        :raises CommandError: 50 after ``maxTimeMS``.
         """
         for number, item in enumerate(items, 1):
             yield item
@@ -55,10 +55,10 @@ class Pace:
     def in_order(
         self, items: Iterable[T], key: Callable[[T], Any], reverse: bool = False, most: int | None = None
     ) -> Iterator[T]:
-        """The items, sorted as :func:`sorted` does it, with such pauses.
+        """Yield the items in the order of :func:`sorted`, with pauses.
 
-        :param most: how many are wanted; None for all.
-        :raises CommandError: 50, the time of the command is over.
+        :param most: the maximum number of results, None for all.
+        :raises CommandError: 50 after ``maxTimeMS``.
         """
         keyed = ((key(item), item) for item in self.through(items))
         runs: list[list[tuple[Any, T]]] = []
@@ -73,39 +73,30 @@ class Pace:
         for following in wanted:
             yield last.pop()[1]
             last.append(following)
-        for run in runs:  # before the last is given, as more may not be asked for
+        for run in runs:  # before the last item, because the caller may stop there
             for _ in self.through(_emptied(run)):
                 pass
         yield from (item for _, item in last)
 
     def breathe(self) -> None:
-        """Let others run, if they have not for a while.
-
-        :raises CommandError: 50, the time of the command is over.
-        """
+        """Switch to other greenlets, if the last pause was some milliseconds ago."""
         now = clock.monotonic()
         if self.deadline is not None and now > self.deadline:
             raise _exceeded()
         if now - self._since > _SLICE:
-            # A timer: what `sleep(0)` waits for is called 50 times before the loop asks the sockets.
+            # A timer, because the event loop runs `sleep(0)` 50 times before it polls the sockets.
             gevent.sleep(_MOMENT)
             self._settle()
             self._since = clock.monotonic()
             self.check_killed()
 
     def check_killed(self) -> None:
-        """Check that the command has not been killed.
-
-        :raises CommandError: 11601, it has.
-        """
+        """Check that the command was not killed."""
         if self._killed():
             raise interrupted()
 
     def check_wait(self) -> float:
-        """Check that a write may wait on; for how many seconds.
-
-        :raises CommandError: 50, its time is over; 11602, the member is no longer primary; 11601, it was killed.
-        """
+        """Check that a write can wait. Return the remaining seconds."""
         self.check_killed()
         if self._interrupted():
             raise CommandError(11602, "InterruptedDueToReplStateChange", "operation was interrupted")
@@ -120,7 +111,7 @@ def _exceeded() -> CommandError:
 
 
 def _emptied(run: list[T]) -> Iterator[T]:
-    """The items of a list, which lets go of each: of all at once it takes long."""
+    """Yield and remove the items of a list. To free all items at once would block the event loop."""
     run.reverse()
     while run:
         yield run.pop()

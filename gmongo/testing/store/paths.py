@@ -1,4 +1,4 @@
-"""Values at dotted paths: as queries see them, going through arrays, and as indexes and sorts do."""
+"""Values at dotted paths for queries, indexes, sorts and joins."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gmongo.testing.store.values import EMPTY_ARRAY, MISSING
 
 
 def split(path: str) -> list[str]:
-    """The parts of a dotted path."""
+    """Return the parts of a dotted path."""
     return path.split(".")
 
 
 def step(value: Any, part: str) -> Any:
-    """The child of a document or array; MISSING without one."""
+    """Return the child of a document or array, or MISSING."""
     if isinstance(value, dict):
         return value.get(part, MISSING)
     if isinstance(value, list) and part.isdigit() and int(part) < len(value):
@@ -24,21 +24,20 @@ def step(value: Any, part: str) -> Any:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """The value that the path leads to without spreading over arrays."""
+    """Return the value at the path, without the elements of arrays."""
     for part in split(path):
         document = step(document, part)
     return document
 
 
 class Element(list[Any]):
-    """An array that a number in a path leads to: a query does not spread over it."""
+    """An array at an index in a path. A query does not match its elements."""
 
 
 def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Every value that the path leads to, as a query sees them: it spreads over the arrays on its way.
+    """Yield all values at the path for a query, which includes the elements of arrays in the path.
 
-    MISSING stands where the path ends early; in an array it ends early in objects only, so that other elements give
-    nothing at all. An array at the end is given as it is.
+    A path that ends early yields MISSING. In an array, only objects yield MISSING. An array at the end is one value.
     """
     if not parts:
         yield document
@@ -58,7 +57,7 @@ def values_at(document: Any, parts: Sequence[str]) -> Iterator[Any]:
 
 
 def joined_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """Every value that the path leads to, as joins see them: without MISSING, and arrays taken apart."""
+    """Yield all values at the path for a join, with the elements of arrays, and without MISSING."""
     for value in values_at(document, parts):
         if isinstance(value, list):
             yield from value
@@ -67,13 +66,13 @@ def joined_values(document: Any, parts: Sequence[str]) -> Iterator[Any]:
 
 
 class ParallelArrays(Exception):
-    """Two paths lead through different arrays, whose elements have nothing to do with each other."""
+    """Two paths lead through different arrays."""
 
 
 class _Way(NamedTuple):
-    """How far a path has been followed.
+    """The progress along a path.
 
-    :param rest: the parts ahead; None at a leaf.
+    :param rest: the remaining parts, None at a leaf.
     """
 
     value: Any
@@ -82,14 +81,14 @@ class _Way(NamedTuple):
 
 
 def leaves_at(document: Any, paths: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The tuples of values that an index of the paths has of the document: one for each element of an array.
+    """Return the tuples of values of the paths in an index, one tuple for each element of an array.
 
-    MISSING stands for what is not there, EMPTY_ARRAY for an array without elements at the end of a path.
+    MISSING stands for a missing value, EMPTY_ARRAY for an empty array at the end of a path.
 
-    :raises ParallelArrays: two paths lead through different arrays.
-    :raises CommandError: 16746, a number in a path may be the place of an element, or the name of a field.
+    :raises ParallelArrays: if two paths lead through different arrays.
+    :raises CommandError: 16746 if a number in a path is ambiguous: an index or a field name.
     """
-    if len(paths) == 1 and isinstance(document, dict) and "." not in paths[0]:  # most are like this
+    if len(paths) == 1 and isinstance(document, dict) and "." not in paths[0]:  # the usual case
         value = document.get(paths[0], MISSING)
         if not isinstance(value, list):
             return [(value,)]
@@ -119,14 +118,14 @@ def _leaves(ways: list[_Way], parts: Sequence[tuple[str, ...]]) -> Iterator[tupl
 
 
 def _check_meant(array: list[Any], part: str) -> None:
-    """Check that a number in a path is either the place of an element or the name of a field in the elements."""
+    """Check that a number in a path is either an index or a field name of the elements."""
     if any(isinstance(element, dict) and part in element for element in array):
         raise location(16746, "Ambiguous field name found in array (do not use numeric field names in embedded "
                        f"elements in an array), field: '{part}'")  # fmt: skip
 
 
 def _followed(way: _Way) -> _Way:
-    """Follow the path up to an array, or to its end."""
+    """Follow the path to an array or to its end."""
     value, rest, gone = way
     while rest:
         if not isinstance(value, dict) and step(value, rest[0]) is MISSING:

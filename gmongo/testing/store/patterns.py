@@ -1,4 +1,4 @@
-"""Regular expressions, which are those of PCRE2 as on a server."""
+"""Regular expressions of PCRE2, as on a server."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from gmongo.testing.store.errors import location
 from gmongo.testing.store.optional_deps import pcre2
 from gmongo.testing.store.values import flags_of
 
-# Without ASCII `\w`, `\d` and the classes would match letters of all scripts, which a server's do not.
+# As on a server, `\w`, `\d` and the classes match ASCII only.
 _ALWAYS = pcre2.ASCII
 _OPTIONS = {"i": pcre2.IGNORECASE, "m": pcre2.MULTILINE, "s": pcre2.DOTALL, "x": pcre2.VERBOSE}
-# Accepted, and without an effect.
+# Accepted options without an effect.
 _IDLE = frozenset("lu")
 
 
 def is_pattern(value: Any) -> bool:
-    """Whether the value is a regular expression."""
+    """True if the value is a regular expression."""
     return hasattr(value, "pattern") and hasattr(value, "flags")
 
 
 def compile_pattern(expression: Any, options: str | None = None) -> Any:
-    """A compiled pattern from a string or a regular expression.
+    """Compile a string or a regular expression.
 
-    :param options: letters; by default those of the regular expression.
+    :param options: letters, the options of the regular expression by default.
     :raises CommandError: 51091 for an invalid pattern, 51108 for an unknown option.
     """
     if is_pattern(expression):

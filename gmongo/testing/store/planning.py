@@ -1,4 +1,4 @@
-"""Which documents a query has to look at: what an index says of its conditions, or all of them."""
+"""Query plans: the selection of an index and its bounds for a query."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gmongo.testing.store.operators import is_operators
 from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.values import Key, is_nan, is_number, key_of, rank
 
-# More combinations of values than this are not looked up one by one.
+# The maximum number of combinations of equal values in a plan.
 _MOST_POINTS = 1000
 _BOUNDED = frozenset({"$gt", "$gte", "$lt", "$lte"})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How an index is used.
+    """The use of an index.
 
-    :param prefixes: what entries begin with: keys that the first fields are to be equal to.
-    :param low: what follows in the first entry.
-    :param high: what follows in the last one.
+    :param prefixes: the keys of the first fields for equality.
+    :param low: the lower bound after the prefix.
+    :param high: the upper bound after the prefix.
     """
 
     index: Index
@@ -34,18 +34,18 @@ class Plan:
 
     @property
     def worth(self) -> tuple[int, int, int, int]:
-        """Of two plans the one that is worth more looks at fewer documents, as a rule."""
+        """The rank of the plan. The plan with the higher rank usually reads fewer documents."""
         length = len(self.prefixes[0])
         return length, self.low != (), -len(self.prefixes), self.index.unique
 
     def keys(self) -> Iterator[Key]:
-        """The keys of the records, some perhaps more than once."""
+        """Yield the keys of the records. Keys can occur more than once."""
         for prefix in self.prefixes:
             yield from self.index.between(prefix, self.low, self.high)
 
 
 def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan | None:
-    """The best way to find all documents that the query may select; None without one."""
+    """Return the best plan that finds all documents of the query, or None."""
     conditions = conditions_of(query)
     if not conditions:
         return None
@@ -54,7 +54,7 @@ def plan_of(indexes: Iterable[Index], query: Any, collation: Collation) -> Plan 
 
 
 def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
-    """The conditions that all have to hold, by their paths."""
+    """Return the conditions of the query by path. All of them must match."""
     found: dict[str, list[tuple[str, Any]]] = {}
     for path, name, operand in _conditions(query):
         found.setdefault(path, []).append((name, operand))
@@ -62,7 +62,7 @@ def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
 
 
 def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
-    """The conditions that all have to hold."""
+    """Yield the conditions that must match."""
     for path, condition in query.items():
         if path == "$and":
             for part in condition:
@@ -76,13 +76,13 @@ def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def usable(index: Index) -> bool:
-    """Whether the index knows all documents with its fields."""
+    """True if the index contains all documents with its fields."""
     options = index.options
     return index.is_ordered and not options.get("hidden") and "partialFilterExpression" not in options
 
 
 def sorting_index(indexes: Iterable[Index], sort: Mapping[str, Any]) -> Index | None:
-    """An index whose entries are in this order, forwards or backwards; None without one."""
+    """Return an index in this order, forwards or backwards, or None."""
     wanted = list(sort.items())
     if not wanted or not all(is_number(direction) for _, direction in wanted):
         return None
@@ -99,7 +99,7 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
         return None
     points: list[list[Key]] = []
     for path in index.keys:
-        # Conditions on several fields may hold for different elements of an array.
+        # Conditions on several fields may match different elements of an array.
         if points and index.multikey:
             break
         found = _points(conditions.get(path, []), index.collation, collation)
@@ -108,7 +108,7 @@ def _plan(index: Index, conditions: Mapping[str, list[tuple[str, Any]]], collati
         points.append(found)
     prefixes = [tuple(parts) for parts in product(*points)]
     if not prefixes:
-        return Plan(index, [()], (TOP,), (TOP,))  # an empty $in: nothing
+        return Plan(index, [()], (TOP,), (TOP,))  # an empty $in selects no documents
     if len(points) < len(index.keys) and not (points and index.multikey):
         path = list(index.keys)[len(points)]
         bounds = _bounds(conditions.get(path, []), index, collation)
@@ -125,7 +125,7 @@ def _product(points: list[list[Key]]) -> int:
 
 
 def _points(conditions: list[tuple[str, Any]], of_index: Collation, collation: Collation) -> list[Key] | None:
-    """The keys that a field has to be equal to one of."""
+    """Return the keys of an equality condition or ``$in``, or None."""
     for name, operand in conditions:
         wanted = [operand] if name == "$eq" else operand if name == "$in" and isinstance(operand, list) else None
         if wanted is not None and all(is_point(value, of_index, collation) for value in wanted):
@@ -134,7 +134,7 @@ def _points(conditions: list[tuple[str, Any]], of_index: Collation, collation: C
 
 
 def is_point(value: Any, of_index: Collation, collation: Collation) -> bool:
-    """Whether all documents with the value are found under its key alone."""
+    """True if the index has all documents with the value under one key."""
     if value is None or isinstance(value, list) or is_pattern(value):
         return False
     return of_index == collation or not _has_text(value)
@@ -147,7 +147,7 @@ def _has_text(value: Any) -> bool:
 
 
 def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collation) -> tuple[Key, Key] | None:
-    """The range that a field has to be in: it ends where the type of the bound does."""
+    """Return the bounds of a field, or None. A range is limited to the type of its bound."""
     low: Key | None = None
     high: Key | None = None
     for name, operand in conditions:
@@ -157,7 +157,7 @@ def _bounds(conditions: list[tuple[str, Any]], index: Index, collation: Collatio
         if kind in (0, 127):
             continue
         if index.multikey and low is not None:
-            continue  # the bounds may hold for different elements
+            continue  # the bounds may match different elements
         first, last = (((kind,),), ((kind + 0.5,),)) if low is None or high is None else (low, high)
         tail = (key, TOP) if name in ("$gt", "$lte") else (key,)
         low, high = (max(first, tail), last) if name in ("$gt", "$gte") else (first, min(last, tail))

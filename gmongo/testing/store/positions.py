@@ -1,4 +1,4 @@
-"""Which array element a query matched: what ``$`` in an update or a projection stands for."""
+"""The index of the array element that a query matched, for ``$`` in updates and projections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def matched_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """The index of the first element, of the array at the path, that the query's conditions on that array match."""
+    """Return the index of the first element in the array at the path that matches the conditions on this array."""
     path = ".".join(array_path)
     array = value_at(document, path)
     if not isinstance(array, list):
@@ -35,7 +35,7 @@ def matched_index(
 def matched_elsewhere(
     document: dict[str, Any], query: Mapping[str, Any], variables: Mapping[str, Any], collation: Collation
 ) -> int | None:
-    """The index of the first element, of whatever array the query has conditions on, that they match."""
+    """Return the index of the first element that matches conditions on any array."""
     for name, _ in reversed(list(_conditions(query))):
         parts = split(name)
         for length in range(1, len(parts) + 1):
@@ -52,13 +52,15 @@ def found_index(
     variables: Mapping[str, Any],
     collation: Collation = BINARY,
 ) -> int | None:
-    """The index that the query found in the array at the path, or else in another one."""
+    """Return the matched index in the array at the path, or else in another array."""
     index = matched_index(document, array_path, query, variables, collation)
     return matched_elsewhere(document, query, variables, collation) if index is None else index
 
 
 def _conditions(query: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The conditions that find positions, of which the last counts: an ``$or`` finds some only if it is an ``$in``."""
+    """Yield the conditions that determine positions. The last condition counts. An ``$or`` counts if it is an
+    ``$in``.
+    """
     for name, condition in query.items():
         if name == "$or" and len(condition) > 1:
             paths = {path for part in condition for path in part}

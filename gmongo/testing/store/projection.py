@@ -1,4 +1,4 @@
-"""Choosing and computing fields: ``$project``, ``$addFields`` and ``$unset``, and the basis of a find's projection."""
+"""Included, excluded and computed fields: ``$project``, ``$addFields``, ``$unset`` and the base of find projections."""
 
 from __future__ import annotations
 
@@ -29,16 +29,13 @@ DROP = object()
 
 @dataclass(frozen=True)
 class Computed:
-    """A field whose value is an expression's."""
+    """A field with the value of an expression."""
 
     expression: Expression
 
 
 def compile_project(spec: Any, scope: Scope) -> Project:
-    """The function of a ``$project`` stage.
-
-    :raises CommandError: it is malformed, or both includes and excludes fields.
-    """
+    """Return the function of a ``$project`` stage."""
     if not isinstance(spec, dict):
         raise location(15969, "$project specification must be an object")
     if not spec:
@@ -52,7 +49,7 @@ def compile_project(spec: Any, scope: Scope) -> Project:
 
 
 def compile_add_fields(spec: Any, scope: Scope) -> Project:
-    """The function of an ``$addFields`` or ``$set`` stage."""
+    """Return the function of an ``$addFields`` or ``$set`` stage."""
     if not isinstance(spec, dict):
         raise location(40272, "$addFields specification stage must be an object")
     tree: Tree = {}
@@ -61,7 +58,7 @@ def compile_add_fields(spec: Any, scope: Scope) -> Project:
 
 
 def compile_unset(fields: Any) -> Project:
-    """The function of an ``$unset`` stage."""
+    """Return the function of an ``$unset`` stage."""
     if not isinstance(fields, list) and type(fields) is not str:
         raise location(31002, "$unset specification must be a string or an array")
     names = fields if isinstance(fields, list) else [fields]
@@ -127,10 +124,7 @@ def _added(value: Any, scope: Scope) -> Computed:
 
 
 def _is_including(tree: Tree) -> bool:
-    """Whether only the chosen fields are kept; the first field decides, but for ``_id``.
-
-    :raises CommandError: other fields want it otherwise.
-    """
+    """True if the projection includes fields. The first field except ``_id`` decides."""
     kinds = [kind for name, node in tree.items() if name != "_id" for kind in _kinds(node)]
     if not kinds:
         return tree.get("_id") is not DROP
@@ -165,7 +159,7 @@ def _apply(tree: Tree, value: Document, variables: Variables, including: bool) -
     for name, part in value.items():
         node = tree.get(name, default)
         if including and isinstance(node, Computed):
-            continue  # computed fields come behind the included fields
+            continue  # computed fields follow the included fields
         found = part if node is KEEP else MISSING if node is DROP else _child(node, part, variables, including)
         if found is not MISSING:
             chosen[name] = found

@@ -28,7 +28,7 @@ from gmongo.testing.store.views import check_find_of_view
 
 
 def find(context: Context) -> Document:
-    """``find``."""
+    """Execute ``find``."""
     body, collection = context.body, context.collection()
     size = batch_size(body)
     if body.get("awaitData") and not body.get("tailable"):
@@ -56,7 +56,7 @@ def _tailing(context: Context, collection: Collection) -> TailingCursor:
 
 
 def found(context: Context, collection: Collection | None) -> tuple[list[Document], bool]:
-    """The results of a ``find``, and whether there are as many as the limit allows."""
+    """Return the results of a ``find``, and True if the results reach the limit."""
     body, variables = context.body, context.variables
     query = body.get("filter") or {}
     if collection is not None and collection.is_view:
@@ -77,7 +77,7 @@ def found(context: Context, collection: Collection | None) -> tuple[list[Documen
 
 
 def matching(context: Context, collection: Collection | None, query: Any, collation: Collation) -> Found:
-    """The records of a collection, or documents of a view, that match."""
+    """Return the matching records of a collection, or documents of a view."""
     variables = context.variables
     if collection is not None and not collection.is_view:
         return select(context.access, collection, query, collation, variables, context.body.get("hint"), context.pace)
@@ -90,7 +90,7 @@ def matching(context: Context, collection: Collection | None, query: Any, collat
 def _shown(context: Context, collection: Collection | None, record: Record, project: Any) -> Document:
     body = context.body
     if body.get("returnKey"):
-        return _key_of(context, collection, record)  # and nothing else, whatever else is asked for
+        return _key_of(context, collection, record)  # overrides the projection
     document: Document = project(record.document)
     if body.get("showRecordId"):
         document = {**document, "$recordId": Int64(record.number)}
@@ -98,7 +98,7 @@ def _shown(context: Context, collection: Collection | None, record: Record, proj
 
 
 def _key_of(context: Context, collection: Collection | None, record: Record) -> Document:
-    """The entry of the index that is used; nothing if none is."""
+    """Return the index entry for ``returnKey``, empty without an index."""
     index = used_index(context, collection, context.body.get("filter") or {})
     if index is None:
         return {}
@@ -107,7 +107,7 @@ def _key_of(context: Context, collection: Collection | None, record: Record) -> 
 
 
 def used_index(context: Context, collection: Collection | None, query: Any) -> Index | None:
-    """The index that a query uses; None if it scans the collection."""
+    """Return the index for a query, None for a collection scan."""
     if collection is None or collection.is_view:
         return None
     hinted = hinted_index(collection, context.body.get("hint"))
@@ -120,7 +120,7 @@ def used_index(context: Context, collection: Collection | None, query: Any) -> I
 
 
 def _bounded_index(collection: Collection | None, body: Document) -> Index:
-    """The hinted index, whose entries ``min`` and ``max`` bound; they come in its order."""
+    """Return the hinted index for ``min`` and ``max``. Results are in the order of the index."""
     index = hinted_index(collection, body.get("hint")) if collection else None
     if isinstance(body.get("hint"), dict) and "$natural" in body["hint"]:
         raise CommandError(291, "NoQueryExecutionPlans", "min and max are incompatible with $natural")
@@ -153,7 +153,7 @@ def _against(document: Document, bound: Document, keys: Any) -> int:
 
 
 def count(context: Context) -> Document:
-    """``count``."""
+    """Execute ``count``."""
     body, collection = context.body, context.collection()
     found = matching(context, collection, body.get("query") or {}, context.collation(collection))
     skip, limit = min(long_of(body.get("skip") or 0), sys.maxsize), abs(long_of(body.get("limit") or 0))
@@ -163,7 +163,7 @@ def count(context: Context) -> Document:
 
 
 def distinct(context: Context) -> Document:
-    """``distinct``."""
+    """Execute ``distinct``."""
     body, collection = context.body, context.collection()
     collation = context.collation(collection)
     parts = split(body["key"])
@@ -180,7 +180,7 @@ def distinct(context: Context) -> Document:
 
 
 def _distinct_values(value: Any, parts: Sequence[str]) -> Iterator[Any]:
-    """The values at a path: a number leads to an element of an array, and not to fields of the elements."""
+    """Yield the values at a path. A number is an index of an array, not a field of the elements."""
     if not parts:
         yield from value if isinstance(value, list) else () if value is MISSING else (value,)
     elif isinstance(value, list) and not parts[0].isdigit():

@@ -1,4 +1,4 @@
-"""What an error says of a document that a validator refuses: which parts of the validator did not match, and why."""
+"""The details of validation errors: the unmatched parts of a validator with their reasons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gmongo.testing.store.patterns import is_pattern
 from gmongo.testing.store.schema import titles
 from gmongo.testing.store.values import MISSING, type_name
 
-# Why an operator did not match a value that is there.
+# The reasons of operators for an existing value.
 _REASONS: Mapping[str, str] = {
     "$all": "array did not contain all specified values",
     "$elemMatch": "array did not satisfy the child predicate",
@@ -29,7 +29,6 @@ _REASONS: Mapping[str, str] = {
 }
 
 
-# The types of values that an operator compares.
 _TYPES: Mapping[str, list[str]] = {
     "$bits": ["binData", "decimal", "double", "int", "long"],
     "$elemMatch": ["array"],
@@ -40,7 +39,7 @@ _TYPES: Mapping[str, list[str]] = {
 
 
 def details(validator: Document, document: Document) -> Document:
-    """``errInfo.details`` of error 121."""
+    """Return ``errInfo.details`` of error 121."""
     clauses = [
         (index, clause)
         for index, (name, condition) in enumerate(_clauses(validator))
@@ -56,7 +55,7 @@ def _numbered(clauses: list[tuple[int, Document]]) -> list[Document]:
 
 
 def _clauses(query: Document) -> list[tuple[str, Any]]:
-    """The conditions of a query, one operator in each."""
+    """Return the conditions of a query, split into single operators."""
     found: list[tuple[str, Any]] = []
     for name, condition in query.items():
         if not name.startswith("$") and is_operators(condition) and "$regex" not in condition:
@@ -67,7 +66,7 @@ def _clauses(query: Document) -> list[tuple[str, Any]]:
 
 
 def _clause(name: str, condition: Any, document: Document) -> Document | None:
-    """What is said of a condition; None if it is satisfied."""
+    """Return the details of a condition, None if the condition matches."""
     try:
         with constants_later():
             match = compile_filter({name: condition})

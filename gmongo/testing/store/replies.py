@@ -1,4 +1,4 @@
-"""The replies that open a cursor, and the command that reads on."""
+"""Replies that open a cursor, and ``getMore``."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ AWAIT_SECONDS = 1.0
 
 
 def batch_size(body: Document) -> int | None:
-    """Return the batch size of a command or of its ``cursor``, None without a batch size."""
+    """Return the batch size of a command or of its ``cursor``, or None."""
     value = (body.get("cursor") or body).get("batchSize")
     return None if value is None else long_of(value)
 
 
 def first_reply(context: Context, cursor: Cursor, size: int | None, single: bool = False) -> Document:
-    """The first batch; the cursor stays open if there is more."""
+    """Return the first batch. The cursor stays open if more results remain."""
     documents = cursor.batch(DEFAULT_BATCH if size is None else size, context.pace)
     if single:
         cursor.finished = True
@@ -45,7 +45,7 @@ def listing_reply(context: Context, cursor: Cursor) -> Document:
 
 
 def get_more(context: Context) -> Document:
-    """``getMore``."""
+    """Execute ``getMore``."""
     body, state, request = context.body, context.state, context.request
     cursor = state.cursors.get(int(body["getMore"]), request.member)
     number = request.transaction_number if request.in_transaction else None
@@ -74,7 +74,7 @@ def get_more(context: Context) -> Document:
 
 
 def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]:
-    """The next batch; a cursor that awaits data waits for some."""
+    """Return the next batch. A cursor that awaits data waits for results."""
     limit = context.body.get("maxTimeMS")
     deadline = clock.monotonic() + (AWAIT_SECONDS if limit is None else limit / 1000)
     documents = cursor.batch(size, context.pace)
@@ -91,7 +91,7 @@ def _batch(context: Context, cursor: Cursor, size: int | None) -> list[Document]
 
 
 def kill_cursors(context: Context) -> Document:
-    """``killCursors``."""
+    """Execute ``killCursors``."""
     ids = [each for each in context.body["cursors"] if each is not None]
     reply = context.state.cursors.kill(ids, f"{context.database}.{context.body['killCursors']}", context.request.member)
     context.state.wake()

@@ -1,6 +1,6 @@
-"""The root order of Unicode, for Latin letters, digits and the punctuation of ASCII: where there is no ICU.
+"""The root order of Unicode for Latin letters, digits and ASCII punctuation, without ICU.
 
-Several languages do not deviate from it. What is not known here is refused when a text is compared.
+The order of several languages is the root order. A comparison of other characters raises an error.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Fold = Callable[[str], str]
 # Languages whose order of Latin letters is Unicode's root order.
 _LANGUAGES = frozenset({"de", "en", "fr", "ga", "id", "it", "ms", "nl", "pt", "sw", "zu"})
 _OTHER_ORDERS = frozenset({"en_US_POSIX"})
-# The root order of ASCII, but for letters; and that of the accents by their combining characters.
+# The root order of ASCII except letters. The order of the accents has their combining characters.
 _ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _ACCENTS = "\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304"
 _PRIMARY = {letter: chr(number) for number, letter in enumerate(_ORDER, 16)} | {
     letter: chr(200 + ord(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"
 }
 _SECONDARY = {accent: chr(number) for number, accent in enumerate(_ACCENTS, 16)}
-# What `alternate: shifted` looks at only in the fourth level.
+# The characters that `alternate: shifted` compares in the fourth level only.
 _VARIABLE: Mapping[str, str] = {"space": _ORDER[: _ORDER.index("_")], "punct": _ORDER[: _ORDER.index("`")]}
 _LAST = "\uffff"
 _PIECES = re.compile("[0-9]+|[^0-9]")
@@ -31,9 +31,9 @@ _ICU = "PyICU (pip install 'gmongo[icu]')"
 
 
 def fold_of(spec: Mapping[str, Any]) -> Fold:
-    """What makes of a text another one, whose code points compare as the collation says.
+    """Return a function that converts a text to a text whose code points sort in the order of the collation.
 
-    :param spec: the collation with all of its settings.
+    :param spec: the collation with its defaults.
     """
     locale = spec["locale"]
     if locale.partition("_")[0] not in _LANGUAGES or locale in _OTHER_ORDERS or "@" in locale:
@@ -59,7 +59,7 @@ def _refusing(locale: str) -> Fold:
 
 
 class _Levels:
-    """What is compared of a text, one level after the other."""
+    """The comparison levels of a text."""
 
     def __init__(self, variable: str, cases: tuple[str, str]) -> None:
         self._variable = variable
@@ -70,7 +70,7 @@ class _Levels:
         self._shifted: list[str] = []
 
     def add(self, piece: str, numeric: bool) -> None:
-        """Add a letter, an accent of the letter before it, or a number as a whole."""
+        """Add a letter, an accent of the last letter, or a whole number."""
         if piece in _SECONDARY and self._bases:
             self._accents[-1] += _SECONDARY[piece]
             return
@@ -84,7 +84,9 @@ class _Levels:
         self._letter_cases.append(self._cases[piece != lower])
 
     def joined(self, spec: Mapping[str, Any], normal: str) -> str:
-        """A level counts only where those before it are equal, and a letter without an accent is before one with it."""
+        """Return the sort key. A level counts if all previous levels are equal. A letter precedes its accented
+        forms.
+        """
         strength, direction = spec["strength"], -1 if spec["backwards"] else 1
         levels = ["".join(self._bases), "\1".join(self._accents[::direction])][:strength]
         if spec["caseLevel"] or strength > 2:

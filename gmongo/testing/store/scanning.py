@@ -1,4 +1,4 @@
-"""Scanning a collection: what plainly has another value is passed over, without a call of Python's for each record."""
+"""Collection scans: skip records with plain other values without a Python call for each record."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gmongo.testing.store.data import Record
 from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import Key, is_nan
 
-# A value of these types matches a plain one only if Python calls the two equal.
+# A value of these types matches a plain value only if the two are equal in Python.
 _WANTED: frozenset[type] = frozenset({str, int, Int64, ObjectId})
-# One that is not plain, such as an array or a decimal number, has to be looked at.
+# All other values, such as arrays and decimals, need the full comparison.
 _PLAIN: frozenset[type] = _WANTED | {bool, float, dict, type(None), datetime.datetime}
 _NUMBERS: frozenset[type] = frozenset({int, Int64, float})
-# The bounds that Python compares as a server does, and the plain values that may be within them.
+# The types of bounds that Python compares like a server, with the types of matching plain values.
 _COMPARED: Mapping[type, frozenset[type]] = {
     **dict.fromkeys(_NUMBERS, _NUMBERS),
     **{kind: frozenset({kind}) for kind in (str, datetime.datetime)},
@@ -30,10 +30,10 @@ _AT_ONCE = 512
 
 
 class _Bound(NamedTuple):
-    """What a plain value of a field has to be.
+    """A condition on the plain value of a field.
 
-    :param types: of the plain values that may be it.
-    :param holds: tells whether one is, beside `wanted`.
+    :param types: the types of plain values that can match.
+    :param holds: compares a value with `wanted`.
     """
 
     field: str
@@ -43,7 +43,7 @@ class _Bound(NamedTuple):
 
 
 def scanned(records: Mapping[Key, Record], query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """The keys of all records that the query may select, in natural order."""
+    """Return the keys of all records that the query may select, in natural order."""
     keys = list(records)
     for field, condition in query.items():
         if not field.startswith("$") and "." not in field:

@@ -1,4 +1,4 @@
-"""Validating documents against ``$jsonSchema``."""
+"""Validation of documents against ``$jsonSchema``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.testing.store.errors import bad_value, failed_to_parse, type_mismatc
 from gmongo.testing.store.patterns import compile_pattern
 from gmongo.testing.store.values import TYPE_NAMES, compare, equal, is_nan, is_number, is_whole, type_name, whole
 
-# Returns whether a value satisfies the rule of a keyword; gets the schema with the keyword, too.
+# Returns True if a value satisfies the rule of a keyword. The third argument is the whole schema.
 Keyword = Callable[[Any, Any, Mapping[str, Any]], bool]
 
 _NUMBERS = frozenset({"int", "long", "double", "decimal"})
@@ -25,7 +25,7 @@ _CIPHERTEXT_SUBTYPE = 6
 
 
 def is_valid(schema: Any, value: Any) -> bool:
-    """Return whether a value satisfies a schema."""
+    """Return True if a value satisfies a schema."""
     return all(_KEYWORDS[name](rule, value, schema) for name, rule in schema.items() if name not in _ANNOTATIONS)
 
 
@@ -35,9 +35,9 @@ def titles(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(schema: Any) -> None:
-    """Check a schema, and those in it.
+    """Check a schema and its nested schemas.
 
-    :raises CommandError: 14, 9 or 2, if it is malformed.
+    :raises CommandError: 14, 9 or 2 for a malformed schema.
     """
     if not isinstance(schema, dict):
         raise type_mismatch("$jsonSchema must be an object")
@@ -168,7 +168,7 @@ def _additional(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
 
 
 def _allows(rule: Any, value: Any) -> bool:
-    """Return whether a value satisfies a schema, or whether the rule that stands for a schema is true."""
+    """Return True if a value satisfies a schema, or the boolean in place of a schema."""
     return is_valid(rule, value) if isinstance(rule, dict) else bool(rule)
 
 
@@ -188,7 +188,7 @@ def _items(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _additional_items(rule: Any, value: Any, schema: Mapping[str, Any]) -> bool:
-    """Check the elements behind those that ``items``, as an array, has schemas for."""
+    """Check the elements after the elements with schemas in ``items``."""
     first = schema.get("items")
     return not isinstance(first, list) or all(_allows(rule, element) for element in value[len(first) :])
 
@@ -219,12 +219,12 @@ def _multiple_of(rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
 
 
 def _encrypt(_rule: Any, value: Any, _schema: Mapping[str, Any]) -> bool:
-    """Check that the client has encrypted the value: a server cannot check more."""
+    """Check that the client has encrypted the value. A server cannot check more."""
     return isinstance(value, Binary) and value.subtype == _CIPHERTEXT_SUBTYPE
 
 
 def _of(applies: Callable[[Any], bool], keyword: Keyword) -> Keyword:
-    """Return the keyword that accepts all values of other types."""
+    """Return a keyword that accepts all values of other types."""
     return lambda rule, value, schema: not applies(value) or keyword(rule, value, schema)
 
 

@@ -8,7 +8,7 @@ from gmongo.testing.store.data import Document
 
 
 def refuse_search(name: str) -> CommandError:
-    """What a server without Atlas Search answers with."""
+    """Return the error of a server without Atlas Search."""
     return CommandError(
         31082,
         "SearchNotEnabled",
@@ -18,8 +18,5 @@ def refuse_search(name: str) -> CommandError:
 
 
 def search_index_command(context: Context) -> Document:
-    """``createSearchIndexes``, ``updateSearchIndex``, ``dropSearchIndex`` and ``listSearchIndexes``.
-
-    :raises CommandError: always.
-    """
+    """Raise the error of the commands for search indexes."""
     raise refuse_search(context.request.name)

@@ -1,4 +1,4 @@
-"""Finding the records that a query selects, and the documents of collections and views."""
+"""The selection of records by a query, and the documents of collections and views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gmongo.testing.store.values import MISSING, Key, key_of
 from gmongo.testing.unsupported import not_supported
 
 Found = Iterable[tuple[Key, Record]]
-# A view of a view of a view ... ends here.
+# The maximum depth of nested views.
 MAX_VIEW_DEPTH = 20
 
 
@@ -40,12 +40,11 @@ def select(
     pace: Pace | None = None,
     to_write: bool = False,
 ) -> Iterator[tuple[Key, Record]]:
-    """The records that the query selects, in natural order; each is as it is when it is given.
+    """Yield the records of the query in their present state, in natural order.
 
     The query is checked at once. Other greenlets run between two records, and may change them.
 
-    :param to_write: whether to wait for the transactions that hold records which the query selects.
-    :raises CommandError: for a malformed query, or a hint of an index that does not exist.
+    :param to_write: True to wait for transactions that have locked selected records.
     """
     text = text_index(collection)
     match = compile_filter(query, variables, collation, None if text is None else text.options)
@@ -63,7 +62,7 @@ def select(
         for key in paced.through(_keys(access, collection, query, collation, paced)):
             record = selected(key)
             if record is not None and to_write and access.await_free(collection, key, paced):
-                record = selected(key)  # the transaction may have changed it
+                record = selected(key)  # a transaction may have changed the record
             if record is not None:
                 yield key, record
 
@@ -71,10 +70,10 @@ def select(
 
 
 def _keys(access: Access, collection: Collection, query: Any, collation: Collation, pace: Pace) -> Iterable[Key]:
-    """The keys of the records to look at, in natural order."""
+    """Return the keys of the records to match, in natural order."""
     identity = query.get("_id")
     if is_point(identity, collection.collation, collation) and not is_operators(identity):
-        return (collection.key(identity),)  # the short way, which most queries go
+        return (collection.key(identity),)  # the usual query
     records, plan = access.records(collection), plan_of(collection.indexes.values(), query, collation)
     if plan is None:
         return scanned(records, query, collation, pace)
@@ -87,22 +86,19 @@ def _keys(access: Access, collection: Collection, query: Any, collation: Collati
 
 
 def text_index(collection: Collection | None) -> Index | None:
-    """The text index of a collection, if it has one."""
+    """Return the text index of a collection, or None."""
     indexes = () if collection is None else collection.indexes.values()
     return next((index for index in indexes if "_fts" in index.keys), None)
 
 
 def score_of(collection: Collection | None, query: Any) -> Score | None:
-    """How well a document fits the text that a query searches for; None if it searches for none."""
+    """Return the score function of a text search, or None."""
     spec, index = search_in(query), text_index(collection)
     return None if spec is None else TextSearch(spec, None if index is None else index.options).score
 
 
 def hinted_index(collection: Collection, hint: Any) -> Index | None:
-    """The index that a hint names; None if it names none, or the natural order.
-
-    :raises CommandError: 2, if there is no such index.
-    """
+    """Return the index of a hint, None without a hint and for the natural order."""
     if hint is None or hint == {}:
         return None
     if isinstance(hint, dict) and "$natural" in hint:
@@ -126,14 +122,14 @@ def in_order(
     most: int | None = None,
     score: Score | None = None,
 ) -> Found:
-    """The records, sorted; at most so many."""
+    """Return the sorted records, at most `most`."""
     if not order:
         return found
     return compile_sort(order, collation, pace, most, score)(found, lambda item: item[1].document)
 
 
 class _Collection(Foreign):
-    """A collection or view, as the stages of a pipeline over another one read it."""
+    """A collection or view that stages of a pipeline on another collection read."""
 
     def __init__(
         self, access: Access, database: str, name: str, variables: Mapping[str, Any], depth: int, pace: Pace
@@ -148,11 +144,10 @@ class _Collection(Foreign):
         return self._read()
 
     def documents(self) -> list[Document]:
-        """All documents."""
         return self._documents
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """By an index, if there is one of the path, and else by a table that is made now."""
+        """Return a finder with an index of the path, or with a new table."""
         index = self._index_of(path)
         if index is None or self._collection is None:
             return _table(self._documents, path, collation, self._pace)
@@ -196,10 +191,7 @@ def _table(documents: list[Document], path: str, collation: Collation, pace: Pac
 def documents_of(
     access: Access, database: str, name: str, variables: Mapping[str, Any], pace: Pace, depth: int = 0
 ) -> list[Document]:
-    """All documents of a collection or view; none if it does not exist. They are not to be changed.
-
-    :raises CommandError: 165, if views depend on each other too deeply.
-    """
+    """Return all documents of a collection or view. Do not change the documents."""
     collection = access.find(database, name)
     if collection is None:
         return []
@@ -223,7 +215,7 @@ def surroundings(
     pace: Pace,
     depth: int = 0,
 ) -> Surroundings:
-    """What the stages of a pipeline over a database are compiled for."""
+    """Return the context for the stages of a pipeline in a database."""
     return Surroundings.of(
         variables,
         collation,

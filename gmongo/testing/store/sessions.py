@@ -1,4 +1,4 @@
-"""Sessions: what the deployment remembers of each."""
+"""The server sessions of a deployment."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _idle() -> Event:
 class Session:
     """A session.
 
-    :param number: the highest transaction number that it used; -1 for none.
-    :param idle: is set while no command with a transaction number is running.
-    :param reply: of the retryable write with that number, once it is done.
+    :param number: the highest transaction number, -1 for none.
+    :param idle: an event that is set if no command with a transaction number runs.
+    :param reply: the reply of the completed retryable write with this number.
     """
 
     id: bytes
@@ -46,7 +46,7 @@ class Sessions:
         self._sessions: dict[bytes, Session] = {}
 
     def use(self, session_id: bytes) -> Session:
-        """The session; a new one begins with its first use."""
+        """Return the session. An unknown session is created."""
         session = self._sessions.get(session_id)
         if session is None:
             session = self._sessions[session_id] = Session(session_id)
@@ -54,15 +54,13 @@ class Sessions:
         return session
 
     def get(self, session_id: bytes) -> Session | None:
-        """The session, if it is known."""
         return self._sessions.get(session_id)
 
     def remove(self, session_id: bytes) -> Session | None:
-        """Forget the session."""
         return self._sessions.pop(session_id, None)
 
     def idle(self) -> list[bytes]:
-        """The sessions that were not used for half an hour."""
+        """Return the sessions that were unused for 30 minutes."""
         oldest = clock.monotonic() - TIMEOUT_SECONDS
         return [one.id for one in self._sessions.values() if one.used < oldest]
 

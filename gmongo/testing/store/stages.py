@@ -1,4 +1,4 @@
-"""The stages of a pipeline that turn documents into documents; each is compiled when the pipeline arrives."""
+"""The stages of a pipeline, except sources and outputs. Stages are compiled before the first document."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ from gmongo.testing.store.values import MISSING, is_number, is_whole, type_name,
 from gmongo.testing.unsupported import not_supported
 
 Make = Callable[[Any, Surroundings], Stage]
-# The stages that a server may run before the stages ahead of them, or together with them.
+# The stages that a server may move before previous stages, or combine with previous stages.
 _MOVED = frozenset({"$bucket", "$count", "$group", "$limit", "$match", "$skip", "$sortByCount"})
 # The stages that a server's slot-based engine runs at the beginning of a pipeline.
 _SLOT_BASED = frozenset({"$group", "$limit", "$lookup", "$match", "$skip", "$sort"})
 
 
 def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False) -> Stage:
-    """The pipeline as one stage.
+    """Compile a pipeline to one stage.
 
-    :param leading: whether it reads a collection, whose first stages a server's slot-based engine runs.
-    :raises CommandError: for a stage that is malformed, does not exist, or is not supported.
+    :param leading: True if the pipeline reads a collection. The slot-based engine runs its first stages.
     """
     if not isinstance(pipeline, list):
         raise CommandError(14, "TypeMismatch", "a pipeline must be an array")
@@ -69,7 +68,7 @@ def compile_pipeline(pipeline: Any, around: Surroundings, leading: bool = False)
 
 
 def _without_errors(documents: Documents) -> Documents:
-    """Refuse errors of expressions that a server may evaluate after, or as a part of, a later stage."""
+    """Refuse errors of expressions that a server may evaluate within or after a later stage."""
     try:
         yield from documents
     except CommandError as error:
@@ -79,7 +78,7 @@ def _without_errors(documents: Documents) -> Documents:
 
 
 def _is_fused(name: str, spec: Any, following: Any) -> bool:
-    """Whether a stage is a ``$lookup`` that the slot-based engine does not run, such as one before an ``$unwind``."""
+    """True for a ``$lookup`` that the slot-based engine does not run, for example before an ``$unwind``."""
     if name != "$lookup" or not isinstance(spec, dict):
         return False
     paths = f"{spec.get('localField')}.{spec.get('foreignField')}.{spec.get('as')}"
@@ -88,16 +87,13 @@ def _is_fused(name: str, spec: Any, following: Any) -> bool:
 
 
 def _most(following: Any) -> int | None:
-    """How many documents the stage that follows reads at most."""
+    """Return the maximum number of documents that the next stage reads."""
     limit = following.get("$limit") if isinstance(following, dict) else None
     return whole(limit) if is_number(limit) and is_whole(limit) else None
 
 
 def stage_name(stage: Any) -> str:
-    """The name of a stage that a pipeline can have anywhere.
-
-    :raises CommandError: if it is no stage, or one that is not supported.
-    """
+    """Return the name of a stage that is allowed at all positions."""
     if not isinstance(stage, dict) or len(stage) != 1:
         raise location(40323, "A pipeline stage specification object must contain exactly one field.")
     (name,) = stage
@@ -113,7 +109,7 @@ def stage_name(stage: Any) -> str:
 def compile_update_pipeline(
     pipeline: list[Any], variables: Variables, collation: Collation = BINARY
 ) -> Callable[[Document], Document]:
-    """The function of an update given as a pipeline."""
+    """Return the function of an update pipeline."""
     for stage in pipeline:
         name = stage_name(stage)
         if name not in _IN_UPDATES:
@@ -123,7 +119,7 @@ def compile_update_pipeline(
     return lambda document: next(iter(run([document], variables)))
 
 
-# Stages that look at one document at a time
+# Stages of single documents
 
 
 def _match(spec: Any, around: Surroundings) -> Stage:
@@ -170,7 +166,7 @@ def _replace_root(spec: Any, scope: Scope) -> Project:
     return _replace_with(spec["newRoot"], scope)
 
 
-# Stages that choose documents
+# Stages that select or sort documents
 
 
 def _sort(spec: Any, around: Surroundings) -> Stage:
@@ -241,7 +237,7 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
     return run
 
 
-# Arrays taken apart
+# `$unwind`
 
 _UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 
@@ -290,7 +286,7 @@ def _unwound(document: Document, parts: list[str], keep: bool) -> Iterable[tuple
 
 
 def _composed(make: Callable[[Any], list[Any]]) -> Make:
-    """A stage that stands for several others."""
+    """Return a stage that consists of other stages."""
 
     def compile_stage(spec: Any, around: Surroundings) -> Stage:
         limit = [] if around.most is None else [{"$limit": around.most}]
@@ -325,7 +321,7 @@ STAGES: Mapping[str, Make] = {
     "$unset": _each(_unset),
     "$unwind": _unwind,
 }
-# First or last in a pipeline; the commands see to them.
+# Stages at the begin or end of a pipeline, which the commands run.
 ELSEWHERE = frozenset(
     {
         "$changeStream",

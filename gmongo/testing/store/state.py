@@ -1,4 +1,4 @@
-"""The state of a deployment: its catalog, its clock, its oplog, and whoever waits for a change."""
+"""The state of a deployment: the catalog, the clock, the oplog and the waiting commands."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VIEWS = "system.views"
 
 
 class State:
-    """Everything that the members of one deployment share.
+    """The state that the members of a deployment share.
 
-    :param version: the server's version, such as ``(8, 0)``.
-    :ivar transaction_lifetime: after how many seconds a transaction is aborted.
-    :ivar losses: how often each member was killed, or stopped being primary.
-    :ivar swept: when what had become due was done.
+    :param version: the server version, such as ``(8, 0)``.
+    :ivar transaction_lifetime: the lifetime of a transaction in seconds.
+    :ivar losses: the number of kills and step-downs by member.
+    :ivar swept: the time of the last expiry of documents.
     """
 
     def __init__(self, version: tuple[int, int], replicated: bool, sharded: bool) -> None:
@@ -48,15 +48,15 @@ class State:
 
     @property
     def has_oplog(self) -> bool:
-        """Whether there are transactions, retryable writes, snapshots and change streams."""
+        """True if the deployment has transactions, retryable writes, snapshots and change streams."""
         return self.replicated or self.sharded
 
     def now(self) -> Timestamp:
-        """The time of the last write."""
+        """Return the time of the last write."""
         return self._time
 
     def tick(self) -> Timestamp:
-        """The time of a new write."""
+        """Return the time of a new write."""
         seconds = int(clock.seconds())
         if seconds > self._time.time:
             self._time = Timestamp(seconds, 1)
@@ -65,29 +65,29 @@ class State:
         return self._time
 
     def publish(self, kind: str, database: str, collection: str | None, index: int = 0, **fields: Any) -> None:
-        """Log an event of the present time, and wake whoever waits for one."""
+        """Log an event at the present time, and wake waiting commands."""
         if self.has_oplog:
             self.oplog.append(Event(Position(self._time, index), kind, database, collection, **fields))
         self.wake()
 
     def wake(self) -> None:
-        """Wake those who wait, because something changed."""
+        """Wake waiting commands after a change."""
         signal, self._signal = self._signal, Signal()
         signal.set()
 
     def wait(self, seconds: float) -> None:
-        """Wait until something changes, at most so long."""
+        """Wait for a change, at most `seconds`."""
         self._signal.wait(seconds)
         self.settle()
 
     def settle(self) -> None:
-        """Wait until no commit is being applied, so that half of one is not seen."""
+        """Wait until no commit is in progress."""
         while not self._settled.is_set():
             self._settled.wait()
 
     @contextmanager
     def unsettled(self) -> Iterator[None]:
-        """While this lasts, all other commands wait."""
+        """Block all other commands in this context."""
         self._settled.clear()
         try:
             yield
@@ -95,25 +95,25 @@ class State:
             self._settled.set()
 
     def add(self, collection: Collection) -> None:
-        """Put a new collection into the catalog."""
+        """Add a new collection to the catalog."""
         self.catalog[collection.database, collection.name] = collection
         if not collection.is_view and not collection.indexes:
             index = identity_index(collection.collation)
             collection.indexes[index.name] = index
 
     def collections_of(self, database: str) -> list[Collection]:
-        """The collections and views of a database, by name."""
+        """Return the collections and views of a database in the order of their names."""
         return [one for (name, _), one in sorted(self.catalog.items()) if name == database]
 
     def list_view(self, view: Collection) -> None:
-        """Enter a view, as it is now, into the collection that lists the views."""
+        """Write the definition of a view to the collection ``system.views``."""
         views = self.catalog[view.database, VIEWS]
         document = {"_id": view.namespace}
         document |= {name: view.options[name] for name in ("viewOn", "pipeline", "collation") if name in view.options}
         views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Make a collection, which is not there yet."""
+        """Create a collection that does not exist."""
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS) not in self.catalog:

@@ -1,4 +1,4 @@
-"""What the stages of a pipeline share."""
+"""The context that the stages of a pipeline share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from gmongo.testing.unsupported import not_supported
 
 Document = dict[str, Any]
 Documents = Iterable[Document]
-# A stage, compiled.
 Stage = Callable[[Documents, Variables], Documents]
-# Gives those documents, and perhaps more, that have a value at a path, each with its place in natural order.
+# Returns at least the documents with a value at a path, each with its position in natural order.
 Finder = Callable[[Any], Iterable[tuple[int, Document]]]
 
 
 class Foreign:
-    """Another collection, as stages read it."""
+    """Another collection that stages read."""
 
     def documents(self) -> list[Document]:
-        """All its documents."""
         raise NotImplementedError
 
     def finder(self, path: str, collation: Collation) -> Finder:
-        """A fast way to the documents with values at a path."""
+        """Return a fast finder of the documents with a value at a path."""
         raise NotImplementedError
 
 
@@ -38,11 +36,11 @@ def _no_collection(name: str) -> Foreign:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What stages are compiled for.
+    """The context of the compilation of stages.
 
-    :param read: gives another collection of the database.
-    :param most: how many documents of the stage are read at most; None for all.
-    :param leading: whether the slot-based engine of a server runs the stage.
+    :param read: returns another collection of the database.
+    :param most: the maximum number of documents to read from the stage, None for all.
+    :param leading: True if the slot-based engine of a server runs the stage.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -52,16 +50,14 @@ class Surroundings:
 
     @property
     def pace(self) -> Pace:
-        """How the command shares the time with others."""
         return self.scope.pace
 
     @property
     def collation(self) -> Collation:
-        """How strings compare."""
         return self.scope.collation
 
     def within(self, names: Iterable[str]) -> Surroundings:
-        """The same with more variables."""
+        """Return the context with more variables."""
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
@@ -72,12 +68,12 @@ class Surroundings:
         pace: Pace | None = None,
         **more: Any,
     ) -> Surroundings:
-        """For these variables."""
+        """Return a context with these variables."""
         return cls(Scope(frozenset(variables), collation, pace or Pace()), **more)
 
 
 def with_value(document: Document, parts: list[str], value: Any) -> Document:
-    """The document with a value at a path; with MISSING without the field."""
+    """Return the document with a value at a path. MISSING removes the field."""
     if len(parts) > 1:
         child = document.get(parts[0], {})
         return {**document, parts[0]: with_value(child if isinstance(child, dict) else {}, parts[1:], value)}
@@ -87,12 +83,12 @@ def with_value(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def with_last(document: Document, parts: list[str], value: Any) -> Document:
-    """The document with a value at a path, behind the other fields, as the slot-based engine puts it."""
+    """Return the document with a value at a path, after the other fields as in the slot-based engine."""
     return with_value(with_value(document, parts, MISSING) if _has(document, parts) else document, parts, value)
 
 
 def _has(document: Any, parts: list[str]) -> bool:
-    """Whether the document has a field at the path."""
+    """True if the document has a field at the path."""
     for part in parts:
         if not isinstance(document, dict) or part not in document:
             return False

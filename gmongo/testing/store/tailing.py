@@ -1,4 +1,4 @@
-"""Cursors that follow the end of a capped collection."""
+"""Tailable cursors of capped collections."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _number = attrgetter("number")
 
 
 class TailingCursor(Cursor):
-    """A tailable cursor: what is inserted later is returned later.
+    """A tailable cursor, which also returns documents that are inserted later.
 
-    :param awaits: whether a ``getMore`` waits for more.
-    :param limit: the most documents that it returns; 0 for all. It stays open behind the last one.
+    :param awaits: True if a ``getMore`` waits for documents.
+    :param limit: the maximum number of documents, 0 for all. The cursor stays open after the last document.
     """
 
     capped = True
@@ -41,10 +41,7 @@ class TailingCursor(Cursor):
         self._left = limit or None
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """The next documents.
-
-        :raises CommandError: 136, if the collection has removed the last one that was returned.
-        """
+        """Return the next documents."""
         records = list(self._collection.records.values())
         if self._last and (not records or records[0].number > self._last):
             raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "

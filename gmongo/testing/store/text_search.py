@@ -1,4 +1,4 @@
-"""``$text``: the words that a search names, and the score of a document."""
+"""``$text``: the search words and the score of a document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gmongo.testing.store.paths import split, values_at
 from gmongo.testing.store.values import type_name
 from gmongo.testing.unsupported import not_supported
 
-# The server leaves these words out of an English text.
+# The stop words of a server for English.
 _STOP_WORDS = """a about above after again against all am an and any are as at be because been before being below
     between both but by cannot could did do does doing down during each few for from further had has have having he her
     here hers herself him himself his how i if in into is it its itself me more most my myself no nor not of off on once
@@ -22,7 +22,7 @@ _STOP_WORDS = """a about above after again against all am an and any are as at b
 _STOPPED = frozenset(_STOP_WORDS.split())
 _PLAIN = re.compile("[A-Za-z ]*")
 _WORD = re.compile(r"\w+")
-# Their stems begin with other letters than the words.
+# Words that do not begin with their stems.
 _IRREGULAR = frozenset({"dying", "lying", "tying"})
 Score = Callable[[Any], float | None]
 
@@ -30,9 +30,8 @@ Score = Callable[[Any], float | None]
 class TextSearch:
     """A ``$text`` condition.
 
-    :param spec: the operand, which has a ``$search`` of plain English words.
+    :param spec: the operand with a ``$search`` of plain English words.
     :param index: the options of the text index of the collection, None without such an index.
-    :raises CommandError: if the operand is malformed, or needs more than the comparison of whole words.
     """
 
     def __init__(self, spec: Any, index: Mapping[str, Any] | None) -> None:
@@ -50,7 +49,7 @@ class TextSearch:
         self._words = {word for word in spec["$search"].lower().split() if word not in _STOPPED}
 
     def score(self, document: Any) -> float | None:
-        """Return the score of a document, None if the document has none of the words."""
+        """Return the score of a document, None without a search word."""
         if "language" in document:
             raise not_supported("a text search beyond English words", "field language")
         values = [value for path in self._paths for value in values_at(document, path)]
@@ -59,7 +58,7 @@ class TextSearch:
         return sum(scores) if scores else None
 
     def _scores(self, text: str) -> list[float]:
-        """Return the score of each word of the search that the text has: repetitions count less."""
+        """Return the scores of the search words in the text. Repetitions count less."""
         found = [word for word in _WORD.findall(text.lower()) if word not in _STOPPED]
         for word in self._words:
             if any(other != word and _may_share_stem(word, other) for other in found):
@@ -76,7 +75,7 @@ def _may_share_stem(word: str, other: str) -> bool:
 
 
 def search_in(query: Any) -> Any:
-    """Return the operand of the ``$text`` that all documents of a query match, None without such an operator."""
+    """Return the operand of the ``$text`` that all documents of a query match, or None."""
     if not isinstance(query, dict):
         return None
     if "$text" in query:

@@ -13,31 +13,25 @@ from gmongo.testing.unsupported import not_supported
 
 _SECONDS = ("bucketMaxSpanSeconds", "bucketRoundingSeconds")
 _MAX_SECONDS = 365 * 86400
-# The seconds that a bucket spans at most, by the granularity.
+# The maximum seconds in a bucket by granularity.
 _SPANS: Mapping[str, int] = {"seconds": 3600, "minutes": 86400, "hours": 30 * 86400}
-# The other options that `create` accepts beside those of a time series.
+# The options of `create` that a time series accepts.
 _BESIDE = frozenset({"collation", "expireAfterSeconds", "indexOptionDefaults", "storageEngine", "timeseries"})
 
 
 def check_beside(options: Mapping[str, Any]) -> None:
-    """Check that the other options fit a time series.
-
-    :raises CommandError: 72, if they do not.
-    """
+    """Check that the other options fit a time series."""
     for name in options:
         if name not in _BESIDE:
             raise invalid_options(f"'timeseries' is not allowed with '{name}'")
 
 
 def completed(options: Mapping[str, Any]) -> Document:
-    """Return the ``timeseries`` of ``create`` with its defaults.
-
-    :raises CommandError: if no time series can have the options.
-    """
+    """Return the ``timeseries`` of ``create`` with its defaults."""
     options = {name: value for name, value in options.items() if value is not None}
     for name, value in options.items():
         if name in _SECONDS and not 1 <= long_of(value) <= _MAX_SECONDS:
-            # Servers that know both fields, from 6.3 on, have another code.
+            # Servers from 6.3, which accept both fields, have another code.
             raise error(
                 2 if _SECONDS[1] in options else 51024,
                 f"{name} must be from 1 to {_MAX_SECONDS}, actual value '{value}'",
@@ -54,7 +48,7 @@ def completed(options: Mapping[str, Any]) -> Document:
 
 
 def _bucketing(options: Mapping[str, Any]) -> Document:
-    """Return the granularity of the buckets, or the two equal numbers of seconds that stand for it."""
+    """Return the granularity of the buckets, or the two equal numbers of seconds."""
     span, rounding = (long_of(options[name]) if name in options else None for name in _SECONDS)
     if "granularity" not in options and rounding is not None:
         if span != rounding:
@@ -69,10 +63,7 @@ def _bucketing(options: Mapping[str, Any]) -> Document:
 
 
 def measurement(series: Mapping[str, Any], document: Document) -> Document:
-    """Return a document as a time series keeps it: the time and the metadata come first.
-
-    :raises CommandError: 115, if the document has no time.
-    """
+    """Return the document of a time series: the time and the metadata come first."""
     first = [name for name in (series["timeField"], series.get("metaField")) if name in document]
     if type_name(document.get(series["timeField"], MISSING)) != "date":
         raise not_supported("a time series", "a measurement without a time")

@@ -1,4 +1,4 @@
-"""Transactions: a snapshot, the writes on top of it, and what becomes of them."""
+"""Transactions: a snapshot with the writes of the transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gmongo.testing.unsupported import not_supported
 
 @dataclass(frozen=True)
 class Write:
-    """One write of a transaction. Without a document it is a removal."""
+    """A write of a transaction. A write without a document is a removal."""
 
     collection: Collection
     key: Key
@@ -34,10 +34,10 @@ class Write:
 
 
 class Transaction(Access):
-    """A transaction, and the access that its statements have.
+    """A transaction and the access of its statements.
 
-    :param member: who received its first statement.
-    :param connection: the number of the connection it came on.
+    :param member: the member that received the first statement.
+    :param connection: the number of the connection of the first statement.
     """
 
     in_transaction = True
@@ -59,7 +59,6 @@ class Transaction(Access):
         self._remains: list[list[Write] | dict[Key, Record]] = []
 
     def find(self, database: str, name: str) -> Collection | None:
-        """The collection or view, if the transaction can see it."""
         if (database, name) in self._created:
             return self._created[database, name]
         collection = super().find(database, name)
@@ -68,23 +67,22 @@ class Transaction(Access):
         return collection
 
     def records(self, collection: Collection) -> Mapping[Key, Record]:
-        """The records of the snapshot, with the transaction's own changes."""
+        """Return the records of the snapshot with the changes of the transaction."""
         return self._records(collection)
 
     def unindexed(self, collection: Collection) -> Iterable[Key]:
-        """What others have changed since the snapshot, and what the transaction has written."""
+        """Return the keys that other commands changed after the snapshot, and the keys of the transaction."""
         return collection.changed_since(self.start) | self._written(collection)
 
     def await_free(self, collection: Collection, key: Key, pace: Pace) -> bool:
-        """A transaction does not wait for another one: it fails with a conflict when it writes."""
+        """A transaction does not wait for another transaction. Its write raises a write conflict."""
         return False
 
     def await_entries(self, collection: Collection, document: Document, before: Document | None, pace: Pace) -> bool:
-        """Nor does it wait for a value of a unique index."""
         return False
 
     def seconds_left(self) -> float:
-        """How long others wait for the transaction at most."""
+        """Return the remaining lifetime, for which others wait for the transaction."""
         return self._end - clock.monotonic()
 
     def _records(self, collection: Collection) -> dict[Key, Record]:
@@ -93,7 +91,7 @@ class Transaction(Access):
         return self._working[collection]
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Make a collection, which others see after the commit."""
+        """Create a collection, which other commands see after the commit."""
         if (database, name) in self.state.catalog:
             raise write_conflict()
         if "viewOn" in options:
@@ -104,7 +102,6 @@ class Transaction(Access):
         return collection
 
     def insert(self, collection: Collection, document: Document) -> None:
-        """Insert for the transaction."""
         key = collection.key(document["_id"])
         records = self._records(collection)
         if key in records:
@@ -117,7 +114,6 @@ class Transaction(Access):
     def replace(
         self, collection: Collection, key: Key, document: Document, kind: str, whole: frozenset[str] = frozenset()
     ) -> None:
-        """Update or replace for the transaction."""
         records = self._records(collection)
         self._claim(collection, key)
         self._claim_entries(collection, key, document, records[key].document)
@@ -125,7 +121,6 @@ class Transaction(Access):
         self._writes.append(Write(collection, key, kind, document, whole))
 
     def remove(self, collection: Collection, key: Key) -> None:
-        """Remove for the transaction."""
         self._claim(collection, key)
         del self._records(collection)[key]
         self._writes.append(Write(collection, key, "delete"))
@@ -135,7 +130,7 @@ class Transaction(Access):
             raise CommandError(263, "OperationNotSupportedInTransaction",
                                f"Collection '{collection.namespace}' is a capped collection. Writes in transactions "
                                "are not allowed on capped collections.")  # fmt: skip
-        if self.status != "in progress":  # it was aborted while a statement let others run
+        if self.status != "in progress":  # aborted while other greenlets ran
             raise no_such_transaction(f"Transaction with {{ txnNumber: {self.number} }} has been aborted.")
         owner = collection.writers.get(key, self)
         if owner is not self or collection.changed.get(key, BEGINNING) > self.start:
@@ -143,10 +138,11 @@ class Transaction(Access):
         collection.writers[key] = self
 
     def _claim_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
-        """Hold what the document adds to unique indexes.
+        """Lock the entries of the document in unique indexes.
 
-        :raises CommandError: 11000, if a document that the transaction sees has it; 112, if another transaction holds
-            it, or a document that it does not see yet.
+        :raises CommandError: 11000 for a duplicate value in the snapshot, 112 if another transaction has locked the
+            entry, or for a duplicate
+            value outside of the snapshot.
         """
         if not any(index.guards for index in collection.indexes.values()):
             return
@@ -165,14 +161,11 @@ class Transaction(Access):
         return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
-        """Whether it has read or written the collection."""
+        """True if the transaction has read or written the collection."""
         return collection in self._working
 
     def commit(self) -> None:
-        """Apply the writes, all at one time.
-
-        :raises CommandError: if they conflict with what others did meanwhile; the transaction is then aborted.
-        """
+        """Apply all writes at one time. A conflict with later changes aborts the transaction."""
         if self.status == "committed":
             return
         pace = Pace()
@@ -191,13 +184,13 @@ class Transaction(Access):
             if name in self.state.catalog:
                 raise write_conflict()
         for write in pace.through(self._writes):
-            if self.status != "in progress":  # its member was lost meanwhile
+            if self.status != "in progress":  # aborted while other greenlets ran
                 raise write_conflict()
             if write.document is not None:
                 self._check_final(write)
 
     def _check_final(self, write: Write) -> None:
-        """Check the document that the commit leaves, unless others of the same commit may make room for it."""
+        """Check the document after the commit, unless another write of the commit removes the conflict."""
         final = self._working[write.collection].get(write.key)
         if final is None:
             return
@@ -235,7 +228,7 @@ class Transaction(Access):
         try:
             for index, write in pace.through(ahead):
                 self._apply_one(write, now, index, session)
-        finally:  # a commit is whole, also when its greenlet is killed
+        finally:  # a killed greenlet leaves no partial commit
             for index, write in ahead:
                 self._apply_one(write, now, index, session)
 
@@ -251,7 +244,6 @@ class Transaction(Access):
             )
 
     def abort(self) -> None:
-        """Forget the writes."""
         if self.status == "in progress":
             self._release()
             self.status = "aborted"
@@ -268,7 +260,7 @@ class Transaction(Access):
         self.state.wake()
 
     def clear(self, pace: Pace) -> None:
-        """Let go of what has become of no use when the transaction ended."""
+        """Free the memory of the ended transaction in small steps."""
         for part in self._remains:
             remains = iter(part.pop if isinstance(part, list) else part.popitem, None)
             for _ in pace.through(islice(remains, len(part))):
@@ -276,10 +268,7 @@ class Transaction(Access):
 
 
 def start_time(state: State, concern: Mapping[str, Any]) -> Timestamp:
-    """The time of the snapshot that a transaction with this read concern reads.
-
-    :raises CommandError: if the level cannot be used in a transaction.
-    """
+    """Return the snapshot time for the read concern of a transaction."""
     level = concern.get("level", "local")
     if level not in ("local", "majority", "snapshot"):
         raise invalid_options("The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in "

@@ -1,4 +1,4 @@
-"""What update operators take: an operand is checked when the update arrives, whether a document matches or not."""
+"""The checks of the operands of update operators, with or without a matching document."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _PUSH = frozenset({"$each", "$slice", "$sort", "$position"})
 
 
 def check_operand(name: str, path: str, operand: Any) -> None:
-    """Check the operand of an update operator.
-
-    :raises CommandError: the operator does not take it.
-    """
+    """Check the operand of an update operator."""
     if name in _CHECKS:
         _CHECKS[name](path, operand)
 
@@ -56,10 +53,7 @@ def _rename(path: str, operand: Any) -> None:
 
 
 def check_renamed(path: str, operand: str) -> None:
-    """Check the two paths of ``$rename``.
-
-    :raises CommandError: one is in the other, or stands for several paths.
-    """
+    """Check the two paths of ``$rename``."""
     if "" in operand.split("."):
         raise CommandError(56, "EmptyFieldName", f"The update path '{operand}' contains an empty field name.")
     if operand == path:

@@ -1,4 +1,4 @@
-"""The update operators: each gives the paths it touches, with a function that edits a document there."""
+"""The update operators: each operator returns paths, and functions that edit a document at these paths."""
 
 from __future__ import annotations
 
@@ -27,17 +27,14 @@ Make = Callable[[str, Any, Collation], Edits]
 
 
 def get(document: Any, parts: list[str]) -> Any:
-    """The value at the path, MISSING without one."""
+    """Return the value at the path, or MISSING."""
     for part in parts:
         document = step(document, part)
     return document
 
 
 def put(document: Any, parts: list[str], value: Any) -> None:
-    """Set the value at the path, making the documents on its way.
-
-    :raises CommandError: if something on the way is no document or array.
-    """
+    """Set the value at the path, and create missing documents in the path."""
     for number, part in enumerate(parts[:-1]):
         if step(document, part) is MISSING:
             _place(document, part, {}, parts[number - 1 : number])
@@ -65,7 +62,7 @@ def _remove(document: Any, parts: list[str]) -> None:
 
 
 def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """An operator that removes elements of an array: a path that leads through other values is an error."""
+    """Return an operator that removes elements of an array. A path through other values is an error."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -81,12 +78,12 @@ def _of_arrays(change: Callable[[Any, Any, Collation], Any]) -> Make:
 
 
 def _changing(change: Change) -> Make:
-    """An operator that makes a new value of the present one and the operand; MISSING leaves the field alone."""
+    """Return an operator that computes a value from the present value and the operand. MISSING keeps the field."""
     return _comparing(lambda present, operand, _collation: change(present, operand))
 
 
 def _comparing(change: Callable[[Any, Any, Collation], Any]) -> Make:
-    """The same, where strings compare as a collation says."""
+    """Return the same kind of operator with a collation."""
 
     def make(path: str, operand: Any, collation: Collation) -> Edits:
         def edit(document: dict[str, Any], parts: list[str]) -> None:
@@ -165,7 +162,7 @@ def _rename(path: str, operand: Any, _collation: Collation) -> Edits:
         put(document, target, value)
 
     def leave(_document: dict[str, Any], _parts: list[str]) -> None:
-        """The old name is edited with the new one; it is listed so that conflicts are found."""
+        """Do nothing: the edit of the new name removes the old name. This edit makes conflicts visible."""
 
     return [(path, leave), (operand, edit)]
 
@@ -243,7 +240,7 @@ def _pull_condition(operand: Any, collation: Collation) -> Callable[[Any], bool]
         document = compile_filter(operand, collation=collation)
         return lambda element: isinstance(element, dict) and document(element)
     if is_operators(operand) or is_pattern(operand):
-        # An element is like the value of a field: one that is an array is looked into.
+        # An element matches like the value of a field, so nested arrays match by their elements.
         value = compile_filter({"v": operand}, collation=collation)
         return lambda element: value({"v": element})
     return lambda element: _is_among([element], operand, collation)

@@ -1,4 +1,4 @@
-"""Document validation: a collection's validator, and the error that tells which rules are broken."""
+"""Document validation, and the error that lists the violated rules."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _MAX_DEPTH = 180
 
 
 def check_document(collection: Collection, document: Document, bypass: bool, before: Document | None = None) -> None:
-    """Check a document that is to be stored.
+    """Check a document against the validator of its collection.
 
-    :param bypass: whether the command sets ``bypassDocumentValidation``.
-    :param before: the document that it takes the place of.
-    :raises CommandError: 121, if the collection's validator does not accept it.
+    :param bypass: the value of ``bypassDocumentValidation``.
+    :param before: the document before its replacement.
     """
     validator = collection.options.get("validator")
     if bypass or not validator or _is_lenient(collection):
@@ -36,7 +35,7 @@ def check_document(collection: Collection, document: Document, bypass: bool, bef
     except CommandError as error:
         if error.name == "CommandNotSupported":
             raise
-        is_valid = False  # an expression that fails does not accept the document
+        is_valid = False  # the error of an expression makes the document invalid
     if not is_valid:
         raise CommandError(
             121,
@@ -52,10 +51,7 @@ def _is_lenient(collection: Collection) -> bool:
 
 
 def check_storable(document: Any, version: tuple[int, int]) -> None:
-    """Check a document that is to be stored for what no collection takes.
-
-    :raises CommandError: if it is too deep, or has an ``_id`` or field names that cannot be stored.
-    """
+    """Check a document for properties that no collection accepts."""
     if not isinstance(document, dict):
         raise bad_value(f"a document must be an object, not {document!r}")
     _check_depth(document)
@@ -88,10 +84,7 @@ def _check_depth(document: Document) -> None:
 
 
 def check_updated(value: Any, version: tuple[int, int]) -> None:
-    """Check what an update made for field names that could not be stored before 5.0.
-
-    :raises CommandError: 52, for a name that begins with a dollar sign.
-    """
+    """Check the field names of an updated document before 5.0."""
     if version >= (5, 0):
         return
     for name, part in value.items() if isinstance(value, dict) else enumerate(value):
@@ -115,10 +108,7 @@ def _check_identity(identity: Document) -> None:
 
 
 def check_size(document: Document) -> None:
-    """Check the size of a document.
-
-    :raises CommandError: 10334, if it is too large.
-    """
+    """Check the size of a document."""
     size = len(bson.encode(document))
     if size > MAX_DOCUMENT_BYTES:
         raise CommandError(10334, "BSONObjectTooLarge", f"object to insert too large. size in bytes: {size}, max size: "

@@ -1,4 +1,4 @@
-"""How BSON values compare: their order across types, equality, and the key that a value is filed under."""
+"""Comparisons of BSON values: the order across types, equality and sort keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[Any, ...]
 
 
 class _Missing:
-    """The value of a field that is not there."""
+    """The value of a missing field."""
 
     def __repr__(self) -> str:
         return "<missing>"
@@ -34,7 +34,7 @@ class _Missing:
 
 
 class _EmptyArray:
-    """What an empty array counts as where documents are sorted or indexed by it."""
+    """The value of an empty array in sorts and indexes."""
 
     def __repr__(self) -> str:
         return "<empty array>"
@@ -43,13 +43,13 @@ class _EmptyArray:
 MISSING: Any = _Missing()
 EMPTY_ARRAY: Any = _EmptyArray()
 
-_NAN = 9  # below all other numbers
+_NAN = 9  # sorts below all other numbers
 _NUMBER = 10
 _EPOCH = datetime.datetime(1970, 1, 1)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _FIRST_DATE = (datetime.datetime.min - _EPOCH) // _MILLISECOND
 _LAST_DATE = (datetime.datetime.max - _EPOCH) // _MILLISECOND
-# Types whose values Python orders as the server does, with their ranks.
+# Types with the same order in Python and on the server, with their ranks.
 _QUICK: dict[type, int] = {int: _NUMBER, Int64: _NUMBER, str: 15, bool: 40, ObjectId: 35}
 
 # The order of types when values are sorted.
@@ -129,14 +129,14 @@ def _rank_of_type(kind: type) -> int:
 
 
 def rank(value: Any) -> int:
-    """The place of the value's type in the order of types."""
+    """Return the position of the type of a value in the order of types."""
     kind = type(value)
     found = _known_ranks.get(kind)
     return _rank_of_type(kind) if found is None else found
 
 
 def type_name(value: Any) -> str:
-    """The type's alias, such as ``int``, ``long`` or ``missing``."""
+    """Return the alias of the type, such as ``int``, ``long`` or ``missing``."""
     if isinstance(value, Code) and value.scope is not None:
         return "javascriptWithScope"
     if isinstance(value, int) and not isinstance(value, (bool, Int64)):
@@ -148,19 +148,19 @@ def type_name(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether the value is an int, long, double or decimal."""
+    """True for an int, long, double or decimal."""
     return rank(value) == _NUMBER
 
 
 def is_nan(value: Any) -> bool:
-    """Whether the value is a double or a decimal that is no number."""
+    """True for NaN as a double or a decimal."""
     if isinstance(value, float):
         return value != value
     return isinstance(value, Decimal128) and value.to_decimal().is_nan()
 
 
 def is_whole(value: Any) -> bool:
-    """Whether the value is an int, a long, or a double or decimal without a fraction."""
+    """True for an int, a long, or a double or decimal without a fraction."""
     if isinstance(value, Decimal128):
         number = value.to_decimal()
         return number.is_finite() and number == number.to_integral_value()
@@ -168,19 +168,19 @@ def is_whole(value: Any) -> bool:
 
 
 def whole(value: Any) -> int:
-    """A number without its fraction, of any type of number."""
+    """Return a number without its fraction."""
     return int(value.to_decimal()) if isinstance(value, Decimal128) else int(value)
 
 
 def long_of(value: Any) -> int:
-    """A number as a server reads a long: without its fraction, at most as large as a long can be, and 0 for NaN."""
+    """Return a number as a server reads a long: without the fraction, limited to the range of a long, 0 for NaN."""
     if is_nan(value):
         return 0
     return int(max(-(2**63), min(2**63 - 1, value.to_decimal() if isinstance(value, Decimal128) else value)))
 
 
 def milliseconds(date: Any) -> int:
-    """A date as milliseconds since 1970."""
+    """Return the milliseconds of a date since 1970."""
     if isinstance(date, DatetimeMS):
         return int(date)
     if date.tzinfo is not None:
@@ -189,21 +189,21 @@ def milliseconds(date: Any) -> int:
 
 
 def date_of(number: int) -> Any:
-    """The date at so many milliseconds since 1970; one that Python has no type for is a ``DatetimeMS``."""
+    """Return the date for milliseconds since 1970. Dates outside of the range of Python are ``DatetimeMS`` values."""
     if _FIRST_DATE <= number <= _LAST_DATE:
         return _EPOCH + datetime.timedelta(milliseconds=number)
     return DatetimeMS(number)
 
 
 def is_date(value: Any) -> bool:
-    """Whether the value is a date."""
+    """True if the value is a date."""
     return isinstance(value, (datetime.datetime, DatetimeMS))
 
 
 def key_of(value: Any) -> Key:
-    """What the value is filed and sorted under.
+    """Return the sort key of a value.
 
-    Equal values, and only they, have equal keys; keys are ordered as the server orders values.
+    Only equal values have equal keys. Keys sort in the order of the server.
     """
     quick = _QUICK.get(type(value))
     if quick is not None:
@@ -220,7 +220,7 @@ def _number_key(kind: int, value: Any) -> Key:
 
 
 def _document_key(kind: int, value: Any) -> Key:
-    # The type of a member is compared before its name.
+    # The server compares the type of a field before its name.
     return kind, tuple((rank(part), name, key_of(part)) for name, part in value.items())
 
 
@@ -264,16 +264,16 @@ _FLAGS = ((re.IGNORECASE, "i"), (re.LOCALE, "l"), (re.MULTILINE, "m"), (re.DOTAL
 
 
 def flags_of(pattern: Any) -> str:
-    """The options of a BSON regular expression, as letters."""
+    """Return the options of a BSON regular expression as letters."""
     flags = int(pattern.flags)
-    # A Python pattern of text always has the flag of Unicode, which no BSON one needs to.
+    # Python adds the Unicode flag to each pattern of text.
     return "".join(
         letter for flag, letter in _FLAGS if flags & flag and not (letter == "u" and hasattr(pattern, "search"))
     )
 
 
 def compare(left: Any, right: Any) -> int:
-    """Below zero, zero or above zero, in the order in which the server sorts."""
+    """Return a number below, at or above zero, in the sort order of the server."""
     if type(left) is type(right) and type(left) in _QUICK:
         first, second = left, right
     else:
@@ -283,17 +283,17 @@ def compare(left: Any, right: Any) -> int:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether the server holds them to be the same value: 1 and 1.0 are, 1 and True are not."""
+    """True if the server compares the values as equal: 1 and 1.0 are equal, 1 and True are not."""
     return compare(left, right) == 0
 
 
 def identical(left: Any, right: Any) -> bool:
-    """Whether they are the same bytes: 1 and 1.0 are not."""
+    """True if the values have the same bytes: 1 and 1.0 differ."""
     return bool(bson.encode({"v": left}) == bson.encode({"v": right}))
 
 
 def copy_value(value: Any) -> Any:
-    """A copy that shares no document and no array with the original."""
+    """Return a copy that shares no document and no array with the original."""
     if isinstance(value, Mapping):
         return {name: copy_value(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -302,7 +302,7 @@ def copy_value(value: Any) -> Any:
 
 
 def is_true(value: Any) -> bool:
-    """Whether a condition with this value holds: all but false, zero, null and missing do."""
+    """True for all values in a condition except false, zero, null and missing."""
     if value is None or value is MISSING:
         return False
     if isinstance(value, bool):

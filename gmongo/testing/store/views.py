@@ -1,4 +1,4 @@
-"""What views read: they may not come back to themselves, nor mix collations."""
+"""Checks of views: no cycles and no mixed collations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from gmongo.testing.store.values import is_number
 
 
 def check_view(access: Access, database: str, name: str, options: Document) -> None:
-    """Check what a view is to read.
-
-    :raises CommandError: 5, if that leads back to the view; 167, if it is a view with another collation.
-    """
+    """Check the sources of a view."""
     collation = Collation.of(options.get("collation"))
     for read in _read_by(options):
         other = access.find(database, read)
@@ -42,7 +39,7 @@ def _read_by(options: Document) -> Iterator[str]:
 
 
 def _read_in(part: Any) -> Iterator[str]:
-    """The collections that the stages of a pipeline name, and those inside of them."""
+    """Yield the collections in the stages of a pipeline and nested pipelines."""
     if isinstance(part, list):
         for one in part:
             yield from _read_in(one)
@@ -56,10 +53,7 @@ def _read_in(part: Any) -> Iterator[str]:
 
 
 def check_find_of_view(body: Document) -> None:
-    """Check that an aggregation can answer a ``find``.
-
-    :raises CommandError: 168, 28667 or 31324, if only a query of a collection has the option or projection.
-    """
+    """Check that an aggregation can execute a ``find``."""
     for name in ("returnKey", "showRecordId"):
         if body.get(name):
             raise CommandError(168, "InvalidPipelineOperator", f"Option {name} not supported in aggregation")

@@ -1,4 +1,4 @@
-"""``insert``, ``update`` and ``delete``, and the single writes that they and bulk writes are made of."""
+"""``insert``, ``update`` and ``delete``, and the single writes of these commands and ``bulkWrite``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from gmongo.testing.store.validation import check_document, check_size, check_st
 from gmongo.testing.store.values import MISSING, Key, copy_value, identical
 
 _NOT_IN_UPSERTS = frozenset({"$expr"})
-# Errors that end the whole command, rather than being one statement's.
+# Errors that end the whole command, not only a statement.
 FATAL = frozenset({50, 11602, 112, 246, 251, 73, 40323, 40324})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one write did.
+    """The result of one write.
 
-    :param upserted: the ``_id`` that an upsert made, MISSING without one.
+    :param upserted: the ``_id`` of an upserted document, or MISSING.
     """
 
     matched: int = 0
@@ -46,7 +46,7 @@ _INSERTED = Outcome(1)
 
 @dataclass
 class Target:
-    """Where writes go, and what holds for all of them."""
+    """The target and the options of writes."""
 
     access: Access
     collection: Collection | None
@@ -56,14 +56,14 @@ class Target:
     pace: Pace = field(default_factory=Pace)
 
     def existing(self) -> Collection:
-        """The collection; it is made if it does not exist."""
+        """Return the collection. A missing collection is created."""
         if self.collection is None:
             self.collection = self.make()
         return self.collection
 
 
 def target_of(context: Context) -> Target:
-    """The target of a command that writes to one collection."""
+    """Return the target of a command that writes to one collection."""
     collection = context.collection()
     return Target(
         context.access,
@@ -76,7 +76,7 @@ def target_of(context: Context) -> Target:
 
 
 def insert_one(target: Target, document: Document) -> Outcome:
-    """Insert a document; it gets an ``_id`` if it has none."""
+    """Insert a document. A missing ``_id`` is added."""
     check_storable(document, target.access.state.version)
     document = copy_value({"_id": document["_id"] if "_id" in document else new_object_id(), **document})
     check_size(document)
@@ -88,16 +88,16 @@ def insert_one(target: Target, document: Document) -> Outcome:
     while access.await_free(collection, key, target.pace) or access.await_entries(
         collection, document, None, target.pace
     ):
-        pass  # others may have taken what was free while the rest was waited for
+        pass  # a later wait can let others lock the first value
     access.insert(collection, document)
     return _INSERTED
 
 
 def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapping[str, Any]) -> Found:
-    """The records that the statement's ``q`` selects, in the order of its ``sort``, each free to be written."""
+    """Yield the unlocked records of ``q`` in the order of ``sort``."""
     collection, access = target.collection, target.access
     if collection is None:
-        compile_filter(statement["q"], variables)  # what is wrong in it is wrong without a collection, too
+        compile_filter(statement["q"], variables)  # a malformed query is an error without a collection
         return ()
     collation, order, hint = _collation_of(statement, collection), statement.get("sort"), statement.get("hint")
     if not order:
@@ -105,7 +105,7 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
     sort = compile_sort(order, collation, target.pace, 1)
 
     def first() -> Found:
-        """The first record in the order. If others change it while the rest is looked at, all begins anew."""
+        """Yield the first record in the order. If a record changes during the search, the search restarts."""
         while True:
             found = select(access, collection, statement["q"], collation, variables, hint, target.pace)
             chosen = list(sort(found, lambda item: item[1].document))
@@ -116,13 +116,13 @@ def found_to_write(target: Target, statement: Mapping[str, Any], variables: Mapp
 
 
 def _is_free(target: Target, collection: Collection, key: Key, record: Record) -> bool:
-    """Whether no transaction holds the record, after waiting for that, and it is still the same."""
+    """Wait for a locked record. Return True if the record is unlocked and unchanged."""
     waited = target.access.await_free(collection, key, target.pace)
     return not waited and target.access.records(collection).get(key) is record
 
 
 def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
-    """Run a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
+    """Execute a statement of ``update``: ``q``, ``u``, ``multi``, ``upsert``, ``arrayFilters``, ``sort`` ..."""
     update = update_of(statement, statement["u"], statement["q"], target.variables, target.collection)
     multi = bool(statement.get("multi"))
     if multi and update.is_replacement:
@@ -139,7 +139,7 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 
 
 def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
-    """That of a statement, or else of its collection."""
+    """Return the collation of a statement, or else of its collection."""
     spec = statement.get("collation")
     return Collation.of(spec) if spec or collection is None else collection.collation
 
@@ -147,7 +147,7 @@ def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -
 def update_of(
     statement: Mapping[str, Any], spec: Any, query: Any, variables: Mapping[str, Any], collection: Collection | None
 ) -> Update:
-    """The update that a statement describes."""
+    """Return the update of a statement."""
     if statement.get("upsert"):
         check_allowed(query, _NOT_IN_UPSERTS)
     constants = statement.get("c", statement.get("constants"))
@@ -158,7 +158,7 @@ def update_of(
 
 
 def replace_one(target: Target, update: Update, key: Any, document: Document) -> Document:
-    """Update one document; the same is returned if nothing changes."""
+    """Update one document. Return the same document if nothing changes."""
     changed = update.apply(document)
     if identical(changed, document) and not update.writes_always:
         return document
@@ -178,14 +178,14 @@ def replace_one(target: Target, update: Update, key: Any, document: Document) ->
 
 
 def upsert(target: Target, update: Update) -> Document:
-    """Insert what an update makes when nothing matches."""
+    """Insert the document of an upsert."""
     document = update.upserted()
     insert_one(target, document)
     return document
 
 
 def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
-    """Run a statement of ``delete``: ``q``, ``limit``, ``hint``, ``collation``."""
+    """Execute a statement of ``delete``: ``q``, ``limit``, ``hint``, ``collation``."""
     variables = {**target.variables, **(statement.get("constants") or {})}
     removed = 0
     for key, _ in islice(found_to_write(target, statement, variables), 1 if statement.get("limit") else None):
@@ -195,14 +195,14 @@ def delete_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 
 
 def insert(context: Context) -> Document:
-    """``insert``."""
+    """Execute ``insert``."""
     target = target_of(context)
     tally = run_statements(context, target, context.body["documents"], lambda document: insert_one(target, document))
     return tally.reply({"n": tally.matched})
 
 
 def update(context: Context) -> Document:
-    """``update``."""
+    """Execute ``update``."""
     target = target_of(context)
     statements = context.body["updates"]
     tally = run_statements(context, target, statements, lambda statement: update_matching(target, statement))
@@ -213,7 +213,7 @@ def update(context: Context) -> Document:
 
 
 def delete(context: Context) -> Document:
-    """``delete``."""
+    """Execute ``delete``."""
     target = target_of(context)
     statements = context.body["deletes"]
     tally = run_statements(context, target, statements, lambda statement: delete_matching(target, statement))
@@ -222,7 +222,7 @@ def delete(context: Context) -> Document:
 
 @dataclass
 class Tally:
-    """What the statements of a command did together."""
+    """The combined results of the statements of a command."""
 
     matched: int = 0
     modified: int = 0
@@ -230,22 +230,18 @@ class Tally:
     errors: list[Document] = field(default_factory=list)
 
     def add(self, index: int, outcome: Outcome) -> None:
-        """Add what a statement did."""
         self.matched += outcome.matched
         self.modified += outcome.modified
         if outcome.upserted is not MISSING:
             self.upserted.append({"index": index, "_id": outcome.upserted})
 
     def reply(self, counts: Document) -> Document:
-        """The reply with these counts, and with the errors."""
+        """Return the reply with these counts and the errors."""
         return {**counts, "writeErrors": self.errors} if self.errors else counts
 
 
 def run_statements(context: Context, target: Target, statements: Sequence[Any], run: Callable[[Any], Outcome]) -> Tally:
-    """Run statements one by one; an ordered command stops at the first error.
-
-    :raises CommandError: for an error that ends the command.
-    """
+    """Execute statements in order. An ordered command stops at the first error."""
     tally = Tally()
     context.pace.breathe()
     for index, statement in enumerate(context.pace.through(statements)):
@@ -263,5 +259,5 @@ def run_statements(context: Context, target: Target, statements: Sequence[Any], 
 
 
 def write_error(index: int, error: CommandError) -> Document:
-    """A statement's error as the reply shows it."""
+    """Return the error of a statement for the reply."""
     return {"index": index, "code": error.code, **error.fields, "errmsg": error.message}

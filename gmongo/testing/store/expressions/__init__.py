@@ -1,6 +1,6 @@
-"""Aggregation expressions: each is compiled once, to a function of variables.
+"""Aggregation expressions: compile an expression once to a function of variables.
 
-A value that is not there is MISSING, which is not null: what each operator makes of either is its own affair.
+The value of a missing field is MISSING, which differs from null.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ for _module in (
 
 
 def with_document(variables: Variables, document: Any) -> dict[str, Any]:
-    """The variables for one document."""
+    """Return the variables of a document."""
     return {**variables, "ROOT": document, "CURRENT": document}
 
 
 def evaluate(expression: Any, document: Any, variables: Variables) -> Any:
-    """The value of an expression that is needed once."""
+    """Return the value of an expression that is evaluated once."""
     return compile_expression(expression, Scope(frozenset(variables)))(with_document(variables, document))

@@ -1,4 +1,4 @@
-"""Operators of arrays."""
+"""Array operators."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _SORT = Fields({"input": 2942502, "sortBy": 2942503}, (), 2942500, 2942501)
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether the value is null or missing."""
+    """True if the value is null or missing."""
     return value is None or value is MISSING
 
 
 def array_of(name: str, value: Any, code: int) -> list[Any]:
-    """The value, an array.
+    """Return the value, which must be an array.
 
-    :raises CommandError: with the code, if it is none.
+    :param code: the code of the error for another type.
     """
     if not isinstance(value, list):
         raise location(code, f"{name} requires an array, but its argument is {type_name(value)}")
@@ -48,10 +48,7 @@ def array_of(name: str, value: Any, code: int) -> list[Any]:
 
 
 def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
-    """A number that an int32 can hold.
-
-    :raises CommandError: with one of the codes.
-    """
+    """Return a number in the range of an int32."""
     if not is_number(value):
         raise location(not_a_number, f"{name} must be a numeric value, but is {type_name(value)}")
     if not is_whole(value) or whole(value) not in _INT32:
@@ -89,7 +86,7 @@ def _in(collation: Collation, wanted: Any, array: Any) -> bool:
 
 
 def bounds(given: Sequence[Any], length: int) -> tuple[int, int]:
-    """Where a search begins and ends."""
+    """Return the begin and end of a search."""
     limits = []
     for value in given:
         if not is_number(value) or not is_whole(value):
@@ -201,7 +198,7 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, [*inputs, *defaults])
 
 
-# So many of an array's elements
+# Selected elements
 
 
 def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
@@ -229,7 +226,7 @@ def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:
 
 
 def in_order(values: Iterable[Any], scope: Scope, descending: bool) -> Iterator[Any]:
-    """The values, sorted."""
+    """Yield the sorted values."""
     return scope.pace.in_order(values, lambda value: key_of(scope.collation.folded(value)), descending)
 
 

@@ -1,4 +1,4 @@
-"""From an expression to a function of variables. What is malformed is refused here, before there are documents."""
+"""The compilation of expressions to functions of variables. Malformed expressions raise their errors here."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gmongo.testing.store.pacing import Pace
 from gmongo.testing.store.values import MISSING
 from gmongo.testing.unsupported import not_supported
 
-# The values of variables by their names. ROOT and CURRENT are the document.
+# The values of variables by name. ROOT and CURRENT are the document.
 Variables = Mapping[str, Any]
-# Gives the value, MISSING if there is none.
+# Returns the value or MISSING.
 Expression = Callable[[Variables], Any]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What an expression is compiled for.
+    """The context of a compilation.
 
-    :param names: the variables that it can use, besides ROOT, CURRENT and REMOVE.
-    :param collation: how it compares strings.
-    :param pace: that of the command.
-    :param text: the options of the text index of the collection that is queried; None without one.
-    :param score: how well a document fits the text that is searched for, or None; None if none is.
+    :param names: the variables besides ROOT, CURRENT and REMOVE.
+    :param collation: the comparison of strings.
+    :param pace: the pace of the command.
+    :param text: the options of the text index of the collection, None without such an index.
+    :param score: returns the text score of a document, None without a text search.
     """
 
     names: frozenset[str] = frozenset()
@@ -39,16 +39,16 @@ class Scope:
     score: Callable[[Any], float | None] | None = None
 
     def within(self, names: Iterable[str]) -> Scope:
-        """The scope with more variables."""
+        """Return the scope with more variables."""
         return replace(self, names=self.names | set(names))
 
 
-# Compiles the operand of an operator; gets the operator's name, too.
+# Compiles the operand of an operator. The first argument is the name of the operator.
 Make = Callable[[str, Any, Scope], Expression]
 _postponing = False
-# The errors of constant parts, while the rest is compiled; None if they are raised at once.
+# The errors of constant parts during a compilation, None if the compilation raises them at once.
 _failures: list[CommandError] | None = None
-# All operators by their names; the package fills it.
+# All operators by name. The package adds them.
 OPERATORS: dict[str, Make] = {}
 _OF_DOCUMENTS = frozenset({"ROOT", "CURRENT"})
 _OF_SERVERS = frozenset({"CLUSTER_TIME", "IS_MR", "JS_SCOPE", "SEARCH_META", "USER_ROLES"})
@@ -56,7 +56,7 @@ _REFERENCE = frozenset({"$ref", "$id", "$db"})
 
 
 class Constant:
-    """An expression with the same value for every document."""
+    """An expression with a constant value."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -66,11 +66,7 @@ class Constant:
 
 
 def compile_expression(expression: Any, scope: Scope) -> Expression:
-    """The function that gives the expression's value.
-
-    :raises CommandError: it is malformed, an operator does not exist or is not supported, or the value of a constant
-        part of it is an error.
-    """
+    """Return the function of an expression."""
     if isinstance(expression, str) and expression.startswith("$"):
         return _compile_path(expression, scope)
     if isinstance(expression, list):
@@ -86,7 +82,7 @@ def compile_expression(expression: Any, scope: Scope) -> Expression:
 
 
 def is_expression(name: str) -> bool:
-    """Whether an expression has this name, be it supported or not."""
+    """True if an expression has this name, supported or not."""
     return name in OPERATORS or name in unsupported.EXPRESSIONS
 
 
@@ -115,7 +111,7 @@ def _array(parts: list[Expression]) -> Expression:
 
 
 def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
-    """The expression made of these parts; its value is found out now if all of them are constants."""
+    """Return the expression with these parts. If all parts are constants, the expression is evaluated now."""
     if _postponing or not all(isinstance(part, Constant) for part in parts):
         return run
     try:
@@ -128,13 +124,13 @@ def folded(run: Expression, parts: Iterable[Expression]) -> Expression:
 
 
 def optimizes() -> bool:
-    """Whether constant parts are evaluated when the expression is compiled, as everywhere but in updates."""
+    """True if compilation evaluates constant parts, which it does except in updates."""
     return not _postponing
 
 
 @contextlib.contextmanager
 def constants_later() -> Iterator[None]:
-    """Evaluate constants with the first document, and not when the expression is compiled, which does not switch."""
+    """Evaluate constants with the first document, and not at compilation, which switches no greenlets."""
     global _postponing
     before, _postponing = _postponing, True
     try:
@@ -145,7 +141,7 @@ def constants_later() -> Iterator[None]:
 
 @contextlib.contextmanager
 def constants_last() -> Iterator[None]:
-    """Raise the first error of a constant part after everything is compiled, as a server optimizes after it parses."""
+    """Raise the first error of a constant part after the compilation, because a server optimizes after parsing."""
     global _failures
     if _failures is not None:
         yield
@@ -162,13 +158,13 @@ def constants_last() -> Iterator[None]:
 
 @contextlib.contextmanager
 def dropped_failures() -> Iterator[Callable[[], None]]:
-    """Give a function that forgets the errors of constant parts since the beginning of the block."""
+    """Yield a function that drops the errors of constant parts since the beginning of the block."""
     count = len(_failures or ())
     yield lambda: _failures.__delitem__(slice(count, None)) if _failures else None
 
 
 def none_if_missing(value: Any) -> Any:
-    """The value, None for one that is missing."""
+    """Return the value, or None for MISSING."""
     return None if value is MISSING else value
 
 
@@ -176,10 +172,7 @@ def none_if_missing(value: Any) -> Any:
 
 
 def check_field_name(name: str) -> None:
-    """Check a name that an expression gives a field, or looks a field up by.
-
-    :raises CommandError: no field of a path can have it.
-    """
+    """Check the name of a field in an expression."""
     if not name:
         raise location(15998, "FieldPath field names may not be empty strings.")
     if name.startswith("$") and name not in _REFERENCE:
@@ -192,10 +185,7 @@ def check_field_name(name: str) -> None:
 
 
 def path_parts(path: str) -> list[str]:
-    """The parts of a path.
-
-    :raises CommandError: if it is none.
-    """
+    """Return the parts of a path."""
     if not path:
         raise location(40352, "FieldPath cannot be constructed with empty string")
     if path.endswith("."):
@@ -241,8 +231,7 @@ def _of_variable(name: str, parts: list[str]) -> Expression:
 def check_variable(name: str, may_be_system: bool = False) -> None:
     """Check the name of a variable.
 
-    :param may_be_system: whether it may be one of those that a server defines.
-    :raises CommandError: no variable can have it.
+    :param may_be_system: True if the variable may be a variable of the server.
     """
     first = name[:1]
     if not first:
@@ -255,7 +244,7 @@ def check_variable(name: str, may_be_system: bool = False) -> None:
 
 
 def follow(value: Any, parts: list[str]) -> Any:
-    """The value that a path leads to: of an array, the values that it leads to in those elements that are objects."""
+    """Return the value at a path. For an array, return the values at the path in its objects."""
     for number, part in enumerate(parts):
         if isinstance(value, list):
             found = (follow(element, parts[number:]) for element in value if isinstance(element, dict))

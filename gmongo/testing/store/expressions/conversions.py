@@ -1,4 +1,4 @@
-"""Operators that make a value of another type: ``$convert`` and its short forms."""
+"""Type conversions: ``$convert`` and its short forms."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|infi
 
 
 class _Unsupported(Exception):
-    """There is no conversion between the two types."""
+    """No conversion exists between the two types."""
 
 
 def _failure(reason: str) -> CommandError:
@@ -60,7 +60,7 @@ def _failure(reason: str) -> CommandError:
 
 
 def _number_in(value: Any) -> Any:
-    """The number that a boolean, a number or a string stands for, as an int, a float or a Decimal."""
+    """Return the number of a boolean, a number or a string as an int, a float or a Decimal."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Decimal128):
@@ -118,7 +118,7 @@ def _to_decimal(value: Any) -> Decimal128:
         return value
     _number_in(value)
     if isinstance(value, float) and value and math.isfinite(value):
-        return Decimal128(f"{value:.14e}")  # a double has 15 digits, and shows the zeros among them
+        return Decimal128(f"{value:.14e}")  # a double has 15 digits, including trailing zeros
     return Decimal128(to_decimal(value))
 
 
@@ -187,9 +187,9 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def converted(value: Any, to: str, convert: Callable[[Any], Any] | None = None) -> Any:
-    """The value as one of another type.
+    """Convert a value to another type.
 
-    :raises CommandError: 241, if it cannot be converted.
+    :raises CommandError: 241 if the conversion is impossible.
     """
     function = convert or _CONVERSIONS.get(to)
     try:

@@ -1,4 +1,4 @@
-"""Operators of dates: their parts, their text, and counting in units of time."""
+"""Date operators: parts of dates, formatted dates and date arithmetic."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PART = Fields({"date": 40539}, ("timezone",), 40535, 40535)
 _TEXT = Fields({"date": 18628}, ("format", "timezone", "onNull"), 18629, 18534)
 _ADD = Fields({"startDate": 5166402, "unit": 5166402, "amount": 5166402}, ("timezone",), 5166400, 5166401)
 _TRUNC = Fields({"date": 5439009, "unit": 5439010}, ("timezone", "binSize", "startOfWeek"), 5439007, 5439008)
-# What bins of several units are counted from: a Saturday.
+# The origin of bins of several units: a Saturday.
 _REFERENCE = datetime.datetime(2000, 1, 1)
 
 
@@ -70,12 +70,12 @@ def _part(part: Callable[[datetime.datetime], Any]) -> Make:
 
 
 def week_of(date: datetime.datetime) -> int:
-    """The week of the year; the first one begins with the first Sunday."""
+    """Return the week of the year. The first week begins on the first Sunday."""
     return int(date.strftime("%U"))
 
 
 def day_of_week(date: datetime.datetime) -> int:
-    """1 for Sunday to 7 for Saturday."""
+    """Return the day of the week from 1 for Sunday to 7 for Saturday."""
     return date.isoweekday() % 7 + 1
 
 
@@ -100,7 +100,7 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
     return folded(run, [*get.values(), on_null])
 
 
-# Counting
+# Arithmetic
 
 
 def _whole_amount(name: str, amount: Any) -> int:
@@ -130,7 +130,7 @@ def _date(name: str, value: Any, code: int) -> Any:
 
 
 def later(date: Any, unit: str, amount: int, zone: datetime.tzinfo) -> Any:
-    """The date so many units later; a day ends at the same time on the clocks of the zone."""
+    """Return the date after a number of units. A day ends at the same local time."""
     if unit in FIXED:
         found = milliseconds(date) + amount * FIXED[unit]
         if not -(2**63) <= found < 2**63:

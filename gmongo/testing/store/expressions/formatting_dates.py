@@ -1,4 +1,4 @@
-"""The formats of dates, as text is made of them and read by them."""
+"""Formats of dates for output and input."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from gmongo.testing.store.values import type_name
 
 
 def specifiers(form: Any) -> Iterator[str]:
-    """The parts of a format: characters, and specifiers of two characters that begin with a percent sign.
-
-    :raises CommandError: 18533, it is no string; 18535 or 18536, a specifier is unknown.
-    """
+    """Yield the parts of a format: characters, and specifiers of a percent sign and a character."""
     if not isinstance(form, str):
         raise location(18533, f"$dateToString requires that 'format' be a string, found: {type_name(form)}")
     letters = iter(form)
@@ -31,7 +28,7 @@ def specifiers(form: Any) -> Iterator[str]:
 
 
 def formatted(date: datetime.datetime, form: Any) -> str:
-    """A local time as text."""
+    """Return a formatted local time."""
     return "".join(_WRITTEN[part[1]](date) if len(part) > 1 else part for part in specifiers(form))
 
 

@@ -1,4 +1,4 @@
-"""Operators that decide and compare, and those that make variables."""
+"""Operators of conditions, comparisons and variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``$meta``: what is known of a document beside its fields."""
+"""``$meta``: the metadata of documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gmongo.testing.store.expressions.compiling import Expression, Make, Scope
 from gmongo.testing.store.values import MISSING, type_name
 from gmongo.testing.unsupported import not_supported
 
-# What is known of each document, and of those that a search or a query by distance found.
+# The metadata of all documents, and the metadata of text searches and geospatial queries.
 _OF_ALL = frozenset(
     {"indexKey", "randVal", "recordId", "sortKey", "timeseriesBucketMaxTime", "timeseriesBucketMinTime"}
 )

@@ -1,4 +1,4 @@
-"""Operators of numbers."""
+"""Number operators."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from gmongo.testing.store.values import MISSING, date_of, is_date, is_number, is
 
 
 def is_decimal(*values: Any) -> bool:
-    """Whether one of the values is a decimal, so that the result is."""
+    """True if a value is a decimal, which makes the result a decimal."""
     return any(isinstance(value, Decimal128) for value in values)
 
 
 def as_double(value: Any) -> float:
-    """A number as a double, however many digits that costs."""
+    """Return a number as a double, with a loss of precision."""
     return float(str(value)) if isinstance(value, Decimal128) else float(value)
 
 
@@ -113,7 +113,7 @@ def _number(name: str, value: Any, code: int = 28765) -> Any:
 
 
 def unary(name: str, of_doubles: Callable[[Any], Any], of_decimals: Callable[[Decimal], Decimal]) -> Make:
-    """An operator of one number; null gives null."""
+    """Return an operator of one number. The result of null is null."""
 
     def run(value: Any) -> Any:
         _number(name, value)
@@ -133,7 +133,7 @@ def _absolute(value: Any) -> Any:
 
 
 def _whole(function: Callable[[float], int]) -> Callable[[Any], Any]:
-    """Integers stay as they are, a double stays a double."""
+    """Return a function that keeps integers. The result of a double is a double."""
 
     def run(value: Any) -> Any:
         return float(function(value)) if isinstance(value, float) and math.isfinite(value) else value
@@ -146,7 +146,7 @@ def _quantized(rounding: str) -> Callable[[Decimal], Decimal]:
 
 
 def _positive(name: str, code: int, least: float, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of numbers that are at least, or for 0 above, a limit."""
+    """Return a function of numbers from a lower limit, or above 0."""
 
     def run(value: Any) -> Any:
         if value != value:
@@ -190,7 +190,7 @@ def _power(base: Any, exponent: Any) -> Any:
     if isinstance(base, float) or isinstance(exponent, float):
         return _power_of_doubles(float(base), float(exponent))
     if exponent >= 0 or base in (1, -1):
-        # A power that is too large is not worth computing to the last digit.
+        # An exact result above the range costs too much time.
         if abs(base) < 2 or exponent <= 64:
             return arithmetic.integer(int(base) ** abs(int(exponent)), base, exponent)
         return _power_of_doubles(float(base), float(exponent))
@@ -239,7 +239,7 @@ def _placed(name: str, value: Any, places: int, rounding: str) -> Any:
 
 
 def _fits(number: Decimal, places: int) -> bool:
-    """Whether there are digits beyond the place at all, so that there is something to round."""
+    """True if the number has no digits to round after the place."""
     exponent = number.as_tuple().exponent
     return isinstance(exponent, int) and exponent < -places
 

@@ -1,4 +1,4 @@
-"""Operators of objects, and of a value's type and size."""
+"""Operators of objects, types and sizes."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
 
 
 def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
-    """The field of one of the operators below.
+    """Return the field name of ``$getField`` or ``$setField``.
 
-    :param codes: of the errors of a path, of an expression that is no constant, and of a value that is no string.
+    :param codes: the error codes for a path, for an expression that is not constant, and for another type.
     """
     if isinstance(expression, str) and expression.startswith("$"):
         raise location(codes[0], f"'{expression}' is a field path reference which is not allowed in this context")

@@ -1,4 +1,4 @@
-"""How operators take their operands: as a list of arguments, or as an object with names."""
+"""The operands of operators: a list of arguments, or an object with names."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from gmongo.testing.store.values import MISSING
 
 
 def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | None) -> list[Expression]:
-    """The arguments of an operator; a single one may come without brackets.
-
-    :raises CommandError: there are too few or too many.
-    """
+    """Return the arguments of an operator. A single argument needs no list."""
     parts = operand if isinstance(operand, list) else [operand]
     if len(parts) < least or (most is not None and len(parts) > most):
         if least == most:
@@ -27,9 +24,9 @@ def arguments(name: str, operand: Any, scope: Scope, least: int, most: int | Non
 
 
 def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
-    """An operator whose value is a function of those of its arguments.
+    """Return an operator that calls a function with the values of the arguments.
 
-    :param most: None for any number; by default as many as `least`.
+    :param most: the maximum number of arguments, None for no maximum, `least` by default.
     """
     upper = least if most == -1 else most
 
@@ -49,9 +46,9 @@ def of_values(function: Callable[..., Any], least: int, most: int | None = -1) -
 def in_turn(
     function: Callable[[Iterator[Any]], Any], least: int = 0, most: int | None = None, commutes: bool = False
 ) -> Make:
-    """An operator whose function stops at a null: it gets the values of its arguments as it iterates.
+    """Return an operator whose function gets an iterator of its arguments, and stops at a null.
 
-    :param commutes: the arguments that are constants come last, as a server moves them there.
+    :param commutes: True if constant arguments come last, in the order of a server.
     """
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
@@ -64,7 +61,7 @@ def in_turn(
 
 
 def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, made to give None if any of its arguments is None or missing."""
+    """Return a function that returns None if an argument is None or missing."""
 
     def run(*values: Any) -> Any:
         for value in values:
@@ -76,7 +73,7 @@ def null_of_null(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def under_collation(function: Callable[..., Any], least: int, most: int | None = -1) -> Make:
-    """An operator whose function takes the collation before its arguments."""
+    """Return an operator whose function gets the collation before the arguments."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         return of_values(lambda *values: function(scope.collation, *values), least, most)(name, operand, scope)
@@ -88,10 +85,10 @@ def under_collation(function: Callable[..., Any], least: int, most: int | None =
 class Fields:
     """The named arguments of an operator.
 
-    :param required: those that it cannot do without: the name, and the error's code.
-    :param optional: the others.
-    :param not_object: the code of the error if the operand is no object.
-    :param unknown: that of a field it does not know.
+    :param required: the names of required arguments with error codes.
+    :param optional: the names of optional arguments.
+    :param not_object: the error code for an operand that is not an object.
+    :param unknown: the error code for an unknown field.
     """
 
     required: Mapping[str, int]
@@ -100,10 +97,7 @@ class Fields:
     unknown: int
 
     def of(self, name: str, operand: Any) -> dict[str, Any]:
-        """The fields of the operand, checked.
-
-        :raises CommandError: with one of those codes.
-        """
+        """Return the checked fields of the operand."""
         if not isinstance(operand, dict):
             raise location(self.not_object, f"{name} requires an object as an argument, found: {operand!r}")
         for field in operand:
@@ -115,12 +109,12 @@ class Fields:
         return operand
 
     def compiled(self, name: str, operand: Any, scope: Scope) -> dict[str, Expression]:
-        """The same, compiled."""
+        """Return the compiled fields of the operand."""
         return {field: compile_expression(part, scope) for field, part in self.of(name, operand).items()}
 
 
 def of_fields(fields: Fields, function: Callable[..., Any]) -> Make:
-    """An operator whose value is a function of those of its named arguments; optional ones may be left out."""
+    """Return an operator that calls a function with the named arguments. Optional arguments may be missing."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = fields.compiled(name, operand, scope)

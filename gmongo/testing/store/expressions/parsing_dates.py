@@ -1,4 +1,4 @@
-"""Dates made of their parts, and of text."""
+"""Dates from parts and from text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ISO_TEXT = re.compile(
     r"\s*(?P<zone>(?:GMT)?[+-]\d\d(:?\d\d)?|[A-Z]{1,4}|z)?\s*"
 )
 _LONG_YEAR = re.compile(r"\s*\d{5,}-")
-# Zones by their abbreviations, in hours; a single letter is that of a military zone.
+# The offsets of zones in hours by abbreviation. The single letters are military zones.
 _NAMED: Mapping[str, int] = {
     **{"GMT": 0, "UTC": 0, "Z": 0, "z": 0, "CET": 1, "CEST": 2, "BST": 1},
     **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
@@ -97,7 +97,7 @@ def _integer(name: str, field: str, value: Any) -> int:
 
 
 def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
-    """The date; months, days and so on that are too large run over."""
+    """Return the date. An overflow of a part increases the next larger part."""
     try:
         if "isoWeekYear" in numbers:
             start = datetime.date.fromisocalendar(numbers["isoWeekYear"], 1, 1)
@@ -123,9 +123,9 @@ def _failure(text: Any, reason: str) -> CommandError:
 
 
 def parsed(text: str, timezone: str | None = None, form: Any = None) -> Any:
-    """The date that the text says.
+    """Return the date in a text.
 
-    :raises CommandError: 241, it says none; 115, it is in words, which only a server understands.
+    :raises CommandError: 241 for a text without a date, 115 for a date in words, which only a server parses.
     """
     match = _reading(form).fullmatch(text) if form is not None else _ISO_TEXT.fullmatch(text)
     if match is None:

@@ -1,4 +1,4 @@
-"""Operators that take arrays as sets."""
+"""Operators of arrays as sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gmongo.testing.store.values import MISSING, Key, is_true, key_of, type_name
 
 
 def _set(name: str, value: Any, code: int, collation: Collation) -> dict[Key, Any]:
-    """The elements under their keys."""
+    """Return the elements by key."""
     if not isinstance(value, list):
         raise location(code, f"All operands of {name} must be arrays. One argument is of type: {type_name(value)}")
     found: dict[Key, Any] = {}

@@ -1,4 +1,4 @@
-"""Operators of strings."""
+"""String operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gmongo.testing.store.values import MISSING, is_nan, is_number, type_name, w
 _TRIM = Fields({"input": 50695}, ("chars",), 50696, 50694)
 _REPLACE = Fields({"input": 51749, "find": 51748, "replacement": 51747}, (), 51751, 51750)
 _REGEX = Fields({"input": 31022, "regex": 31023}, ("options",), 51103, 31024)
-# What is trimmed where nothing else is said.
+# The default characters to trim.
 _WHITESPACE = "\0\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B)))
 _UPPER = {letter: letter - 32 for letter in range(ord("a"), ord("z") + 1)}
 _LOWER = {letter: letter + 32 for letter in range(ord("A"), ord("Z") + 1)}

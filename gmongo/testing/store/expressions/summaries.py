@@ -1,4 +1,4 @@
-"""The accumulators of ``$group`` that are expressions, too."""
+"""The accumulators of ``$group`` that are also expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Summary = Callable[[Any, Scope], Any]
 
 
 def _of_all(summary: Summary) -> Make:
-    """A single argument that is an array stands for its elements."""
+    """Return an operator of values. A single array argument is replaced by its elements."""
 
     def make(name: str, operand: Any, scope: Scope) -> Expression:
         parts = arguments(name, operand, scope, 0, None)

@@ -1,4 +1,4 @@
-"""Values as strings."""
+"""Conversions of values to strings."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from gmongo.testing.unsupported import not_supported
 
 
 def coerced(value: Any) -> str:
-    """The string that string operators take a value for; that of nothing is empty.
-
-    :raises CommandError: 16007, for a type that they do not take.
-    """
+    """Return a value as a string for string operators. Null and missing give an empty string."""
     if value is None or value is MISSING:
         return ""
     if isinstance(value, str):
@@ -33,7 +30,7 @@ def coerced(value: Any) -> str:
 
 
 def of_number(value: Any) -> str:
-    """A number as a string."""
+    """Return a number as a string."""
     if isinstance(value, float):
         return _of_double(value)
     return str(value) if isinstance(value, Decimal128) else str(int(value))
@@ -44,11 +41,11 @@ def _of_double(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return f"{value:g}"  # of six digits
+    return f"{value:g}"  # six digits
 
 
 def of_date(value: Any) -> str:
-    """A date as a string, in UTC."""
+    """Return a date as a string in UTC."""
     if not isinstance(value, datetime.datetime):
         raise not_supported("a date beyond the years 1 to 9999")
     return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

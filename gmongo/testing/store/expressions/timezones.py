@@ -1,4 +1,4 @@
-"""Time zones, and the units of time that dates are added to and compared in."""
+"""Time zones and units of time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UTC = datetime.timezone.utc
 EPOCH = datetime.datetime(1970, 1, 1)
 DAY = datetime.timedelta(days=1)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)?")
-# How many milliseconds the units have that are always as long.
+# The milliseconds in units of constant length.
 FIXED = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000}
 DAYS = {"day": 1, "week": 7}
 MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -27,9 +27,9 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 
 def zone_of(value: Any) -> datetime.tzinfo:
-    """The time zone of a name, or of an offset from UTC.
+    """Return the time zone of a name or UTC offset.
 
-    :raises CommandError: 40533, it is no string; 40485, there is no such zone; 115, there are none at all here.
+    :raises CommandError: 40533 for another type, 40485 for an unknown zone, 115 without a database of time zones.
     """
     if not isinstance(value, str):
         raise location(40517, f"timezone must evaluate to a string, found {type_name(value)}")
@@ -64,10 +64,7 @@ def _known(name: str) -> ZoneInfo | None:
 
 
 def to_date(value: Any) -> Any:
-    """A date of what date operators take for one.
-
-    :raises CommandError: 16006, for another type.
-    """
+    """Return the date of a value that date operators accept."""
     if is_date(value):
         return value
     if isinstance(value, Timestamp):
@@ -78,10 +75,7 @@ def to_date(value: Any) -> Any:
 
 
 def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
-    """The date as clocks in the zone show it, with the zone.
-
-    :raises CommandError: 115, for years that Python does not know.
-    """
+    """Return the date in the zone."""
     try:
         return (EPOCH + datetime.timedelta(milliseconds=milliseconds(date))).replace(tzinfo=UTC).astimezone(zone)
     except OverflowError:
@@ -89,7 +83,7 @@ def local(date: Any, zone: datetime.tzinfo) -> datetime.datetime:
 
 
 def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
-    """The date at which clocks in the zone show this."""
+    """Return the date of a local time in the zone."""
     try:
         return shown.replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
     except OverflowError:
@@ -97,10 +91,7 @@ def from_local(shown: datetime.datetime, zone: datetime.tzinfo) -> Any:
 
 
 def unit_of(value: Any, name: str) -> str:
-    """A unit of time.
-
-    :raises CommandError: if it is none: 5439014 of expressions that compare or truncate, else 9.
-    """
+    """Return a unit of time."""
     if not isinstance(value, str):
         raise location(5439013, f"{name} requires 'unit' to be a string, but got {type_name(value)}")
     if value not in FIXED and value not in DAYS and value not in MONTHS:
@@ -110,10 +101,7 @@ def unit_of(value: Any, name: str) -> str:
 
 
 def weekday_of(value: Any, name: str) -> int:
-    """The number of a day of the week, 0 for Monday; a day may be given by its first three letters.
-
-    :raises CommandError: it is none.
-    """
+    """Return the number of a day of the week, 0 for Monday. Three letters of the day are sufficient."""
     if not isinstance(value, str):
         raise location(5439015, f"{name} requires 'startOfWeek' to be a string, but got {type_name(value)}")
     for number, day in enumerate(WEEKDAYS):
@@ -123,15 +111,12 @@ def weekday_of(value: Any, name: str) -> int:
 
 
 def month_number(date: datetime.datetime) -> int:
-    """How many months the date is after the beginning of the calendar."""
+    """Return the number of months since year 0."""
     return date.year * 12 + date.month - 1
 
 
 def at_month(number: int, day: int) -> datetime.date:
-    """A day of a month, or the month's last day if it is not as long.
-
-    :raises CommandError: 115, for a year beyond the calendar.
-    """
+    """Return a day of a month, at most the last day of the month."""
     year, month = divmod(number, 12)
     try:
         first = datetime.date(year, month + 1, 1)
