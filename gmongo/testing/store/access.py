@@ -72,7 +72,6 @@ class Access:
             self.state.wait(min(left, lifetime))
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Create a collection that does not exist."""
         return self.state.create(database, name, options)
 
     def insert(self, collection: Collection, document: Document) -> None:

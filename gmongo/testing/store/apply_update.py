@@ -123,7 +123,6 @@ class Update:
         return isinstance(operand, dict) and not _MOVING.isdisjoint(operand)
 
     def upserted(self) -> Document:
-        """Return the document that an upsert inserts."""
         made = self.apply(_equalities(self.query, self.is_replacement), inserting=True)
         if "_id" not in made:
             made["_id"] = new_object_id()
@@ -290,7 +289,6 @@ def _meet(first: list[str], second: list[str]) -> bool:
 
 
 def _check_met(paths: Sequence[list[list[str]]]) -> None:
-    """Check that no two edits change the same part of the document."""
     owners: dict[tuple[str, ...], int] = {}
     for number, found in enumerate(paths):
         for path in found:

@@ -96,7 +96,6 @@ def _sum(numbers: list[Any]) -> Any:
 
 
 def _exact_decimal(numbers: list[Any]) -> Decimal:
-    """Return the exact sum of doubles and integers."""
     if not all(map(math.isfinite, numbers)):
         return Decimal(float(sum(numbers)))
     whole = sum(map(Fraction, numbers), Fraction())

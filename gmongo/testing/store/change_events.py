@@ -28,7 +28,6 @@ class Presentation:
         return _head(position, "invalidate", event, self.state.version)
 
     def document(self, position: Position, event: Event) -> Document:
-        """Return the document of an event."""
         moved = {"to": event.extra["to"]} if event.kind == "rename" else {}
         uuid = event.uuid if self.options.get("showExpandedEvents") else None
         document = {**moved, **_head(position, event.kind, event, self.state.version, uuid)}

@@ -149,7 +149,6 @@ class ChangeStreamCursor(Cursor):
         state.oplog.check(self._position)
 
     def extras(self) -> Document:
-        """Return the resume token after the batch."""
         return {"postBatchResumeToken": self._position.token()}
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:

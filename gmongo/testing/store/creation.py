@@ -67,7 +67,6 @@ def _is_default(name: str, value: Any) -> bool:
 
 
 def _check_ranges(options: Mapping[str, Any]) -> None:
-    """Check the numbers in the range of their types."""
     if "size" in options:
         check_capped_size("create.size", options["size"])
     if "max" in options:

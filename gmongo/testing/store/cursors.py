@@ -60,7 +60,6 @@ class Cursor:
         return found
 
     def extras(self) -> Document:
-        """Return further fields of ``cursor`` in the reply."""
         return {}
 
 

@@ -97,7 +97,6 @@ class Collection:
         return bool(self.options.get("capped"))
 
     def next_number(self) -> int:
-        """Return the next position in natural order."""
         self.last_number += 1
         return self.last_number
 

@@ -106,7 +106,6 @@ class _Changes:
         self._whole = whole
 
     def compare(self, before: Document, after: Document, prefix: str) -> None:
-        """Add the changes between two documents at a path."""
         self.removed += [prefix + name for name in before if name not in after]
         changed = {name: value for name, value in after.items() if name not in before or prefix + name in self._whole}
         changed |= {name: value for name, value in after.items() if not identical(before.get(name), value)}
@@ -121,7 +120,6 @@ class _Changes:
                 self._compare_arrays(before[name], changed[name], prefix + name)
 
     def _has_parts(self, path: str, old: Any, new: Any) -> bool:
-        """True if the parts of two values are compared."""
         by_parts = "" in self._whole
         if (
             path in self._whole

@@ -165,7 +165,6 @@ def drop_indexes(context: Context) -> Document:
 
 
 def _named(collection: Collection, wanted: Any) -> list[str]:
-    """Return the names of the indexes to drop."""
     if wanted == "*":
         return [name for name in collection.indexes if name != "_id_"]
     if isinstance(wanted, list):

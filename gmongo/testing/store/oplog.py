@@ -29,7 +29,6 @@ class Position(NamedTuple):
     kind: int = EVENT
 
     def token(self) -> Document:
-        """Return the resume token of the position."""
         return {"_data": f"82{self.time.time:08X}{self.time.inc:08X}{self.order:08X}{self.kind:02X}"}
 
 

@@ -137,7 +137,6 @@ def _merge(context: Context, spec: Any, documents: Iterable[Document]) -> None:
 
 
 def _checked(spec: Any) -> Document:
-    """Return the checked specification of a ``$merge``."""
     if not isinstance(spec, (str, dict)):
         raise location(51182, f"$merge only supports a string or object argument, not {type_name(spec)}")
     options: Document = {"into": spec} if isinstance(spec, str) else spec

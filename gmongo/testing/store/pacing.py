@@ -91,7 +91,6 @@ class Pace:
             self.check_killed()
 
     def check_killed(self) -> None:
-        """Check that the command was not killed."""
         if self._killed():
             raise interrupted()
 

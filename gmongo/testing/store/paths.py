@@ -125,7 +125,6 @@ def _check_meant(array: list[Any], part: str) -> None:
 
 
 def _followed(way: _Way) -> _Way:
-    """Follow the path to an array or to its end."""
     value, rest, gone = way
     while rest:
         if not isinstance(value, dict) and step(value, rest[0]) is MISSING:

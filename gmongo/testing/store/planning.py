@@ -62,7 +62,6 @@ def conditions_of(query: Any) -> dict[str, list[tuple[str, Any]]]:
 
 
 def _conditions(query: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield the conditions that must match."""
     for path, condition in query.items():
         if path == "$and":
             for part in condition:

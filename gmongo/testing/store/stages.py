@@ -119,9 +119,6 @@ def compile_update_pipeline(
     return lambda document: next(iter(run([document], variables)))
 
 
-# Stages of single documents
-
-
 def _match(spec: Any, around: Surroundings) -> Stage:
     if not isinstance(spec, dict):
         raise location(15959, "the match filter must be an expression in an object")
@@ -164,9 +161,6 @@ def _replace_root(spec: Any, scope: Scope) -> Project:
     if not spec:
         raise location(40231, "no newRoot specified for the $replaceRoot stage")
     return _replace_with(spec["newRoot"], scope)
-
-
-# Stages that select or sort documents
 
 
 def _sort(spec: Any, around: Surroundings) -> Stage:
@@ -236,8 +230,6 @@ def _sample(spec: Any, _around: Surroundings) -> Stage:
 
     return run
 
-
-# `$unwind`
 
 _UNWIND = frozenset({"path", "includeArrayIndex", "preserveNullAndEmptyArrays"})
 

@@ -71,7 +71,6 @@ class State:
         self.wake()
 
     def wake(self) -> None:
-        """Wake waiting commands after a change."""
         signal, self._signal = self._signal, Signal()
         signal.set()
 
@@ -95,7 +94,6 @@ class State:
             self._settled.set()
 
     def add(self, collection: Collection) -> None:
-        """Add a new collection to the catalog."""
         self.catalog[collection.database, collection.name] = collection
         if not collection.is_view and not collection.indexes:
             index = identity_index(collection.collation)
@@ -113,7 +111,6 @@ class State:
         views.put(views.key(view.namespace), Record(views.next_number(), document), self.tick())
 
     def create(self, database: str, name: str, options: Document) -> Collection:
-        """Create a collection that does not exist."""
         collection = Collection(database, name, options, created=self.tick())
         self.add(collection)
         if collection.is_view and (database, VIEWS) not in self.catalog:

@@ -57,7 +57,6 @@ class Surroundings:
         return self.scope.collation
 
     def within(self, names: Iterable[str]) -> Surroundings:
-        """Return the context with more variables."""
         return replace(self, scope=self.scope.within(names))
 
     @classmethod
@@ -88,7 +87,6 @@ def with_last(document: Document, parts: list[str], value: Any) -> Document:
 
 
 def _has(document: Any, parts: list[str]) -> bool:
-    """True if the document has a field at the path."""
     for part in parts:
         if not isinstance(document, dict) or part not in document:
             return False

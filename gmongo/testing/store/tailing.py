@@ -41,7 +41,6 @@ class TailingCursor(Cursor):
         self._left = limit or None
 
     def batch(self, limit: int | None, pace: Pace) -> list[Document]:
-        """Return the next documents."""
         records = list(self._collection.records.values())
         if self._last and (not records or records[0].number > self._last):
             raise CommandError(136, "CappedPositionLost", "CollectionScan died due to position in capped collection "

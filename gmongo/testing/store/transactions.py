@@ -140,9 +140,8 @@ class Transaction(Access):
     def _claim_entries(self, collection: Collection, key: Key, document: Document, before: Document | None) -> None:
         """Lock the entries of the document in unique indexes.
 
-        :raises CommandError: 11000 for a duplicate value in the snapshot, 112 if another transaction has locked the
-            entry, or for a duplicate
-            value outside of the snapshot.
+        :raises CommandError: 11000 for a duplicate value in the snapshot, 112 for a duplicate outside, or an entry that
+            another transaction has locked.
         """
         if not any(index.guards for index in collection.indexes.values()):
             return
@@ -161,7 +160,6 @@ class Transaction(Access):
         return {write.key for write in self._writes if write.collection is collection}
 
     def touches(self, collection: Collection) -> bool:
-        """True if the transaction has read or written the collection."""
         return collection in self._working
 
     def commit(self) -> None:

@@ -139,7 +139,6 @@ def update_matching(target: Target, statement: Mapping[str, Any]) -> Outcome:
 
 
 def _collation_of(statement: Mapping[str, Any], collection: Collection | None) -> Collation:
-    """Return the collation of a statement, or else of its collection."""
     spec = statement.get("collation")
     return Collation.of(spec) if spec or collection is None else collection.collation
 
@@ -236,7 +235,6 @@ class Tally:
             self.upserted.append({"index": index, "_id": outcome.upserted})
 
     def reply(self, counts: Document) -> Document:
-        """Return the reply with these counts and the errors."""
         return {**counts, "writeErrors": self.errors} if self.errors else counts
 
 

@@ -56,9 +56,6 @@ def integral(name: str, value: Any, not_a_number: int, not_an_int: int) -> int:
     return whole(value)
 
 
-# Elements
-
-
 def _element(array: Any, index: Any) -> Any:
     if is_nothing(array) or is_nothing(index):
         return None
@@ -122,9 +119,6 @@ def _size(value: Any) -> int:
     if not isinstance(value, list):
         raise location(17124, f"The argument to $size must be an array, but was of type: {type_name(value)}")
     return len(value)
-
-
-# New arrays
 
 
 def _concatenated(arrays: Iterable[Any]) -> Any:
@@ -196,9 +190,6 @@ def _zip(name: str, operand: Any, scope: Scope) -> Expression:
         return [[value if value is not MISSING else fill[n] for n, value in enumerate(row)] for row in rows]
 
     return folded(run, [*inputs, *defaults])
-
-
-# Selected elements
 
 
 def _sort_array(name: str, operand: Any, scope: Scope) -> Expression:

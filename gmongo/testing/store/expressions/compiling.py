@@ -39,7 +39,6 @@ class Scope:
     score: Callable[[Any], float | None] | None = None
 
     def within(self, names: Iterable[str]) -> Scope:
-        """Return the scope with more variables."""
         return replace(self, names=self.names | set(names))
 
 
@@ -166,9 +165,6 @@ def dropped_failures() -> Iterator[Callable[[], None]]:
 def none_if_missing(value: Any) -> Any:
     """Return the value, or None for MISSING."""
     return None if value is MISSING else value
-
-
-# Paths
 
 
 def check_field_name(name: str) -> None:

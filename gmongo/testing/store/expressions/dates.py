@@ -47,9 +47,6 @@ def _any_nothing(*values: Any) -> bool:
     return any(value is None or value is MISSING for value in values)
 
 
-# Parts
-
-
 def _part(part: Callable[[datetime.datetime], Any]) -> Make:
     def function(date: Any, timezone: Any = "UTC") -> Any:
         if _any_nothing(date, timezone):
@@ -98,9 +95,6 @@ def _to_text(name: str, operand: Any, scope: Scope) -> Expression:
         return formatted(local(to_date(values["date"]), zone), form)
 
     return folded(run, [*get.values(), on_null])
-
-
-# Arithmetic
 
 
 def _whole_amount(name: str, amount: Any) -> int:

@@ -87,9 +87,6 @@ def _of_pair(entry: Any) -> tuple[str, Any]:
     return entry[0], entry[1]
 
 
-# One field
-
-
 def _name(name: str, expression: Any, codes: tuple[int, int, int]) -> str:
     """Return the field name of ``$getField`` or ``$setField``.
 
@@ -139,9 +136,6 @@ def _set_field(name: str, operand: Any, scope: Scope) -> Expression:
         return {**document, field: value}
 
     return folded(run, [source, new])
-
-
-# Types and sizes
 
 
 def _type(value: Any) -> str:

@@ -109,7 +109,6 @@ class Fields:
         return operand
 
     def compiled(self, name: str, operand: Any, scope: Scope) -> dict[str, Expression]:
-        """Return the compiled fields of the operand."""
         return {field: compile_expression(part, scope) for field, part in self.of(name, operand).items()}
 
 

@@ -61,9 +61,6 @@ def _nothing(value: Any) -> bool:
     return value is None or value is MISSING
 
 
-# Of parts
-
-
 def _from_parts(name: str, operand: Any, scope: Scope) -> Expression:
     fields = _FROM_PARTS.of(name, operand)
     mixed = [field for field in _ISO if field in fields]
@@ -113,9 +110,6 @@ def _made(numbers: Mapping[str, int], zone: datetime.tzinfo) -> Any:
         return from_local(datetime.datetime.combine(day, datetime.time()) + time, zone)
     except (OverflowError, ValueError):
         raise not_supported("a date beyond the years 1 to 9999") from None
-
-
-# Of text
 
 
 def _failure(text: Any, reason: str) -> CommandError:

@@ -57,9 +57,6 @@ def _compared(left: Any, right: Any) -> int:
     return (first > second) - (first < second)
 
 
-# Parts of strings
-
-
 def _bytes_of(value: Any, start: Any, length: Any) -> str:
     for number, code, word in ((start, 16034, "starting index"), (length, 16035, "length")):
         if not is_number(number):
@@ -122,9 +119,6 @@ def _index(name: str, units: Callable[[str], Any], not_text: int, not_token: int
     return in_turn(run, 2, 4)
 
 
-# Trimming and replacing
-
-
 def _trimming(name: str, trim: Callable[[str, str], str]) -> Make:
     def run(input: Any, chars: Any = _WHITESPACE) -> Any:
         if _is_nothing(input):
@@ -147,9 +141,6 @@ def _replacing(name: str, count: int) -> Make:
         return input.replace(find, replacement, count)
 
     return of_fields(_REPLACE, run)
-
-
-# Regular expressions
 
 
 def _with_regex(name: str, nothing: Callable[[], Any], run: Callable[[Any, str], Any]) -> Make:
