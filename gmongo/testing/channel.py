@@ -1,4 +1,4 @@
-"""BSON documents over a socket, between a deployment that runs elsewhere and who started it."""
+"""BSON documents over a socket, between a remote deployment and its parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(tz_aware=False)
 
 
 class Channel:
-    """One end of it.
+    """One end of the socket.
 
     :param sock: a connected socket, of the standard library or of gevent.
     """
@@ -24,14 +24,13 @@ class Channel:
         self._unread = bytearray()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a document."""
         self._socket.sendall(bson.encode(message, codec_options=_OPTIONS))
 
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
-        """The next document; None when the other end has been closed.
+        """Return the next document, or None if the other end is closed.
 
-        :param seconds: how long it is waited for; None is without end.
-        :raises TimeoutError: nothing came in time.
+        :param seconds: the timeout; None is no timeout.
+        :raises TimeoutError: no document arrived in time.
         """
         self._socket.settimeout(seconds)
         if not self._read(_LENGTH):
@@ -43,12 +42,11 @@ class Channel:
         del self._unread[:length]
         return bson.decode(message, _OPTIONS)
 
-    def has_something(self) -> bool:
-        """Whether :meth:`receive` would return at once."""
+    def is_readable(self) -> bool:
+        """True if :meth:`receive` would return without a wait."""
         return bool(self._unread) or bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
-        """Close this end."""
         self._socket.close()
 
     def _read(self, size: int) -> bool:

@@ -1,4 +1,4 @@
-"""A command as a simulated member receives it, and the error that it may answer with."""
+"""A command that a simulated member received, and an error reply."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ NO_CODE = -1
 
 @dataclass
 class Request:
-    """One command.
+    """A command.
 
     :param name: the first field of the body, such as ``find``.
-    :param body: the whole command; document sequences are merged in as lists.
-    :param database: the ``$db``.
+    :param body: the whole command, which includes document sequences as lists.
+    :param database: the value of ``$db``.
     :param member: ``host:port`` of the member or mongos that received it.
-    :param connection: the number of the connection it came on.
+    :param connection: the number of the connection.
     :param repeated: a field that occurs twice.
-    :ivar killed: tells whether it has been killed meanwhile; None while it cannot be.
+    :ivar killed: returns True if the command is killed; None while the command cannot be killed.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Request:
 
     @property
     def is_killed(self) -> bool:
-        """Whether it has been killed."""
+        """True if the command is killed."""
         return self.killed is not None and self.killed()
 
     @property
     def session(self) -> bytes | None:
-        """The ID of the session, if the command has one."""
+        """The ID of the session, or None."""
         lsid = self.body.get("lsid")
         return bytes(lsid["id"]) if lsid else None
 
@@ -52,16 +52,16 @@ class Request:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the command belongs to a transaction, rather than being a retryable write."""
+        """True if the command belongs to a transaction. False for a retryable write."""
         return self.body.get("autocommit") is False
 
 
 class CommandError(Exception):
-    """What a command fails with.
+    """The error reply to a command.
 
     :param code: the server's error code, such as 26.
     :param name: the code's name, such as ``NamespaceNotFound``.
-    :param message: what happened.
+    :param message: the text of the error.
     :param labels: error labels; none by default.
     :param fields: further fields of the reply.
     """
@@ -75,22 +75,22 @@ class CommandError(Exception):
         self.fields: Mapping[str, Any] = fields
 
     def reply(self) -> dict[str, Any]:
-        """The reply to the command."""
+        """Return the reply to the command."""
         labels = {"errorLabels": self.labels} if self.labels else {}
         code = {} if self.code == NO_CODE else {"code": self.code, "codeName": self.name}
         return {**labels, "ok": 0.0, "errmsg": self.message, **code, **self.fields}
 
 
 def name_of(code: int) -> str:
-    """The name of a code; the server calls one that it has no name for ``Location`` and the number."""
+    """Return the name of a code, or ``Location`` and the number for a code without a name."""
     return _NAMES.get(str(code), f"Location{code}")
 
 
 def error(code: int, message: str) -> CommandError:
-    """An error with the name that belongs to its code."""
+    """Return an error with the name of its code."""
     return CommandError(code, name_of(code), message)
 
 
 def interrupted() -> CommandError:
-    """The error of a command that was killed."""
+    """Return the error of a killed command."""
     return CommandError(11601, "Interrupted", "operation was interrupted")

@@ -1,4 +1,4 @@
-"""A simulated MongoDB deployment for tests: servers of the real wire protocol, in this process or in their own."""
+"""A simulated MongoDB deployment for tests: servers of the real wire protocol in this process."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from gmongo.testing.virtual_time import advance_hub
 class Members(list[Member]):
     """The members of a deployment.
 
-    :param members: of the deployment.
-    :param topology: knows who is primary.
+    :param members: the members.
+    :param topology: knows the primary.
     """
 
     def __init__(self, members: Iterable[Member], topology: Topology) -> None:
@@ -64,30 +64,30 @@ class Members(list[Member]):
 
 
 class Deployment:
-    """A MongoDB deployment on ports of the loopback interface, served by greenlets of the hub that starts it.
+    """A MongoDB deployment on ports of the loopback interface. Greenlets of the hub that starts it serve its clients.
 
-    Make one with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`, which take the
-    parameters from `version` on; use it in a ``with``, or call :meth:`start` and :meth:`close`.
+    Create a deployment with :meth:`standalone`, :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. These
+    methods accept the parameters from `version` on. Use the deployment in a ``with`` block, or call :meth:`start` and
+    :meth:`close`.
 
-    :param topology: how the members belong together; the four methods choose it.
-    :param traits: of each member: ``tags``, ``priority``, ``hidden`` and ``arbiter``, as far as they differ from the
+    :param topology: the kind of the deployment. The four methods choose it.
+    :param traits: of each member: ``tags``, ``priority``, ``hidden`` and ``arbiter``, if they differ from the
         defaults.
-    :param load_balanced: whether the members stand behind a load balancer.
-    :param version: the version whose handshake, error labels and commands the servers have, ``'4.2'`` to ``'8.2'``.
-    :param users: name -> password: access control, with these users in ``admin``. A password of None makes a user of
-        ``$external``, such as the subject of an X.509 certificate. The URI has the first of them.
-    :param oidc_tokens: token -> user: access control that takes these tokens.
-    :param tls: True for a certificate made on the spot (needs ``trustme``), an ``ssl.SSLContext``, or the paths
+    :param load_balanced: True if the members are behind a load balancer.
+    :param version: the server version, ``'4.2'`` to ``'8.2'``: selects handshake, error labels and commands.
+    :param users: name -> password: access control, with these users in ``admin``. A password of None creates a user of
+        ``$external``, such as the subject of an X.509 certificate. The URI has the first user.
+    :param oidc_tokens: token -> user: access control that accepts these tokens.
+    :param tls: True for a generated certificate (needs ``trustme``), an ``ssl.SSLContext``, or the paths
         ``{'certificate': ..., 'ca': ...}``.
     :param compressors: of ``'zlib'``, ``'snappy'``, ``'zstd'``.
     :param parameters: server parameters, such as ``{'requireApiVersion': True}``.
-    :param write_concern_modes: names that ``w`` may have besides ``"majority"``, as the configuration of a replica set
-        defines them.
-    :param port: of the first member, and the next ones count up from it; by default any that are free.
-    :param log: whether :attr:`commands` keeps what is received.
-    :raises ValueError: one of them is not what it must be.
+    :param write_concern_modes: names that ``w`` may have besides ``"majority"``, as in a replica set configuration.
+    :param port: the port of the first member. The other members have the next ports. By default any free ports.
+    :param log: True if :attr:`commands` keeps the received commands.
+    :raises ValueError: a setting is invalid.
 
-    :ivar members: the members, once it has been started.
+    :ivar members: the members, after the start.
     """
 
     def __init__(
@@ -130,11 +130,9 @@ class Deployment:
         self._running = False
         self.members = Members([], topology)
 
-    # Kinds
-
     @classmethod
     def standalone(cls, **settings: Any) -> Deployment:
-        """One server, without replication.
+        """Create a server without replication.
 
         :param settings: see :class:`Deployment`.
         """
@@ -153,17 +151,17 @@ class Deployment:
         election_delay: float = 0.1,
         **settings: Any,
     ) -> Deployment:
-        """A replica set; its first member is primary at first.
+        """Create a replica set, whose first member becomes the first primary.
 
-        :param members: how many have data, the hidden ones included.
-        :param name: of the replica set.
-        :param arbiters: how many more have none.
-        :param hidden: how many of the members, the last ones, are hidden.
-        :param tags: of the first members.
-        :param priorities: of the first members; by default 1 each.
-        :param election_delay: seconds from the loss of a primary to the next one.
+        :param members: the number of members with data, including hidden members.
+        :param name: the name of the replica set.
+        :param arbiters: the number of additional members without data.
+        :param hidden: the number of hidden members, at the end of the list.
+        :param tags: the tags of the first members.
+        :param priorities: the priorities of the first members; 1 by default.
+        :param election_delay: seconds between the loss of a primary and the next election.
         :param settings: see :class:`Deployment`.
-        :raises ValueError: no member could be primary.
+        :raises ValueError: no member could be elected.
         """
         traits: list[dict[str, Any]] = [{} for _ in range(members)]
         for each, tag_set in zip(traits, tags, strict=False):
@@ -180,32 +178,30 @@ class Deployment:
 
     @classmethod
     def sharded(cls, mongos: int = 2, **settings: Any) -> Deployment:
-        """A sharded cluster, of which one sees the mongos.
+        """Create a sharded cluster, of which clients see the mongos.
 
-        :param mongos: how many.
+        :param mongos: the number of mongos.
         :param settings: see :class:`Deployment`.
         """
         return cls(Sharded(), [{}] * mongos, **settings)
 
     @classmethod
     def load_balanced(cls, services: int = 2, **settings: Any) -> Deployment:
-        """Several mongos behind a load balancer, each with a ``serviceId`` of its own.
+        """Create several mongos behind a load balancer, each with its own ``serviceId``.
 
-        The URI is that of the load balancer. The members listen too, for a load balancer of your own; they
-        understand the PROXY protocol.
+        The URI is the URI of the load balancer. The members also listen for other load balancers. They understand the
+        PROXY protocol.
 
-        :param services: how many.
+        :param services: the number of mongos.
         :param settings: see :class:`Deployment`.
         """
         return cls(Sharded(), [{}] * services, load_balanced=True, **settings)
 
-    # Life
-
     def start(self) -> Deployment:
         """Start all members.
 
-        :raises RuntimeError: it has been started already.
-        :raises OSError: the port is taken.
+        :raises RuntimeError: the deployment was started before.
+        :raises OSError: the port is in use.
         """
         if self._running:
             raise RuntimeError("the deployment has been started already, and it is started only once")
@@ -230,13 +226,13 @@ class Deployment:
         member.start()
 
     def close(self) -> None:
-        """End all members, with their data."""
+        """End all members, and remove their data."""
         self._topology.end()
         if self._balancer is not None:
             self._balancer.close()
         for member in self.members:
             member.stop()
-            member.faults.clear()  # whoever waits for a frozen member may go
+            member.faults.clear()  # ends waits for a frozen member
 
     def __enter__(self) -> Deployment:
         return self.start()
@@ -246,24 +242,22 @@ class Deployment:
     ) -> None:
         self.close()
 
-    # What a client needs
-
     @property
     def uri(self) -> str:
-        """The connection string, with the first user and the TLS options if there are such.
+        """The connection string, with the first user and the TLS options, if there are any.
 
-        :raises RuntimeError: it has not been started.
+        :raises RuntimeError: the deployment was not started.
         """
         if not self.members:
-            raise RuntimeError("the deployment has not been started: call start() or use a with")
-        stalled.watch()  # whoever is to connect may have been loaded by now
+            raise RuntimeError("the deployment has not been started: call start() or use a with block")
+        stalled.watch()  # another driver may be imported by now
         hosts = self._balancer.address if self._balancer else ",".join(each.address for each in self._seeds())
         return self.uri_of(hosts, **self._uri_options())
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """A connection string for some of the hosts, with the same user and TLS.
+        """Return a connection string for some hosts, with the same user and TLS options.
 
-        :param hosts: such as ``members[1].address``; several with commas between them.
+        :param hosts: hosts, separated by commas, such as ``members[1].address``.
         :param options: options of the URI.
         """
         name, password = next(iter(self._users.items()), (None, None))
@@ -285,11 +279,9 @@ class Deployment:
             return {"replicaSet": self._topology.name}
         return {}
 
-    # What a test looks at, and what it lets go wrong
-
     @property
     def commands(self) -> CommandLog:
-        """The commands that all members have received, in their order; the last 10,000 of them."""
+        """The last 10,000 commands that the members received, in their order."""
         return self._cluster.log
 
     @property
@@ -307,7 +299,7 @@ class Deployment:
     ) -> FailPointHandle:
         """Set a fail point on one member or on all members, and return a handle with its ``count``.
 
-        :param name: ``"failCommand"`` (the default), or another that the simulation has.
+        :param name: ``"failCommand"`` (the default), or another supported fail point.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
@@ -330,14 +322,14 @@ class Deployment:
         burst: float = 1.0,
         member: Member | None = None,
     ) -> None:
-        """Limit what each member takes in; None is no limit.
+        """Limit the requests and connections of each member.
 
-        A request above the limit fails with error 462 and the labels SystemOverloadedError and RetryableError; a
+        A request above the limit fails with error 462 and the labels SystemOverloadedError and RetryableError. A
         connection above the limit is closed.
 
-        :param requests: a second.
-        :param connections: a second.
-        :param burst: how many seconds' worth may come at once; one by default.
+        :param requests: requests per second; None is no limit.
+        :param connections: new connections per second; None is no limit.
+        :param burst: the seconds whose requests may arrive together; 1 by default.
         :param member: one member; None is all.
         """
         values = {
@@ -351,11 +343,11 @@ class Deployment:
         self._cluster.limits.reset()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, with all that happens in it, at once.
+        """Advance the clock without a wait, and run all events of this time.
 
-        :param seconds: how much.
+        :param seconds: the duration.
         :raises ValueError: `seconds` is no number from 0 up.
-        :raises RuntimeError: this is not inside of a :class:`~gmongo.testing.VirtualTime`.
+        :raises RuntimeError: the call is outside a :class:`~gmongo.testing.VirtualTime`.
         """
         advance_hub(seconds)
 

@@ -1,4 +1,4 @@
-"""A simulated deployment in a process of its own, for applications that do not run on gevent."""
+"""A simulated deployment in a separate process, for applications that do not run on gevent."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from gmongo.testing.process import TetheredProcess
 from gmongo.testing.remote import RemoteDeployment
 
 _PROGRAM = "gmongo.testing.__main__:main"
-_LOOK_EVERY = 0.01
+_CHECK_INTERVAL = 0.01
 
 
 class DeploymentProcess(RemoteDeployment):
-    """A deployment served by a process of its own, which ends with this process at the latest.
+    """A deployment in a separate process, which ends with this process at the latest.
 
-    It has all that :class:`~gmongo.testing.Deployment` has. Make one with :meth:`standalone`, :meth:`replica_set`,
-    :meth:`sharded` or :meth:`load_balanced`, which also take `start_timeout` and `environment`; or with the arguments
-    of ``python -m gmongo.testing``. Use it in a ``with``, or call :meth:`start` and :meth:`close`.
+    The API is the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`, which also accept `start_timeout` and `environment`,
+    or with the arguments of ``python -m gmongo.testing``. Use it in a ``with`` block, or call :meth:`start` and
+    :meth:`close`.
 
     :param arguments: of the command line, such as ``("--replica-set", "3")``.
-    :param start_timeout: seconds that it is given to become ready.
-    :param environment: variables to set besides those of this process.
+    :param start_timeout: seconds until the deployment must be ready.
+    :param environment: environment variables to set in addition to the variables of this process.
     """
 
     def __init__(
@@ -49,9 +50,9 @@ class DeploymentProcess(RemoteDeployment):
         return deployment
 
     def start(self) -> DeploymentProcess:
-        """Start it and wait until it serves.
+        """Start the process, and wait until it serves.
 
-        :raises RuntimeError: it is running already, or is not ready in time; the message has its own output.
+        :raises RuntimeError: it is running already, or is not ready in time. The message has the output of the process.
         """
         if self._process is not None:
             raise RuntimeError("the deployment is running already")
@@ -77,18 +78,17 @@ class DeploymentProcess(RemoteDeployment):
         return self
 
     def _await_ready(self, process: TetheredProcess) -> None:
-        """Wait for its first message; other greenlets of this hub may run meanwhile."""
         assert self._channel is not None
         deadline = monotonic() + self._start_timeout
-        while not self._channel.has_something():
+        while not self._channel.is_readable():
             if monotonic() > deadline:
-                raise RuntimeError(f"the deployment did not start in time. {_said(process)}")
-            gevent.sleep(_LOOK_EVERY)
+                raise RuntimeError(f"the deployment did not start in time. {_output_of(process)}")
+            gevent.sleep(_CHECK_INTERVAL)
         if self._channel.receive() is None:
-            raise RuntimeError(f"the deployment did not start. {_said(process)}")
+            raise RuntimeError(f"the deployment did not start. {_output_of(process)}")
 
     def close(self) -> None:
-        """End it, with its data."""
+        """End the process, and remove its data."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         self._ended()
@@ -98,5 +98,5 @@ class DeploymentProcess(RemoteDeployment):
             process.end()
 
 
-def _said(process: TetheredProcess) -> str:
+def _output_of(process: TetheredProcess) -> str:
     return f"Its output was:\n{process.output() or '(nothing)'}"

@@ -1,4 +1,4 @@
-"""A simulated deployment in a native thread of its own, for tests of applications that do not run on gevent."""
+"""A simulated deployment in a native thread, for tests of applications that do not run on gevent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gmongo.testing.virtual_time import install
 
 
 class DeploymentThread(RemoteDeployment):
-    """A deployment served by a native thread with a hub of its own: it starts in milliseconds, and needs no patching.
+    """A deployment in a native thread with a separate hub, which starts in milliseconds and needs no monkey-patching.
 
-    It has all that :class:`~gmongo.testing.Deployment` has. Make one with :meth:`standalone`, :meth:`replica_set`,
-    :meth:`sharded` or :meth:`load_balanced`; use it in a ``with``, or call :meth:`start` and :meth:`close`. Whatever
-    computes for long in Python keeps it waiting, since the thread shares the interpreter with it; a
-    :class:`~gmongo.testing.DeploymentProcess` does not.
+    The API is the API of :class:`~gmongo.testing.Deployment`. Create a deployment with :meth:`standalone`,
+    :meth:`replica_set`, :meth:`sharded` or :meth:`load_balanced`. Use it in a ``with`` block, or call :meth:`start` and
+    :meth:`close`. The thread shares the interpreter, so that long computations in Python delay the deployment. They do
+    not delay a :class:`~gmongo.testing.DeploymentProcess`.
 
-    :param plan: what it is to be, as those methods choose it; None is a standalone.
+    :param plan: the kind and the settings, which these methods choose; None is a standalone.
     """
 
     def __init__(self, plan: Plan | None = None) -> None:
@@ -39,11 +39,11 @@ class DeploymentThread(RemoteDeployment):
         return cls(Plan(kind, settings))
 
     def start(self) -> DeploymentThread:
-        """Start it and wait until it serves.
+        """Start the thread, and wait until it serves.
 
-        :raises RuntimeError: it is running already, or this program is monkey-patched: its threads are greenlets, and
-            a :class:`~gmongo.testing.Deployment` in the program's own hub does what is wanted.
-        :raises OSError: the port is taken.
+        :raises RuntimeError: it is running already, or this program is monkey-patched. A monkey-patched program uses
+            :class:`~gmongo.testing.Deployment`, because its threads are greenlets.
+        :raises OSError: the port is in use.
         """
         if self._thread is not None:
             raise RuntimeError("the deployment is running already")
@@ -66,7 +66,7 @@ class DeploymentThread(RemoteDeployment):
         return self
 
     def close(self) -> None:
-        """End it, with its data."""
+        """End the thread, and remove its data."""
         thread, self._thread = self._thread, None
         channel, self._channel = self._channel, None
         self._ended()
@@ -94,5 +94,5 @@ def _serve(plan: Plan, descriptor: int) -> None:
             deployment.close()
     finally:
         channel.close()
-        gevent.sleep(0)  # those who are ended end
+        gevent.sleep(0)  # killed greenlets end
         hub.destroy(destroy_loop=True)

@@ -40,16 +40,16 @@ class EmbeddedDatabase:
         default the data are temporary and end with the server.
     :param engine: ``"nx"`` (the default), ``"mongod"`` or ``"secantus"``.
     :param start_timeout: seconds until the server must be ready; 30 by default.
-    :param program: for ``"mongod"``: the path of the program. By default the class looks at the environment variable
-        ``GMONGO_MONGOD``, at the wheel that ``gmongo[mongod]`` installs, and at ``PATH``, in this order.
+    :param program: for ``"mongod"``: the path of the program. By default the class searches the environment variable
+        ``GMONGO_MONGOD``, the wheel that ``gmongo[mongod]`` installs, and ``PATH``, in this order.
     :param settings: for ``"mongod"``:
 
-        - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``;
-        - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`;
-        - `users`: user name → password: access control, with these users, who have the role ``root``;
-        - `require_api_version`: True if the server refuses commands without a version of the Stable API;
-        - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``;
-        - `compressors`: names of compressors, separated by commas; ``"snappy,zstd,zlib"`` by default.
+        - `fail_points`: True (the default) if the server accepts the command ``configureFailPoint``,
+        - `tls`: True if the server requires TLS, with certificates from :func:`gmongo.testing.certificates`,
+        - `users`: user name → password: access control, with these users, who have the role ``root``,
+        - `require_api_version`: True if the server refuses commands without a version of the Stable API,
+        - `parameters`: server parameters, such as ``{"ttlMonitorSleepSecs": 1}``,
+        - `compressors`: names of compressors, separated by commas, ``"snappy,zstd,zlib"`` by default.
     :raises ValueError: there is no such engine, a setting is wrong, or the engine has no settings.
     :raises TypeError: there is no setting of that name.
     """

@@ -31,8 +31,8 @@ class EmbeddedReplicaSet:
 
     :param members: the number of members; 3 by default.
     :param name: the name of the replica set; ``"rs0"`` by default.
-    :param program: the path of `mongod`. By default the class looks at ``GMONGO_MONGOD``, at the wheel that
-        ``gmongo[mongod]`` installs, and at ``PATH``, in this order.
+    :param program: the path of `mongod`. By default the class searches ``GMONGO_MONGOD``, the wheel that
+        ``gmongo[mongod]`` installs, and ``PATH``, in this order.
     :param election_timeout: seconds after which the members elect another primary; 2 by default.
     :param start_timeout: seconds until a primary must be elected; 120 by default.
     :param settings: the settings of all members: `fail_points` (True by default), `tls`, `users`,

@@ -1,4 +1,4 @@
-"""What a deployment that is started elsewhere is to be."""
+"""The description of a remote deployment."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LISTS = frozenset({"compressors", "write_concern_modes", "tags", "priorities"})
 class Plan:
     """A kind of deployment, and its settings.
 
-    :param kind: the method of :class:`~gmongo.testing.Deployment` that makes it.
+    :param kind: a method of :class:`~gmongo.testing.Deployment`.
     :param settings: the keyword arguments of the method.
-    :raises ValueError: one of them is not what it must be.
+    :raises ValueError: a setting is invalid.
     """
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
@@ -27,14 +27,14 @@ class Plan:
         self.make()
 
     def make(self) -> Deployment:
-        """A deployment of this kind, not started."""
+        """Return a new deployment, without starting it."""
         made: Deployment = getattr(Deployment, self.kind)(**self.settings)
         return made
 
     def to_message(self) -> dict[str, Any]:
-        """The plan for another process, with the authority of this one's certificates if it needs that.
+        """Return the plan for another process, with this process's certificate authority if the plan needs it.
 
-        :raises ValueError: there is something in it that stays in this process.
+        :raises ValueError: a setting cannot leave this process.
         """
         tls = self.settings.get("tls", False)
         if isinstance(tls, ssl.SSLContext):
@@ -47,7 +47,7 @@ class Plan:
 
 
 def deployment_of(message: Mapping[str, Any]) -> Deployment:
-    """The deployment that a plan of another process describes, not started."""
+    """Return a new deployment from a plan of another process, without starting it."""
     if message["kind"] not in _KINDS:
         raise ValueError(f"{message['kind']!r} is not one of {sorted(_KINDS)}")
     if message["authority"] is not None:

@@ -54,7 +54,7 @@ class TetheredProcess:
             "cwd": cwd or self._scratch,
             "env": {**os.environ, **(environment or {})},
             "pass_fds": pass_fds,
-            "start_new_session": True,  # a group of its own, which Ctrl-C on the terminal does not reach
+            "start_new_session": True,  # Ctrl-C on the terminal does not reach the group
         }
         try:
             self._process = self._spawn(command, settings)
@@ -63,8 +63,8 @@ class TetheredProcess:
             raise
 
     def _spawn(self, command: list[str], settings: dict[str, Any]) -> subprocess.Popen[bytes]:
-        # The standard library's Popen starts and polls without blocking for long, and in any native thread, which
-        # gevent's does not. In a patched process this is gevent's.
+        # The standard library's Popen starts and polls without blocking for long, in any native thread. gevent's Popen
+        # does not. In a patched process, this Popen is gevent's.
         with self._output_path.open("wb") as output:
             return subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **settings
@@ -81,8 +81,7 @@ class TetheredProcess:
 
     def kill(self) -> None:
         """Send SIGKILL to the whole group, and wait for its end. The scratch directory stays."""
-        # After the process has been waited for, its number may belong to another group. No switch lies between the
-        # check and the signal, so nothing waits for the process in between.
+        # After a wait for the process, its number may belong to another group. Between check and signal is no switch.
         if os.getpid() == self._owner and self._process.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()

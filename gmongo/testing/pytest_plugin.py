@@ -1,9 +1,9 @@
 """Fixtures for pytest. pytest loads the plugin by itself where gmongo is installed.
 
-Real servers: `mongodb_server` is one server or replica set of MongoDB's `mongod` for the whole session,
-`mongodb_client` is a client of it and `mongodb_database` an empty database for each test. Simulated deployments: each
-test has an empty deployment of its own, in the hub of the test (1 ms), in a native thread (some ms) or in a process
-(1 s). A fixture starts nothing, and imports nothing, until a test requests it.
+`mongodb_server` is one real server or replica set for the whole session. `mongodb_client` is a client of this server.
+`mongodb_database` is an empty database for each test. The other fixtures are simulated deployments, new for each test.
+They run in the hub of the test (1 ms), in a native thread (some ms) or in a process (1 s). A fixture starts and imports
+nothing until a test requests it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A deployment that runs elsewhere, with all that one in this hub has."""
+"""A deployment in another thread or process, with the API of a deployment in this hub."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gmongo.testing.simulation.fail_points import FailPointHandle
 from gmongo.testing.simulation.topologies.replica_set import NO_PRIMARY
 
 _HOST = "127.0.0.1"
-_PATIENCE = 60.0  # seconds; the answer to an order comes at once, but for a long advance
+_REPLY_TIMEOUT = 60.0  # seconds for a reply. Only a long advance needs time
 
 Remote = TypeVar("Remote", bound="RemoteDeployment")
 
 
-class Line:
-    """Orders to a deployment, one at a time; any thread may give them.
+class ControlLine:
+    """A connection to a remote deployment, which sends one request at a time. Any thread may use it.
 
-    :param channel: to where it runs.
+    :param channel: the channel to the deployment.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -33,39 +33,39 @@ class Line:
         self._lock = threading.Lock()
         self._number = 0
 
-    def ask(self, order: str, *arguments: Any) -> Any:
-        """Give an order; what it results in.
+    def request(self, order: str, *arguments: Any) -> Any:
+        """Send a request, and return its result.
 
-        :raises RuntimeError: the deployment has ended, or does not answer.
+        :raises RuntimeError: the deployment has ended, or does not reply.
         """
         with self._lock:
             self._number += 1
             try:
                 self._channel.send({"number": self._number, "order": order, "arguments": list(arguments)})
                 answer = self._answer()
-            except OSError as problem:  # TimeoutError is one
+            except OSError as problem:
                 raise RuntimeError(f"the deployment does not answer: {problem}") from problem
         raise_problem(answer)
         return answer["result"]
 
     def _answer(self) -> dict[str, Any]:
         while True:
-            answer = self._channel.receive(_PATIENCE)
+            answer = self._channel.receive(_REPLY_TIMEOUT)
             if answer is None:
-                raise ConnectionResetError("it has ended")
-            if answer["number"] == self._number:  # else to an order whose giver was interrupted
+                raise ConnectionResetError("the deployment has ended")
+            if answer["number"] == self._number:  # else a reply to an interrupted request
                 return answer
 
 
 @dataclass
 class RemoteConnection:
-    """An open connection of a client to a member, as it was when it was looked at.
+    """A snapshot of an open connection of a client to a member.
 
     :param number: the connectionId.
-    :param app_name: what the handshake told.
-    :param peer_port: the client's port.
-    :param busy_with: the command in hand.
-    :param operations: how many commands of each name it received.
+    :param app_name: the name of the application in the handshake.
+    :param peer_port: the port of the client.
+    :param busy_with: the current command.
+    :param operations: the number of received commands by name.
     """
 
     number: int
@@ -76,15 +76,15 @@ class RemoteConnection:
 
 
 class RemoteMember:
-    """A member of such a deployment; see :class:`~gmongo.testing.simulation.member.Member`.
+    """A member of a remote deployment. See :class:`~gmongo.testing.simulation.member.Member`.
 
-    :ivar number: its place among the members.
-    :ivar port: its port, the same after a restart.
+    :ivar number: the index in the list of members.
+    :ivar port: the port, the same after a restart.
     """
 
     host = _HOST
 
-    def __init__(self, line: Line, number: int, port: int) -> None:
+    def __init__(self, line: ControlLine, number: int, port: int) -> None:
         self._line = line
         self.number = number
         self.port = port
@@ -99,12 +99,12 @@ class RemoteMember:
 
     @property
     def alive(self) -> bool:
-        """Whether it listens."""
+        """True if the member listens."""
         return bool(self._facts["alive"])
 
     @property
     def reachable(self) -> bool:
-        """Whether the other members hear from it."""
+        """True if the other members receive heartbeats of the member."""
         return bool(self._facts["reachable"])
 
     @property
@@ -114,17 +114,17 @@ class RemoteMember:
 
     @property
     def created(self) -> int:
-        """How many connections were made to it."""
+        """The number of accepted connections."""
         return int(self._facts["created"])
 
     @property
     def traits(self) -> dict[str, Any]:
-        """``arbiter``, ``hidden``, ``priority``, ``tags``, as far as they are set."""
+        """``arbiter``, ``hidden``, ``priority`` and ``tags``, if they are set."""
         return dict(self._facts["traits"])
 
     @property
     def connections(self) -> dict[int, RemoteConnection]:
-        """The open connections, by number."""
+        """The open connections by number."""
         known = [RemoteConnection(**each) for each in self._facts["connections"]]
         for each in known:
             each.operations = Counter(each.operations)
@@ -132,41 +132,39 @@ class RemoteMember:
 
     @property
     def _facts(self) -> Mapping[str, Any]:
-        facts: Mapping[str, Any] = self._line.ask("describe")["members"][self.number]
+        facts: Mapping[str, Any] = self._line.request("describe")["members"][self.number]
         return facts
 
-    # Faults
-
     def kill(self) -> None:
-        """Refuse connections and close those that are open, at once, as if the process was killed."""
+        """Refuse connections, and close open connections, as after the end of a process."""
         self._fault("kill")
 
     def restart(self) -> None:
-        """Start again after :meth:`kill`, or kill and start again: a new process on the same port."""
+        """Kill the member if it is alive, and start a new process on the same port."""
         self._fault("restart")
 
     def freeze(self) -> None:
-        """Accept connections and requests, but answer nothing until :meth:`thaw`; then all is answered."""
+        """Accept connections and requests without replies. :meth:`thaw` sends the replies."""
         self._fault("freeze")
 
     def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
+        """Continue after :meth:`freeze`."""
         self._fault("thaw")
 
     def partition(self) -> None:
-        """Cut the member off: whatever clients and the other members send it is lost."""
+        """Disconnect the member: all messages of clients and other members are lost."""
         self._fault("partition")
 
     def heal(self) -> None:
-        """Go on after :meth:`partition`; the connections from before are reset."""
+        """Continue after :meth:`partition`. Existing connections are reset."""
         self._fault("heal")
 
     def drop_connections(self) -> None:
-        """Close all open connections; new ones are welcome."""
+        """Close all open connections, and accept new connections."""
         self._fault("drop_connections")
 
     def delay(self, seconds: float) -> None:
-        """Send every reply `seconds` late; 0 is at once.
+        """Delay every reply by `seconds`.
 
         :raises ValueError: `seconds` is no number from 0 up.
         """
@@ -180,34 +178,34 @@ class RemoteMember:
         self._fault("drop_after", n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message instead of the next reply (to `command`, if given).
+        """Send bytes that are no message in place of the next reply (to `command`, if given).
 
         :raises ValueError: `command` is no string.
         """
         self._fault("garbage", command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Stop being primary, and do not become it again for `seconds` unless no other member can be.
+        """Step down, and do not become primary again for `seconds` unless no other member can become primary.
 
         :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """
         self._fault("step_down", seconds)
 
     def _fault(self, name: str, *arguments: Any) -> None:
-        self._line.ask("fault", self.number, name, *arguments)
+        self._line.request("fault", self.number, name, *arguments)
 
 
 class RemoteMembers(list[RemoteMember]):
-    """The members of such a deployment."""
+    """The members of a remote deployment."""
 
-    def __init__(self, line: Line, members: Iterable[RemoteMember]) -> None:
+    def __init__(self, line: ControlLine, members: Iterable[RemoteMember]) -> None:
         super().__init__(members)
         self._line = line
 
     @property
     def has_primary(self) -> bool:
         """True if the deployment is a replica set and has a primary."""
-        return self._line.ask("describe")["primary"] is not None
+        return self._line.request("describe")["primary"] is not None
 
     @property
     def primary(self) -> RemoteMember:
@@ -215,7 +213,7 @@ class RemoteMembers(list[RemoteMember]):
 
         :raises LookupError: there is no primary.
         """
-        number = self._line.ask("describe")["primary"]
+        number = self._line.request("describe")["primary"]
         if number is None:
             raise LookupError(NO_PRIMARY)
         return self[int(number)]
@@ -223,134 +221,133 @@ class RemoteMembers(list[RemoteMember]):
     @property
     def secondaries(self) -> list[RemoteMember]:
         """The members of a replica set that have data and are not primary."""
-        return [self[number] for number in self._line.ask("describe")["secondaries"]]
+        return [self[number] for number in self._line.request("describe")["secondaries"]]
 
 
 class RemoteNetwork:
-    """The network of such a deployment; see :class:`~gmongo.testing.simulation.network.Network`."""
+    """The network of a remote deployment. See :class:`~gmongo.testing.simulation.network.Network`."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ControlLine) -> None:
         self._line = line
         self._random: random.Random | None = None
 
     @property
     def latency(self) -> float:
-        """Seconds that each reply is late.
+        """Seconds of delay of each reply.
 
-        :raises ValueError: it is set to anything but a number from 0 up.
+        :raises ValueError: the new value is not a number from 0 up.
         """
-        return float(self._line.ask("network")["latency"])
+        return float(self._line.request("network")["latency"])
 
     @latency.setter
     def latency(self, seconds: float) -> None:
-        self._line.ask("set network", "latency", seconds)
+        self._line.request("set network", "latency", seconds)
 
     @property
     def loss(self) -> float:
-        """The share of replies that are lost, and their connection with them.
+        """The share of lost replies. The loss of a reply closes its connection.
 
-        :raises ValueError: it is set to anything but a number from 0 to 1.
+        :raises ValueError: the new value is not a number from 0 to 1.
         """
-        return float(self._line.ask("network")["loss"])
+        return float(self._line.request("network")["loss"])
 
     @loss.setter
     def loss(self, share: float) -> None:
-        self._line.ask("set network", "loss", share)
+        self._line.request("set network", "loss", share)
 
     @property
     def random(self) -> random.Random | None:
-        """What chance was set to; the deployment has a copy of it. None if nothing was set."""
+        """The source of randomness, of which the deployment has a copy. None by default."""
         return self._random
 
     @random.setter
     def random(self, source: random.Random) -> None:
-        self._line.ask("set network", "random", list(source.getstate()))
+        self._line.request("set network", "random", list(source.getstate()))
         self._random = source
 
 
 class RemoteCommandLog(CommandLog):
-    """The commands that such a deployment has received, as far as they have been fetched."""
+    """The received commands of a remote deployment, after the last fetch."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ControlLine) -> None:
         super().__init__()
         self._line = line
         self._enabled = True
 
     def fetch(self) -> None:
-        """Fetch what has been received since the last time."""
-        news = self._line.ask("commands", self.first + len(self))
+        """Fetch the commands since the last fetch."""
+        news = self._line.request("commands", self.first + len(self))
         super().__delitem__(slice(0, max(0, news["first"] - self.first)))
         self.extend(ReceivedCommand(**each) for each in news["commands"])
         self.first, self.forgotten, self._enabled = news["first"], news["forgotten"], news["enabled"]
 
     def clear(self) -> None:
-        """Forget all, there too."""
-        self._line.ask("clear commands")
+        self._line.request("clear commands")
         super().clear()
         self.fetch()
 
     @property
     def enabled(self) -> bool:
-        """Whether commands are kept."""
+        """True if the log keeps commands."""
         return self._enabled
 
     @enabled.setter
     def enabled(self, enabled: bool) -> None:
-        self._line.ask("log commands", enabled)
+        self._line.request("log commands", enabled)
         self._enabled = enabled
 
 
 class RemoteDeployment:
-    """What :class:`~gmongo.testing.DeploymentProcess` and :class:`~gmongo.testing.DeploymentThread` have in common.
+    """The base of :class:`~gmongo.testing.DeploymentProcess` and :class:`~gmongo.testing.DeploymentThread`.
 
-    Whatever :class:`~gmongo.testing.Deployment` has, it has too, and any thread may use it.
+    The API is the API of :class:`~gmongo.testing.Deployment`. Any thread may use it.
 
-    :ivar members: the members, once it has been started.
+    :ivar members: the members, after the start.
     """
 
     def __init__(self) -> None:
-        self._line: Line | None = None
+        self._line: ControlLine | None = None
         self._uri: str | None = None
         self._commands: RemoteCommandLog | None = None
-        self.members: RemoteMembers = RemoteMembers(Line(Channel(None)), [])
+        self.members: RemoteMembers = RemoteMembers(ControlLine(Channel(None)), [])
 
     @classmethod
     def standalone(cls: type[Remote], **settings: Any) -> Remote:
-        """One server, without replication.
+        """Create a server without replication.
 
         :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: one of them is not what it must be.
+        :raises ValueError: a setting is invalid.
         """
         return cls._planned("standalone", settings)
 
     @classmethod
     def replica_set(cls: type[Remote], members: int = 3, name: str = "rs0", **settings: Any) -> Remote:
-        """A replica set; its first member is primary at first.
+        """Create a replica set, whose first member becomes the first primary.
 
-        :param members: how many have data, the hidden ones included.
-        :param name: of the replica set.
+        :param members: the number of members with data, including hidden members.
+        :param name: the name of the replica set.
         :param settings: see :meth:`gmongo.testing.Deployment.replica_set`.
-        :raises ValueError: one of them is not what it must be.
+        :raises ValueError: a setting is invalid.
         """
         return cls._planned("replica_set", {"members": members, "name": name, **settings})
 
     @classmethod
     def sharded(cls: type[Remote], mongos: int = 2, **settings: Any) -> Remote:
-        """A sharded cluster, of which one sees the mongos.
+        """Create a sharded cluster, of which clients see the mongos.
 
-        :param mongos: how many.
+        :param mongos: the number of mongos.
         :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: one of them is not what it must be.
+        :raises ValueError: a setting is invalid.
         """
         return cls._planned("sharded", {"mongos": mongos, **settings})
 
     @classmethod
     def load_balanced(cls: type[Remote], services: int = 2, **settings: Any) -> Remote:
-        """Several mongos behind a load balancer.
+        """Create several mongos behind a load balancer.
 
-        :param services: how many.
+        :param services: the number of mongos.
         :param settings: see :class:`~gmongo.testing.Deployment`.
-        :raises ValueError: one of them is not what it must be.
+        :raises ValueError: a setting is invalid.
         """
         return cls._planned("load_balanced", {"services": services, **settings})
 
@@ -358,14 +355,10 @@ class RemoteDeployment:
     def _planned(cls: type[Remote], kind: str, settings: dict[str, Any]) -> Remote:
         raise NotImplementedError
 
-    # Life
-
     def start(self: Remote) -> Remote:
-        """Start it and wait until it serves."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End it, with its data."""
         raise NotImplementedError
 
     def __enter__(self: Remote) -> Remote:
@@ -377,8 +370,8 @@ class RemoteDeployment:
         self.close()
 
     def _serves(self, channel: Channel) -> None:
-        self._line = line = Line(channel)
-        facts = line.ask("describe")
+        self._line = line = ControlLine(channel)
+        facts = line.request("describe")
         self._uri = facts["uri"]
         self._commands = RemoteCommandLog(line)
         self.members = RemoteMembers(
@@ -388,43 +381,39 @@ class RemoteDeployment:
     def _ended(self) -> None:
         self._line = self._uri = self._commands = None
 
-    def _ask(self, order: str, *arguments: Any) -> Any:
+    def _request(self, order: str, *arguments: Any) -> Any:
         if self._line is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with")
-        return self._line.ask(order, *arguments)
-
-    # What a client needs
+            raise RuntimeError("the deployment is not running: call start() or use a with block")
+        return self._line.request(order, *arguments)
 
     @property
     def uri(self) -> str:
-        """The connection string, with the first user and the TLS options if there are such.
+        """The connection string, with the first user and the TLS options, if there are any.
 
-        :raises RuntimeError: it is not running.
+        :raises RuntimeError: the deployment is not running.
         """
         if self._uri is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with")
+            raise RuntimeError("the deployment is not running: call start() or use a with block")
         return self._uri
 
     def uri_of(self, hosts: str, **options: str) -> str:
-        """A connection string for some of the hosts, with the same user and TLS.
+        """Return a connection string for some hosts, with the same user and TLS options.
 
-        :param hosts: such as ``members[1].address``; several with commas between them.
+        :param hosts: hosts, separated by commas, such as ``members[1].address``.
         :param options: options of the URI.
-        :raises RuntimeError: it is not running.
+        :raises RuntimeError: the deployment is not running.
         """
-        uri: str = self._ask("uri of", hosts, options)
+        uri: str = self._request("uri of", hosts, options)
         return uri
-
-    # What a test looks at, and what it lets go wrong
 
     @property
     def commands(self) -> CommandLog:
-        """The commands that all members have received until now, in their order; the last 10,000 of them.
+        """The last 10,000 commands that the members received until now, in their order.
 
-        :raises RuntimeError: it is not running.
+        :raises RuntimeError: the deployment is not running.
         """
         if self._commands is None:
-            raise RuntimeError("the deployment is not running: call start() or use a with")
+            raise RuntimeError("the deployment is not running: call start() or use a with block")
         self._commands.fetch()
         return self._commands
 
@@ -432,9 +421,9 @@ class RemoteDeployment:
     def network(self) -> RemoteNetwork:
         """The network between the clients and the members.
 
-        :raises RuntimeError: it is not running.
+        :raises RuntimeError: the deployment is not running.
         """
-        self._ask("network")
+        self._request("network")
         assert self._line is not None
         return RemoteNetwork(self._line)
 
@@ -448,15 +437,15 @@ class RemoteDeployment:
     ) -> FailPointHandle:
         """Set a fail point on one member or on all members, and return a handle with its ``count``.
 
-        :param name: ``"failCommand"`` (the default), or another that the simulation has.
+        :param name: ``"failCommand"`` (the default), or another supported fail point.
         :param mode: ``"alwaysOn"`` (the default), ``"off"``, ``{"times": n}``, ``{"skip": n}`` or
             ``{"activationProbability": p}``.
         :param data: such as ``{'failCommands': ['insert'], 'errorCode': 91}``.
         :param member: one member; None is all.
         :raises CommandError: the simulation has no such fail point or command, or the data are wrong.
         """
-        number = self._ask("set fail point", name, mode, data, None if member is None else member.number)
-        return FailPointHandle(lambda: int(self._ask("count of fail point", number)))
+        number = self._request("set fail point", name, mode, data, None if member is None else member.number)
+        return FailPointHandle(lambda: int(self._request("count of fail point", number)))
 
     def rate_limit(
         self,
@@ -466,33 +455,33 @@ class RemoteDeployment:
         burst: float = 1.0,
         member: RemoteMember | None = None,
     ) -> None:
-        """Limit what each member takes in; None is no limit.
+        """Limit the requests and connections of each member.
 
-        :param requests: a second; one above the limit fails with error 462.
-        :param connections: a second; one above the limit is closed.
-        :param burst: how many seconds' worth may come at once; one by default.
+        :param requests: requests per second. Further requests fail with error 462. None is no limit.
+        :param connections: new connections per second. Further connections are closed. None is no limit.
+        :param burst: the seconds whose requests may arrive together; 1 by default.
         :param member: one member; None is all.
         """
-        self._ask("rate limit", requests, connections, burst, None if member is None else member.number)
+        self._request("rate limit", requests, connections, burst, None if member is None else member.number)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the deployment: elections, delays, expiry. For its clients it does not pass.
+        """Advance the clock of the deployment: elections, delays, expiry. The clock of its clients does not change.
 
-        :param seconds: how much.
+        :param seconds: the duration.
         :raises ValueError: `seconds` is no number from 0 up.
         """
-        self._ask("advance", seconds)
+        self._request("advance", seconds)
 
     def fault(self, member: int, name: str, *arguments: Any) -> None:
-        """Let a member fail; the same as a method of ``members[member]``.
+        """Call a fault method of a member.
 
-        :param member: its number, from 0.
-        :param name: of a method of :class:`~gmongo.testing.simulation.member.Member`, such as ``freeze``.
-        :param arguments: of the method.
+        :param member: the number of the member, from 0.
+        :param name: a method of :class:`~gmongo.testing.simulation.member.Member`, such as ``freeze``.
+        :param arguments: the arguments of the method.
         :raises RuntimeError: the deployment is not running.
-        :raises ValueError: there is no such member or fault, or it cannot be done now.
+        :raises ValueError: the member or the fault does not exist, or the member does not allow the fault now.
         """
         try:
-            self._ask("fault", member, name, *arguments)
+            self._request("fault", member, name, *arguments)
         except (TypeError, OSError) as problem:
             raise ValueError(str(problem)) from None

@@ -64,6 +64,6 @@ def shared(folder: Path, members: int) -> Iterator[RunningServer]:
 
 
 def _await_others(start: Any, users: Any) -> None:
-    # A process that comes now waits for `start`, and starts a server of its own.
+    # A process that starts now waits for `start`, and starts another server.
     fcntl.flock(start, fcntl.LOCK_EX)
     fcntl.flock(users, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""An event loop whose timers need not wait: when nothing else can happen, its clock jumps to the next of them."""
+"""An event loop with virtual timers: while nothing else can run, the clock jumps to the next timer."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from typing import Any
 
 import gevent
 
-# Of what is due at one moment, timers of higher priority go off first, as in libev.
+# Timers of higher priority fire first at the same time, as in libev.
 _LAST = -100
-# Seconds before each jump while there are more threads than at first: the end of one may be polled for.
+# Seconds before each jump while additional threads exist, which may poll.
 _FOR_THREADS = 0.0005
-# Seconds before each jump otherwise, after which the sockets are asked once more: on a busy machine the kernel may be
-# a moment late with what one end of a socket has sent to the other.
+# Seconds before each other jump. Then the loop polls the sockets again: a busy kernel may deliver data late.
 _FOR_SOCKETS = 0.00005
 
 
 class VirtualLoop:
-    """Stands in for the loop of a hub. Sockets and callbacks are the real loop's; timers and the clock are its own.
+    """Replaces the loop of a hub. The real loop has the sockets and callbacks, and this loop the timers and the clock.
 
-    When all greenlets wait and no socket is ready, the clock jumps to the moment of the next timer, which goes off: one
-    at a time, so that all that follows from it happens before the next one.
+    While all greenlets wait and no socket is ready, the clock jumps to the time of the next timer. One timer fires at
+    a time, so that all its effects happen before the next timer.
 
     :param loop: the real loop.
-    :param start: what the clock shows at first; by default what :func:`time.monotonic` does.
+    :param start: the first value of the clock; by default the value of :func:`time.monotonic`.
     :param date: the time of day at first, in seconds since 1970; by default the real one.
-    :param flows: whether time passes by itself. Then timers wait as they always do, and only :meth:`advance` jumps.
+    :param flows: True if time passes by itself. Then timers wait in real time, and only :meth:`advance` jumps.
     """
 
     def __init__(
@@ -45,49 +44,44 @@ class VirtualLoop:
         self._jumpers = 0 if flows else 1
         self._order = itertools.count()
         self._due: list[tuple[float, int, int, VirtualTimer]] = []
-        self._holding = 0  # how many of the timers keep the loop running
+        self._ref_count = 0  # the number of timers that keep the loop running
         self._idle = loop.idle(ref=False)
         self._wake = loop.timer(0, ref=False)
-        self._results: list[Any] = []  # what other threads are to deliver
+        self._results: list[Any] = []  # watchers of results of other threads
         self._threads = _other_threads()
-        self._last_idle = -1  # the turn of the real loop in which there was last nothing to do
+        self._last_idle = -1  # the last turn of the real loop without an event
         self._ended = False
-        self.io, self.run_callback = loop.io, loop.run_callback  # these are called all the time
+        self.io, self.run_callback = loop.io, loop.run_callback  # frequent calls
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
 
     @property
     def error_handler(self) -> Any:
-        """The hub, while it runs."""
+        """The hub, while the hub runs."""
         return self.real.error_handler
 
     @error_handler.setter
     def error_handler(self, handler: Any) -> None:
         self.real.error_handler = handler
 
-    # The clock
-
     def monotonic(self) -> float:
-        """The moment, in seconds."""
+        """Return the time in seconds."""
         return time.monotonic() + self._offset if self._flows or self._ended else self._shown
 
     now = monotonic
 
     def seconds(self) -> float:
-        """The time of day, in seconds since 1970."""
+        """Return the time of day in seconds since 1970."""
         return self.monotonic() + self._epoch
 
     def suspend(self, seconds: float) -> None:
-        """Set the clock forth, as when the machine has slept: what was due meanwhile goes off late, all at once."""
+        """Advance the clock as after a sleep of the machine: all timers of this time fire late, together."""
         self._shown += seconds
         self._offset += seconds
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass, with all that happens in them, one thing after the other.
-
-        It returns when nothing is left to do that is due until then.
-        """
+        """Advance the clock by `seconds`, fire each timer at its time, and return when no timer is due."""
         timer = self.timer(seconds, priority=_LAST)
         self._jumpers += 1
         try:
@@ -98,35 +92,33 @@ class VirtualLoop:
             self._arrange()
 
     def async_(self, ref: bool = True, priority: int | None = None) -> Any:
-        """A watcher by which another thread tells that it has a result."""
+        """Return a watcher with which another thread announces a result."""
         watcher = self.real.async_(ref, priority)
         self._results.append(watcher)
         return watcher
 
-    # Timers
-
     def timer(self, after: float, repeat: float = 0.0, ref: bool = True, priority: int | None = None) -> VirtualTimer:
-        """A timer of this clock; the parameters are those of gevent's loops."""
+        """Return a timer of this clock. The parameters are the parameters of gevent loops."""
         if self._ended:
-            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # of the same methods
+            timer: VirtualTimer = self.real.timer(after, repeat, ref, priority)  # has the same methods
             return timer
         return VirtualTimer(self, after, repeat, ref, priority or 0)
 
     def add(self, timer: VirtualTimer, after: float) -> None:
-        """Let a timer go off after so many seconds."""
+        """Schedule a timer after some seconds."""
         timer.entry = (self.monotonic() + max(0.0, after), -timer.priority, next(self._order), timer)
         heapq.heappush(self._due, timer.entry)
-        self._holding += timer.ref
+        self._ref_count += timer.ref
         self._arrange()
 
     def remove(self, timer: VirtualTimer) -> None:
-        """Let a timer not go off."""
+        """Cancel a timer."""
         timer.entry = None
-        self._holding -= timer.ref
+        self._ref_count -= timer.ref
         self._arrange()
 
     def end(self) -> None:
-        """Hand the timers over to the real loop, each with the time that is left to it."""
+        """Pass the timers with their remaining times to the real loop."""
         left = [entry for entry in self._due if entry[3].entry is entry]
         shown = self.monotonic()
         self._due, self._ended = [], True
@@ -136,7 +128,7 @@ class VirtualLoop:
             timer.continue_on(self.real, max(0.0, moment - shown))
 
     def _arrange(self) -> None:
-        """Let the real loop turn while the clock may jump, or wake when the next timer is due; or let it rest."""
+        """Poll the real loop while the clock may jump, wait until the next timer is due, or stop."""
         if self._ended:
             return
         while self._due and self._due[0][3].entry is not self._due[0]:
@@ -145,55 +137,55 @@ class VirtualLoop:
         if jumps:
             if not self._idle.active:
                 self._idle.start(self._jump)
-            self._idle.ref = self._holding > 0
+            self._idle.ref = self._ref_count > 0
         elif self._idle.active:
             self._idle.stop()
         if self._flows:
             self._wake.close()
             if self._due and not jumps:
-                self._wake = self.real.timer(max(0.0, self._due[0][0] - self.monotonic()), ref=self._holding > 0)
-                self._wake.start(self._go_off, update=True)
+                self._wake = self.real.timer(max(0.0, self._due[0][0] - self.monotonic()), ref=self._ref_count > 0)
+                self._wake.start(self._fire, update=True)
 
     def _jump(self) -> None:
-        """Nothing else can happen now; runs in the hub."""
+        """Jump to the next timer. Runs in the hub when nothing else can happen."""
         self._results = [each for each in self._results if each.active]
         if self._results:
-            return  # what a thread computes takes its own time
+            return  # the computation of a thread needs real time
         turn, before = self.real.iteration, self._last_idle
         self._last_idle = turn
         if turn != before + 1:
             time.sleep(_FOR_THREADS if _other_threads() > self._threads else _FOR_SOCKETS)
-            return  # the loop asks the sockets again, and calls this in the next turn if there is nothing
+            return  # the loop polls the sockets, and calls `_jump` again in the next turn
         self._last_idle = -1
-        if self.real.activecnt:  # else this is the last turn: nothing that the loop goes on for waits
-            self._go_off(jumps=True)
+        if self.real.activecnt:  # else this is the last turn
+            self._fire(jumps=True)
 
-    def _go_off(self, jumps: bool = False) -> None:
+    def _fire(self, jumps: bool = False) -> None:
         if not self._due:
             return
         moment = self._due[0][0]
         ahead = moment - self.monotonic()
         if ahead > 0 and not jumps:
-            return self._arrange()  # the real timer was a little early
+            return self._arrange()  # the real timer fired early
         if ahead > 0 and self._flows:
             self._offset += ahead
         elif ahead > 0:
             self._shown = moment
         timer = heapq.heappop(self._due)[3]
         if timer.entry is not None:
-            timer.go_off()
+            timer.fire()
 
 
 def _other_threads() -> int:
-    """How many threads there are but for those of the hub's pool, whose results the loop knows to wait for."""
+    """Return the number of threads without the hub's pool, whose results the loop awaits anyway."""
     pool = gevent.get_hub()._threadpool
     return _thread._count() - (0 if pool is None else pool.size)
 
 
 class VirtualTimer:
-    """A timer of a :class:`VirtualLoop`, with what gevent's own have.
+    """A timer of a :class:`VirtualLoop`, with the attributes of gevent timers.
 
-    :ivar entry: its place among those that are due; None while it does not run.
+    :ivar entry: the entry in the queue of timers; None while the timer is inactive.
     """
 
     __slots__ = (
@@ -216,21 +208,20 @@ class VirtualTimer:
         self.args: tuple[Any, ...] | None = None
         self.entry: tuple[float, int, int, VirtualTimer] | None = None
         self._after, self._repeat, self._ref = after, repeat, ref
-        self._continued: Any = None  # a timer of the real loop, once time is no longer virtual
+        self._continued: Any = None  # a timer of the real loop, after the end of virtual time
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
         return self.entry is not None or (self._continued is not None and self._continued.active)
 
     @property
     def pending(self) -> bool:
-        """Whether it has gone off and its callback has not been called yet: never."""
+        """Always False: a timer calls its callback when it fires."""
         return False
 
     @property
     def ref(self) -> bool:
-        """Whether it keeps the hub running."""
+        """True if the timer keeps the hub running."""
         return self._ref
 
     @ref.setter
@@ -243,11 +234,11 @@ class VirtualTimer:
             self.loop.add(self, entry[0] - self.loop.monotonic())
 
     def start(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Call `callback` with `args` when the time has come."""
+        """Schedule a call of `callback` with `args`."""
         self._start(self._after, callback, args)
 
     def again(self, callback: Callable[..., Any], *args: Any, update: bool | None = None) -> None:
-        """Start again, with the time of the repetitions."""
+        """Start again with the interval of the repetitions."""
         self._start(self._repeat or self._after, callback, args)
 
     def _start(self, after: float, callback: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -259,7 +250,6 @@ class VirtualTimer:
             self.loop.add(self, after)
 
     def stop(self) -> None:
-        """Do not go off."""
         self.callback = self.args = None
         if self.entry is not None:
             self.loop.remove(self)
@@ -269,8 +259,8 @@ class VirtualTimer:
 
     close = stop
 
-    def go_off(self) -> None:
-        """The time has come; runs in the hub."""
+    def fire(self) -> None:
+        """Call the callback. Runs in the hub when the timer is due."""
         callback, args = self.callback, self.args
         self.loop.remove(self)
         if self._repeat and callback is not None:
@@ -281,7 +271,7 @@ class VirtualTimer:
             callback(*(args or ()))
 
     def continue_on(self, loop: Any, after: float) -> None:
-        """Go on as a timer of the real loop."""
+        """Continue as a timer of the real loop."""
         self.entry = None
         self._continued = loop.timer(after, self._repeat, ref=self._ref, priority=self.priority or None)
         self._continued.start(self.callback, *(self.args or ()))

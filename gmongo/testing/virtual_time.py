@@ -1,4 +1,4 @@
-"""Time under control, for tests in which much of it passes."""
+"""Virtual time for tests of long durations."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from gmongo.testing.virtual_loop import VirtualLoop
 
 
 class VirtualTime:
-    """Time that passes only while there is nothing else to do, and then at once.
+    """Time that passes only while nothing else can run, and then without a wait.
 
-    While it is in force, the timers of this hub do not wait: gmongo's, those of simulated deployments, and every
-    ``gevent.sleep`` and ``gevent.Timeout`` of the application. When all greenlets wait and no socket has something to
-    read, the clock jumps to the next timer. An election of thirty seconds takes milliseconds, and computing takes no
-    time at all, so that a test comes out the same on a slow machine.
+    The timers of this hub do not wait: timers of gmongo and of simulated deployments, and every ``gevent.sleep`` and
+    ``gevent.Timeout`` of the application. While all greenlets wait and no socket is readable, the clock jumps to the
+    next timer. An election of thirty seconds takes milliseconds. Computations take no virtual time, so that a test has
+    the same result on a slow machine.
 
-    Use it in a ``with``, around the deployments and the clients, whose timers have to be on its clock. All servers have
-    to run in this hub: one elsewhere is left no time to answer. :func:`time.time` and :func:`time.monotonic` stay what
-    they are; :meth:`monotonic` and :meth:`date` are the virtual ones.
+    Use the class in a ``with`` block around the deployments and the clients, because their timers need its clock. All
+    servers must run in this hub, because a server elsewhere has no time to reply. :func:`time.time` and
+    :func:`time.monotonic` remain real. :meth:`monotonic` and :meth:`date` are virtual.
 
-    :param start: what :meth:`monotonic` shows at first, in seconds; by default what :func:`time.monotonic` does.
-    :param date: what :meth:`date` shows at first; by default the time of day. A date without a time zone is in UTC.
-    :param seed: what follows from it is all that the driver and the deployments leave to chance: which server is
-        chosen, how long a retry waits, which replies are lost, identifiers of sessions, cursors and documents. With the
-        same `seed` (by default 0), `start` and `date` a program has the same history each time, in any process.
+    :param start: the first value of :meth:`monotonic` in seconds; by default the value of :func:`time.monotonic`.
+    :param date: the first value of :meth:`date`; by default the time of day. A date without a time zone is in UTC.
+    :param seed: the seed of all random decisions of the driver and the deployments: server selection, backoff, lost
+        replies, and identifiers of sessions, cursors and documents. With the same `seed` (by default 0), `start` and
+        `date` a program has the same history each time, in any process.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class VirtualTime:
         seed: int | float | str = 0,
     ) -> None:
         if isinstance(seed, bool) or not isinstance(seed, (int, float, str)):
-            raise TypeError(f"seed is {seed!r}, which is neither a number nor a text")
+            raise TypeError(f"seed is {seed!r}, which is neither a number nor a string")
         self._seed = seed
         self._chance = contextlib.ExitStack()
         self._start = start
@@ -52,8 +52,7 @@ class VirtualTime:
         hub = gevent.get_hub()
         if self._loop is not None or isinstance(hub.loop, VirtualLoop) or _clock.monotonic is not _REAL[0]:
             raise RuntimeError("time is virtual already")
-        # What is ready at the same time comes in an order that depends on where in its turn the loop is: each history
-        # begins at the same place, when a timer has gone off.
+        # The order of simultaneous events depends on the turn of the loop. Each history begins after a timer.
         gevent.sleep(_MOMENT)
         self._loop = install(hub, start=self._start, date=self._date)
         self._hub = hub
@@ -74,40 +73,40 @@ class VirtualTime:
             loop.end()
 
     def monotonic(self) -> float:
-        """The moment, in seconds, for measuring time.
+        """Return the monotonic time in seconds.
 
-        :raises RuntimeError: this is outside the ``with``.
+        :raises RuntimeError: the call is outside the ``with`` block.
         """
         return self._running().monotonic()
 
     def date(self) -> datetime.datetime:
-        """The time of day as a date in UTC.
+        """Return the time of day as a date in UTC.
 
-        :raises RuntimeError: this is outside the ``with``.
+        :raises RuntimeError: the call is outside the ``with`` block.
         """
         return datetime.datetime.fromtimestamp(self._running().seconds(), datetime.timezone.utc)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, with all that happens in it: heartbeats, elections, timers of the application.
+        """Advance the clock, and run all events of this time: heartbeats, elections, timers of the application.
 
-        :param seconds: how much.
+        :param seconds: the duration.
         :raises ValueError: `seconds` is no number from 0 up.
-        :raises RuntimeError: this is outside the ``with``.
+        :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._running().advance(checked_seconds(seconds))
 
     def suspend(self, seconds: float) -> None:
-        """Let the machine sleep: afterwards the clocks show more, and all that was due meanwhile is late.
+        """Simulate a sleep of the machine: the clocks advance, and all events of this time are late.
 
-        :param seconds: how much.
+        :param seconds: the duration.
         :raises ValueError: `seconds` is no number from 0 up.
-        :raises RuntimeError: this is outside the ``with``.
+        :raises RuntimeError: the call is outside the ``with`` block.
         """
         self._running().suspend(checked_seconds(seconds))
 
     def _running(self) -> VirtualLoop:
         if self._loop is None:
-            raise RuntimeError("time is not virtual here: use VirtualTime in a with")
+            raise RuntimeError("time is not virtual here: use VirtualTime in a with block")
         return self._loop
 
 
@@ -116,7 +115,7 @@ _MOMENT = 1e-6
 
 
 def install(hub: Any, **settings: Any) -> VirtualLoop:
-    """Put the timers of a hub on a clock that can be advanced.
+    """Replace the timers of a hub by timers of a clock that can be advanced.
 
     :param settings: of the :class:`VirtualLoop`.
     """
@@ -128,10 +127,10 @@ def install(hub: Any, **settings: Any) -> VirtualLoop:
 
 
 def advance_hub(seconds: float) -> None:
-    """Let `seconds` pass on the clock of this thread's hub.
+    """Advance the clock of this thread's hub by `seconds`.
 
     :raises ValueError: `seconds` is no number from 0 up.
-    :raises RuntimeError: its clock cannot be advanced.
+    :raises RuntimeError: the hub has a real clock.
     """
     loop = gevent.get_hub().loop
     if not isinstance(loop, VirtualLoop):
@@ -142,7 +141,7 @@ def advance_hub(seconds: float) -> None:
 
 
 def checked_seconds(seconds: float) -> float:
-    """What was given, if it is a length of time."""
+    """Return `seconds`, if it is a duration."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < float("inf"):
         raise ValueError(f"seconds is {seconds!r}, which is not a number from 0 up")
     return seconds

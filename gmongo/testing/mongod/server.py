@@ -97,10 +97,9 @@ class Server:
             gevent.sleep(_CHECK_INTERVAL)
 
     def require_api_version(self) -> None:
-        """Refuse commands without a version of the Stable API from now on, if the settings say so.
+        """Refuse commands without a version of the Stable API, if the settings require the version.
 
-        A member of a replica set finds itself in the configuration by commands without a version, so the parameter
-        cannot be part of the command line.
+        The command line cannot have the parameter, because replica set members send commands without a version.
         """
         if self._settings.require_api_version:
             self.command({"setParameter": 1, "requireApiVersion": True})
@@ -177,7 +176,7 @@ class Server:
 
     def _signal(self, number: int) -> None:
         # The number of a process that has ended may belong to another process. The group of the running parent of
-        # `mongod` is no other's, so the check of the group makes sure that the signal reaches `mongod`.
+        # `mongod` belongs to no other process, so a check of the group proves that the signal reaches `mongod`.
         if not self.is_running or self.pid is None or self._process is None:
             raise EmbeddedDatabaseError(f"the server {self.address} is not running")
         try:
@@ -207,6 +206,6 @@ class Server:
 def _parsed(line: str) -> dict[str, Any]:
     try:
         parsed = json.loads(line)
-    except ValueError:  # of the dynamic loader, or half a line
+    except ValueError:  # a line of the dynamic loader, or half a line
         return {"msg": line}
     return parsed if isinstance(parsed, dict) and "msg" in parsed else {"msg": line}
