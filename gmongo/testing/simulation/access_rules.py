@@ -1,4 +1,4 @@
-"""Which commands need the primary of a replica set, and which any member takes."""
+"""The commands that need the primary of a replica set, and the commands that any member accepts."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _WRITING_STAGES = frozenset({"$out", "$merge"})
 
 
 def needs_primary(call: Call) -> bool:
-    """Whether the command writes, or belongs to a transaction."""
+    """Return True if the command writes, or belongs to a transaction."""
     return call.name in _WRITES or call.request.in_transaction or (call.name == "aggregate" and _writes(call))
 
 
 def reads_anywhere(call: Call) -> bool:
-    """Whether the command is about what the member itself has, such as its cursors."""
+    """Return True if the command concerns data of the member itself, such as its cursors."""
     return call.name in _ANYWHERE and not call.request.in_transaction
 
 
 def _writes(call: Call) -> bool:
     pipeline = call.body.get("pipeline") or []
-    # Since 5.0 a secondary passes such an aggregation on to the primary.
+    # Since 5.0 a secondary forwards such an aggregation to the primary.
     told = call.body.get("$readPreference", {}).get("mode", "primary") != "primary" and call.cluster.version >= (5, 0)
     return not told and any(stage.keys() & _WRITING_STAGES for stage in pipeline)

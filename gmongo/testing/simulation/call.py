@@ -1,4 +1,4 @@
-"""One command on its way through a member."""
+"""A command, and the member and connection that received it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class CloseConnection(Exception):
-    """There is no reply: the connection is closed."""
+    """The connection is closed without a reply."""
 
 
 @dataclass
 class Call:
-    """A command, with who received it on what.
+    """A command with its member and connection.
 
-    :param legacy: whether it came as an OP_QUERY.
+    :param legacy: True for an OP_QUERY.
     """
 
     request: Request
@@ -31,15 +31,13 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The command."""
         return self.request.name
 
     @property
     def body(self) -> dict[str, Any]:
-        """The whole command."""
         return self.request.body
 
     @property
     def cluster(self) -> Cluster:
-        """What the members share."""
+        """The shared state of the members."""
         return self.member.cluster

@@ -1,4 +1,4 @@
-"""Certificates for the server's side of TLS."""
+"""Certificates of simulated servers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# Whether, or with what: the paths `certificate` (with its key) and `ca`, or a context.
+# False, True, the paths `certificate` (with its key) and `ca`, or a context.
 Tls: TypeAlias = bool | ssl.SSLContext | Mapping[str, "str | os.PathLike[str]"]
 _FIELDS = frozenset({"certificate", "ca"})
 
 
 class Certificates:
-    """A certificate authority made for tests, as files.
+    """A certificate authority for tests, as files.
 
-    :param authority: the certificate and the key of one that was made before, as PEM.
-    :ivar ca_file: what a client gives as ``tlsCAFile``.
+    :param authority: the certificate and the key of an existing authority, as PEM.
+    :ivar ca_file: the path for ``tlsCAFile``.
     """
 
     def __init__(self, authority: tuple[bytes, bytes] | None = None) -> None:
@@ -35,10 +35,10 @@ class Certificates:
         return self._authority.cert_pem.bytes(), self._authority.private_key_pem.bytes()
 
     def issue(self, *identities: str, common_name: str | None = None) -> str:
-        """The path of a new certificate with its key.
+        """Create a certificate with its key, and return the path.
 
         :param identities: host names, addresses or, for clients, e-mail addresses.
-        :param common_name: of its subject; None is none.
+        :param common_name: the common name of the subject, or None.
         """
         leaf = self._authority.issue_cert(*identities, common_name=common_name)
         handle, path = tempfile.mkstemp(suffix=".pem", dir=self._directory.name)
@@ -52,7 +52,7 @@ _adopted: list[tuple[bytes, bytes]] = []
 
 @functools.cache
 def certificates() -> Certificates:
-    """The authority of this process; its files go when the process ends.
+    """Return the authority of this process. Its files exist until the process ends.
 
     :raises RuntimeError: trustme is not installed.
     """
@@ -60,15 +60,15 @@ def certificates() -> Certificates:
 
 
 def adopt(certificate: bytes, key: bytes) -> None:
-    """Let the authority of another process be that of this one, which has not used its own yet."""
+    """Use the authority of another process. This process must not have used its authority."""
     _adopted[:] = [(certificate, key)]
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:
-    """The context for a server; None is without TLS. A client's certificate is verified if it gives one.
+    """Return the context of a server, or None without TLS. The context verifies client certificates, if there are any.
 
-    :raises ValueError: `tls` names something else than `certificate` and `ca`.
-    :raises RuntimeError: it is True, and trustme is not installed.
+    :raises ValueError: `tls` has another key than `certificate` and `ca`.
+    :raises RuntimeError: `tls` is True, and trustme is not installed.
     """
     if tls is False:
         return None

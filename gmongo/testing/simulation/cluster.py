@@ -1,4 +1,4 @@
-"""What all members of one deployment share."""
+"""The shared state of the members of a deployment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Cluster:
     """The data, the users, the settings and the network of a deployment.
 
-    :param version: of the server, such as ``(8, 0, 0)``.
+    :param version: the server version, such as ``(8, 0, 0)``.
     :param parameters: server parameters that differ from the defaults.
     :param write_concern_modes: names that ``w`` may have besides ``majority``.
     """
@@ -57,11 +57,11 @@ class Cluster:
         return ".".join(map(str, self.version))
 
     def note_change_stream(self, body: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Remember the cursor of a change stream: its errors have a label of their own."""
+        """Remember the cursor of a change stream, whose errors have a label."""
         pipeline = body.get("pipeline")
         if pipeline and "$changeStream" in pipeline[0] and reply.get("cursor"):
             self._change_streams.add(reply["cursor"]["id"])
 
     def is_change_stream(self, cursor_id: int) -> bool:
-        """Whether a cursor is one of a change stream."""
+        """Return True for the cursor of a change stream."""
         return cursor_id in self._change_streams

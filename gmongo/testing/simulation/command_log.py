@@ -1,4 +1,4 @@
-"""The log of the commands that a deployment has received."""
+"""The log of received commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from gmongo.testing import clock
 from gmongo.testing.command import Request
 
-# What is kept at most; of large commands fewer are.
+# The limits of the log.
 MOST_COMMANDS = 10_000
 MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
 class ReceivedCommand(Request):
-    """A command that arrived.
+    """A received command.
 
-    :param time: when, as :func:`time.monotonic` tells it.
-    :param size: how many bytes its message had.
+    :param time: the time in seconds of the clock of the deployment.
+    :param size: the size of the message in bytes.
     """
 
     time: float = 0.0
@@ -25,13 +25,13 @@ class ReceivedCommand(Request):
 
 
 class CommandLog(list[ReceivedCommand]):
-    """The last commands that the members have received, in their order. ``clear()`` forgets them.
+    """The last commands that the members received, in their order. ``clear()`` removes them.
 
-    It keeps 10,000 commands, or as many as fit in 32 MiB; when there are more, the older half is forgotten.
+    The log keeps at most 10,000 commands and 32 MiB. At the limit, it removes the older half.
 
-    :ivar enabled: whether commands are kept.
-    :ivar forgotten: how many were, for others to be kept.
-    :ivar first: how many there were before the first that is kept.
+    :ivar enabled: True if the log keeps commands.
+    :ivar forgotten: the number of commands that the limits removed.
+    :ivar first: the number of commands before the first command of the log.
     """
 
     enabled = True
@@ -40,10 +40,10 @@ class CommandLog(list[ReceivedCommand]):
     _bytes = 0
 
     def add(self, request: Request, size: int = 0) -> None:
-        """Keep a command, unless the log is off.
+        """Add a command, if the log is enabled.
 
         :param request: the command.
-        :param size: how many bytes its message had.
+        :param size: the size of the message in bytes.
         """
         if not self.enabled:
             return
@@ -58,14 +58,14 @@ class CommandLog(list[ReceivedCommand]):
             self._bytes = sum(each.size for each in self)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all commands."""
         self.first += len(self)
         super().clear()
         self._bytes = 0
 
     def named(self, *names: str) -> list[ReceivedCommand]:
-        """Those with one of some names.
+        """Return the commands with one of the names.
 
-        :param names: such as ``"find"``.
+        :param names: command names, such as ``"find"``.
         """
         return [each for each in self if each.name in names]

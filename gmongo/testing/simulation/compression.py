@@ -1,4 +1,4 @@
-"""OP_COMPRESSED, from the server's side. snappy and zstd need their libraries; without them they are not offered."""
+"""OP_COMPRESSED of servers. Servers offer snappy and zstd only if their libraries are installed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MAX_SIZE = 48_000_000
 
 
 class Compressor(NamedTuple):
-    """One way to compress.
+    """A compression algorithm.
 
-    :param name: as in the handshake.
-    :param number: as in OP_COMPRESSED.
-    :param module: what must be installed for it.
+    :param name: the name in the handshake.
+    :param number: the number in OP_COMPRESSED.
+    :param module: the required module.
     """
 
     name: str
@@ -69,7 +69,7 @@ _BY_NUMBER = {each.number: each for each in _COMPRESSORS}
 
 
 def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, if all can be used.
+    """Return the names, if all compressors are usable.
 
     :raises ValueError: a name is unknown.
     :raises RuntimeError: a library is missing.
@@ -84,15 +84,15 @@ def check_compressors(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
-    """The opcode and payload inside an OP_COMPRESSED, and what it was compressed with.
+    """Return the opcode and the payload inside an OP_COMPRESSED, and its compressor.
 
-    :raises MalformedMessage: it cannot be read.
+    :raises MalformedMessage: the payload is malformed.
     """
     try:
         opcode, size, number = _FIELDS.unpack_from(payload)
         compressor = _BY_NUMBER[number]
         data = compressor.decompress(payload[_FIELDS.size :])
-    except Exception as error:  # each library has errors of its own
+    except Exception as error:  # each library has its own errors
         raise MalformedMessage(f"OP_COMPRESSED cannot be read: {error!r}") from error
     if len(data) != size:
         raise MalformedMessage(f"OP_COMPRESSED has {len(data)} bytes, not the {size} it tells")
@@ -100,7 +100,7 @@ def decompress(payload: bytes) -> tuple[int, bytes, Compressor]:
 
 
 def compress(message: bytes, compressor: Compressor) -> bytes:
-    """The message as an OP_COMPRESSED."""
+    """Return the message as an OP_COMPRESSED."""
     _length, number, response_to, opcode = HEADER.unpack_from(message)
     size = len(message) - HEADER_SIZE
     payload = _FIELDS.pack(opcode, size, compressor.number) + compressor.compress(message[HEADER_SIZE:])

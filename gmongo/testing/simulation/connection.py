@@ -1,4 +1,4 @@
-"""One connection of a client to a member: requests are read and answered, one after the other."""
+"""A connection of a client to a member, which answers one request after the other."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _log = logging.getLogger("gmongo.testing")
 _MAX_MESSAGE_SIZE = 48_000_000
 _OPCODES = (OP_MSG, OP_QUERY, OP_COMPRESSED)
 _CHUNK = 1 << 16
-_PIPELINE = 64  # requests read ahead of their turn
+_PIPELINE = 64  # requests in the queue
 _HELLOS = frozenset({"hello", "isMaster", "ismaster"})
-_WAITING = _HELLOS | {"getMore"}  # these may wait for long
+_WAITING = _HELLOS | {"getMore"}  # commands with long waits
 _reply_numbers = itertools.count(1)
 
 _Frame = tuple[int, int, bytes]
@@ -47,12 +47,12 @@ class Connection:
     """A connection.
 
     :ivar number: the connectionId.
-    :ivar app_name: what the handshake told.
-    :ivar gone: set when the connection is closed, by the client with nothing in hand, or by the member.
-    :ivar left: set when the client has left, or the member closed it.
-    :ivar peer_port: the client's port.
-    :ivar busy_with: the command in hand.
-    :ivar operations: how many commands of each name it received.
+    :ivar app_name: the name of the application in the handshake.
+    :ivar gone: set when the connection is closed, by the member, or by an idle client.
+    :ivar left: set when the client closes the connection, or the member closes it.
+    :ivar peer_port: the port of the client.
+    :ivar busy_with: the current command.
+    :ivar operations: the number of received commands by name.
     """
 
     def __init__(self, member: Member, stream: Stream, peer_port: int, peer_certificate: dict[str, Any] | None) -> None:
@@ -64,14 +64,14 @@ class Connection:
         self.greeted = False
         self.internal = False
         self.operations: Counter[str] = Counter()
-        self._commits = False  # whether the last command was to commit
+        self._commits = False  # True if the last command was commitTransaction
         self.compressors: list[str] = []
         self.authentication = Authentication(member.cluster.users, peer_certificate)
         self.gone = Event()
         self.left = Event()
         self._stream = stream
         self._unread = bytearray()
-        self._streamed: int | None = None  # the cursor whose batches are sent without being asked for
+        self._streamed: int | None = None  # the cursor of an exhaust stream
         self._requests: Queue[_Frame | None] = Queue(_PIPELINE)
         self._answerer = gevent.Greenlet(self._answer_all)
 
@@ -80,13 +80,10 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is still there."""
         return self.number in self.member.connections
 
-    # Life
-
     def serve(self) -> None:
-        """Read and answer until the connection ends."""
+        """Read and answer requests until the connection ends."""
         self._answerer.start()
         try:
             while True:
@@ -97,15 +94,15 @@ class Connection:
             self._end()
 
     def close(self) -> None:
-        """Close the connection."""
         self.gone.set()
         self.left.set()
         self._stream.close()
         self.member.forget(self)
 
     def abort_transaction(self) -> None:
-        """Abort what runs on the connection, as a service behind a load balancer does when it is closed. What is to be
-        committed is not aborted, since a client may ask for that again elsewhere.
+        """Abort the transaction of a connection to a service behind a load balancer, when the connection ends.
+
+        A commit continues, because a client may retry the commit on another service.
         """
         if self.member.service_id is not None and not self._commits:
             self.member.cluster.store.connection_lost(self.number)
@@ -117,18 +114,16 @@ class Connection:
         if self.busy_with in _WAITING or self.gone.is_set():
             self._answerer.kill(block=False)
         else:
-            # What was sent before is still done: a client may close after an unacknowledged write.
+            # Execute earlier requests: a client may close the connection after an unacknowledged write.
             self._requests.put(None)
             self._answerer.join()
         self.close()
-
-    # Reading
 
     def _read_frame(self) -> _Frame:
         length, number, _response_to, opcode = HEADER.unpack(self._read(HEADER_SIZE))
         if not HEADER_SIZE <= length <= _MAX_MESSAGE_SIZE:
             raise MalformedMessage(f"length {length}")
-        if opcode not in _OPCODES:  # as in the header of TLS, whose length would be waited for
+        if opcode not in _OPCODES:  # such as a TLS header, whose length is wrong
             raise MalformedMessage(f"opcode {opcode}")
         return number, opcode, self._read(length - HEADER_SIZE)
 
@@ -142,8 +137,6 @@ class Connection:
         del self._unread[:size]
         return data
 
-    # Answering
-
     def _answer_all(self) -> None:
         try:
             while (frame := self._requests.get()) is not None:
@@ -153,7 +146,7 @@ class Connection:
                 self.busy_with = None
         except (OSError, MalformedMessage, CloseConnection):
             self.close()
-        except Exception:  # such as a reply that cannot be encoded
+        except Exception:  # such as an error of the encoder
             _log.exception("the simulated deployment cannot answer %s on %r", self.busy_with, self)
             self.close()
 
@@ -167,13 +160,13 @@ class Connection:
             reply = error(22, str(problem)).reply()
             self._send("", write_reply(OP_MSG, next(_reply_numbers), number, 0, reply), None)
             return
-        self._converse(number, message, compressor)
+        self._answer_message(number, message, compressor)
 
-    def _converse(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
-        """Answer once, or again and again if the client takes it and there is more to come."""
+    def _answer_message(self, number: int, message: Message, compressor: compression.Compressor | None) -> None:
+        """Send a reply, or a stream of replies if the client allows a stream."""
         call = self._call(message)
         if call.name in _HELLOS and self.left.is_set():
-            raise CloseConnection  # it would wait for what nothing reads any more
+            raise CloseConnection  # the client has left
         self.member.cluster.log.add(call.request, message.size)
         self.operations[call.name] += 1
         self.member.operations.requests += 1
@@ -182,7 +175,7 @@ class Connection:
         try:
             self._answer_call(call, number, message, compressor)
         except BaseException:
-            if self._streamed is not None:  # a client that ends a stream ends its cursor
+            if self._streamed is not None:  # the end of a stream closes its cursor
                 self.member.cluster.store.end_cursor(self._streamed)
             raise
         finally:
@@ -197,7 +190,7 @@ class Connection:
             if not message.wants_reply:
                 return
             following = self._next(call, reply) if message.exhaust_allowed else None
-            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # as servers do
+            flags = (MORE_TO_COME if following else 0) | message.flags & CHECKSUM_PRESENT  # like a server
             reply_number = next(_reply_numbers) & 0x7FFFFFFF
             self._send(call.name, write_reply(message.opcode, reply_number, number, flags, reply), compressor)
             if following is None:
@@ -212,7 +205,7 @@ class Connection:
         return Call(request, self.member, self, legacy=message.opcode != OP_MSG)
 
     def _next(self, call: Call, reply: dict[str, Any]) -> Call | None:
-        """The request that a client of a stream would send next; None at its end."""
+        """Return the next request of a stream, or None at its end."""
         if not reply.get("ok"):
             return None
         body = call.body
@@ -223,8 +216,6 @@ class Connection:
             return None
         request = Request(call.name, body, call.request.database, call.request.member, self.number)
         return Call(request, self.member, self)
-
-    # Sending
 
     def _send(self, command: str, message: bytes, compressor: compression.Compressor | None) -> None:
         network, faults = self.member.cluster.network, self.member.faults

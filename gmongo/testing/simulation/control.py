@@ -1,4 +1,4 @@
-"""How a deployment that runs elsewhere is told what to do, and asked what it is: one order, one answer."""
+"""The control protocol of a remote deployment: one reply for each request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PROBLEMS: dict[str, type[Exception]] = {
 
 
 def serve_control(channel: Channel, deployment: Deployment) -> None:
-    """Follow the orders until the other end is closed."""
+    """Execute requests until the parent closes the channel."""
     while (order := channel.receive()) is not None:
         channel.send({"number": order["number"], **_follow(deployment, order)})
 
@@ -52,17 +52,17 @@ def _follow(deployment: Deployment, order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problem_of(problem: Exception) -> dict[str, Any]:
-    """What tells the other end of an error."""
+    """Return the message that describes an exception."""
     if isinstance(problem, CommandError):
-        told = {"code": problem.code, "name": problem.name, "message": problem.message}
-        return {"problem": "CommandError", **told, "labels": problem.labels, "fields": dict(problem.fields)}
+        described = {"code": problem.code, "name": problem.name, "message": problem.message}
+        return {"problem": "CommandError", **described, "labels": problem.labels, "fields": dict(problem.fields)}
     return {"problem": type(problem).__name__, "message": str(problem)}
 
 
 def raise_problem(answer: Mapping[str, Any]) -> None:
-    """Raise here what was raised at the other end.
+    """Raise the exception that a reply describes.
 
-    :param answer: to an order.
+    :param answer: the reply to a request.
     """
     if "problem" not in answer:
         return
@@ -71,7 +71,7 @@ def raise_problem(answer: Mapping[str, Any]) -> None:
             answer["code"], answer["name"], answer["message"], answer["labels"], **dict(answer["fields"])
         )
     kind = _PROBLEMS.get(answer["problem"])
-    if kind is None:  # of the system's errors the message says what they are
+    if kind is None:  # an OSError, whose message has the details
         raise OSError(answer["message"])
     raise kind(answer["message"])
 
@@ -116,7 +116,7 @@ def _fault(deployment: Deployment, number: int, name: str, *arguments: Any) -> N
 
 
 def _commands(deployment: Deployment, after: int) -> dict[str, Any]:
-    """Those that the asker does not have yet: from number `after` on."""
+    """Return the commands from number `after` on."""
     log = deployment.commands
     news = log[max(0, after - log.first) :]
     names = [each.name for each in dataclasses.fields(ReceivedCommand) if each.init]

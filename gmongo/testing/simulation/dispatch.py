@@ -1,4 +1,4 @@
-"""The way of a command through a member: checks, fail points, execution, and what is put on the reply."""
+"""The execution of a command by a member: checks, fail points, handlers, and common fields of replies."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gmongo.testing.simulation.commands.operations import show_operations
 from gmongo.testing.simulation.commands.table import COMMANDS
 from gmongo.testing.simulation.error_codes import error
 from gmongo.testing.simulation.error_labels import add_labels
-from gmongo.testing.simulation.hello import learn_name
+from gmongo.testing.simulation.hello import note_app_name
 from gmongo.testing.simulation.operations import Operation
-from gmongo.testing.simulation.sleeping import sleep_as_told
+from gmongo.testing.simulation.sleeping import execute_sleep
 from gmongo.testing.simulation.versions import STREAMS_AND_LABELS
 from gmongo.testing.simulation.write_concern import AFTER_WHICH_WRITES_WAIT, check_write_concern, satisfy_write_concern
 from gmongo.testing.store import fields
@@ -33,9 +33,9 @@ _PARSED_LATE = ("saslStart", "saslContinue")
 
 
 def answer(call: Call) -> dict[str, Any]:
-    """The reply to a command, whatever happens.
+    """Return the reply to a command. Errors are replies, too.
 
-    :raises CloseConnection: there is none; the connection is to be closed.
+    :raises CloseConnection: the connection must be closed without a reply.
     """
     with call.member.operations.of(call) as operation:
         reply = _answer(call, operation)
@@ -65,7 +65,7 @@ def _answer(call: Call, operation: Operation) -> dict[str, Any]:
 
 
 def _check(call: Call) -> None:
-    learn_name(call)
+    note_app_name(call)
     call.cluster.limits.admit_request(call)
     known = _handler(call) is not None or call.cluster.store.handles(call.name)
     if known:
@@ -93,7 +93,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
         raise error(59, f"no such command: '{call.name}'")
     call.cluster.topology.admit(call)
     check_write_concern(call)
-    sleep_as_told(call, operation)
+    execute_sleep(call, operation)
     show_operations(call)
     call.cluster.store.let_time_pass(call.member.parameters)
     try:
@@ -108,7 +108,7 @@ def _execute(call: Call, operation: Operation) -> dict[str, Any]:
 
 
 def _decorate(call: Call, reply: dict[str, Any]) -> dict[str, Any]:
-    """Add the fields that every reply of such a deployment has."""
+    """Add the common fields of replies."""
     reply = dict(reply)
     reply.setdefault("ok", 1.0)
     modern = call.cluster.version >= STREAMS_AND_LABELS

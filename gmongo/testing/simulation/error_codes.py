@@ -1,4 +1,4 @@
-"""The kinds of errors that labels and clients' reactions go by."""
+"""Classes of error codes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from gmongo.testing.command import error, name_of
 
 __all__ = ["NOT_PRIMARY", "RESUMABLE_CHANGE_STREAM", "RETRYABLE", "TRANSIENT", "error", "name_of"]
 
-# A write or a commit that failed with one of these may be tried again.
+# Retryable errors of writes and commits.
 RETRYABLE = frozenset({6, 7, 89, 91, 134, 189, 262, 317, 365, 9001, 10107, 11600, 11602, 13435, 13436})
-# A member of a replica set adds its topologyVersion to replies with these codes.
+# Errors whose replies from replica set members have a topologyVersion.
 NOT_PRIMARY = frozenset({189, 10107, 11602, 13435, 13436})
-# In a transaction, these mean that the whole of it may be tried again.
+# Errors after which a client may retry the whole transaction.
 TRANSIENT = frozenset({24, 112, 246, 267, 13388})
 RESUMABLE_CHANGE_STREAM = frozenset(
     {6, 7, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436}

@@ -1,4 +1,4 @@
-"""The labels that a server puts on errors by itself."""
+"""Error labels of servers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OVERLOAD_LABELS = ("SystemOverloadedError", "RetryableError")
 
 
 def labels_of(request: Request, code: int | None, write_concern_code: int | None) -> list[str]:
-    """The labels for a reply with these codes; None is no such error."""
+    """Return the labels of a reply with these codes. None is no error."""
     labels = []
     if _is_transient(request, code, write_concern_code):
         labels.append("TransientTransactionError")
@@ -39,9 +39,9 @@ def _is_retryable_write(request: Request, code: int | None, write_concern_code: 
 
 
 def add_labels(request: Request, reply: dict[str, Any], modern: bool) -> None:
-    """Put on the labels, unless the reply has its own.
+    """Add labels, unless the reply has labels.
 
-    :param modern: whether the server says after which errors a write may be tried again, as it does from 4.4 on.
+    :param modern: True for a server that adds the label RetryableWriteError, since 4.4.
     """
     if "errorLabels" in reply:
         return

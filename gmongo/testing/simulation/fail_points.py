@@ -1,4 +1,4 @@
-"""``configureFailPoint``: what a test tells a member to do wrong."""
+"""The command ``configureFailPoint``, and its fail points."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _MODES = frozenset({"times", "skip", "activationProbability"})
 
 @dataclass
 class FailPoint:
-    """One fail point.
+    """A fail point.
 
-    :param mode: as in the command: ``off``, ``alwaysOn``, or one of ``times``, ``skip``, ``activationProbability``.
+    :param mode: ``off``, ``alwaysOn``, ``times``, ``skip`` or ``activationProbability``.
     """
 
     mode: str
@@ -63,7 +63,7 @@ class FailPoint:
     entered: int = 0
 
     def enter(self) -> bool:
-        """Whether it acts this time; a matching command counts, whatever it answers."""
+        """Count a matching command, and return True if the fail point fails the command."""
         if self.mode == "times":
             self.amount -= 1
             if self.amount <= 0:
@@ -104,16 +104,15 @@ class FailPoints:
         self._points: dict[str, FailPoint] = {}
 
     def clear(self) -> None:
-        """Turn all off."""
         self._points.clear()
 
     def __getitem__(self, name: str) -> FailPoint:
         return self._points[name]
 
     def configure(self, name: Any, mode: Any, data: Any) -> int:
-        """Set a fail point; how often it had acted before.
+        """Set a fail point, and return the count of the previous fail point.
 
-        :raises CommandError: it is not one that the simulation has, or something in it is wrong.
+        :raises CommandError: the simulation has no such fail point, or a field is invalid.
         """
         if not isinstance(name, str) or name not in _FIELDS:
             raise not_supported("a fail point of another name", repr(name) + did_you_mean(str(name), _FIELDS))
@@ -128,7 +127,7 @@ class FailPoints:
         return old.entered if old else 0
 
     def find(self, call: Call) -> tuple[str, FailPoint] | None:
-        """The name of the fail point, and the fail point that this command meets, if there is one that acts now."""
+        """Return the name and the fail point that a command activates, or None."""
         for name, matches in _MATCHING.items():
             point = self._points.get(name)
             if point is not None and point.mode != "off" and matches(call, point.data) and point.enter():
@@ -209,10 +208,10 @@ _MATCHING = {
 
 
 def act_before(call: Call, name: str, point: FailPoint) -> None:
-    """What the fail point does before the command is executed.
+    """Apply a fail point before the execution of the command.
 
-    :raises CommandError: the command fails with it.
-    :raises CloseConnection: the connection is closed.
+    :raises CommandError: the error of the fail point.
+    :raises CloseConnection: the fail point closes the connection.
     """
     data = point.data
     if name == ON_TIME_LIMIT:
@@ -232,7 +231,7 @@ def act_before(call: Call, name: str, point: FailPoint) -> None:
 def _block(call: Call, seconds: float) -> None:
     limit = call.body.get("maxTimeMS")
     allowed = limit / 1000 if limit and call.name != "getMore" else seconds
-    # A server ends what it does for a client that is gone, but for what was not to be acknowledged.
+    # A server stops the operations of a disconnected client, except unacknowledged operations.
     unacknowledged = (call.body.get("writeConcern") or {}).get("w") == 0
     end = call.connection.gone if unacknowledged else call.connection.left
     if wait_for(end, min(seconds, allowed)):
@@ -257,9 +256,9 @@ def _failure(code: int, fields: Mapping[str, Any]) -> CommandError:
 
 
 def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) -> None:
-    """What the fail point does to a command that has been executed.
+    """Apply a fail point after the execution of the command.
 
-    :raises CloseConnection: the connection is closed.
+    :raises CloseConnection: the fail point closes the connection.
     """
     data = point.data
     if "writeConcernError" in data and call.name not in WITHOUT_WRITE_CONCERN:
@@ -267,4 +266,4 @@ def act_after(call: Call, name: str, point: FailPoint, reply: dict[str, Any]) ->
         if "errorLabels" in data:
             reply["errorLabels"] = list(data["errorLabels"])
     elif name == ON_TRANSACTIONAL_WRITE and data.get("closeConnection", True):
-        raise CloseConnection  # the write is done, the reply is not
+        raise CloseConnection  # after the write, without a reply

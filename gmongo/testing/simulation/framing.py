@@ -1,4 +1,4 @@
-"""Messages of the wire protocol, from the server's side: requests are read, replies are written."""
+"""Messages of the wire protocol from the view of a server: reads requests, writes replies."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _OP_REPLY_FIELDS = struct.Struct("<iqii")
 _MSG_FLAGS_AND_KIND = struct.Struct("<IB")
 _AWAIT_CAPABLE = 8
 _REQUIRED_FLAGS = 0xFFFF
-# BSON types with values of the same size, and types whose length counts its own bytes or not all of the value.
+# Sizes of BSON types, and additions to the length field of other types.
 _SIZES = {1: 8, 6: 0, 7: 12, 8: 1, 9: 8, 10: 0, 16: 4, 17: 8, 18: 8, 19: 16, 127: 0, 255: 0}
 _SIZE_OF_LENGTH = {3: 0, 4: 0, 5: 5, 12: 16, 15: 0}
 _REGEX = 11
 _REFERENCE = b"$ref\0"
-_PIECE = 32 * 1024  # bytes that are decoded at once
-_LONG = 256  # elements that are encoded at once
-# Dates that Python has no type for must survive the way through the deployment.
+_PIECE = 32 * 1024  # bytes per step of the decoder
+_LONG = 256  # elements per step of the encoder
+# Keep dates that Python cannot represent.
 _OPTIONS: CodecOptions[dict[str, Any]] = CodecOptions(
     document_class=dict, datetime_conversion=DatetimeConversion.DATETIME_AUTO
 )
 
 
 class MalformedMessage(Exception):
-    """The bytes are not a message: the connection is closed."""
+    """The bytes are not a message. The member closes the connection."""
 
 
 class MalformedCommand(Exception):
-    """The frame is sound but what is in it is not: the error is the reply."""
+    """A document in a message is malformed. The reply is an error."""
 
 
 @dataclass
 class Message:
-    """A request, decoded.
+    """A decoded request.
 
-    :param opcode: OP_MSG or OP_QUERY, which the reply follows.
-    :param flags: those of an OP_MSG.
-    :param body: the command, with the documents that travel beside it merged in.
-    :param size: bytes of the message.
+    :param opcode: OP_MSG or OP_QUERY, also the opcode of the reply.
+    :param flags: the flags of an OP_MSG.
+    :param body: the command, with its document sequences as fields.
+    :param size: the size of the message in bytes.
     :param repeated: a field of the body that occurs twice.
     """
 
@@ -71,21 +71,21 @@ class Message:
 
     @property
     def wants_reply(self) -> bool:
-        """Whether the sender reads a reply."""
+        """True if the client expects a reply."""
         return not self.flags & MORE_TO_COME
 
     @property
     def exhaust_allowed(self) -> bool:
-        """Whether the sender takes several replies to this one request."""
+        """True if the client accepts several replies."""
         return bool(self.flags & EXHAUST_ALLOWED)
 
 
 def read_message(opcode: int, payload: bytes, number: int = 0) -> Message:
-    """Decode what follows the header.
+    """Decode a message without its header.
 
-    :param number: of the request, which its checksum covers, if it has one.
-    :raises MalformedMessage: it cannot be read at all.
-    :raises MalformedCommand: a document in it is not BSON.
+    :param number: the number of the request, which is a part of the checksum.
+    :raises MalformedMessage: the message is malformed.
+    :raises MalformedCommand: a document of the message is malformed.
     """
     try:
         if opcode == OP_MSG:
@@ -170,11 +170,11 @@ def _read_sequence(section: bytes, into: dict[str, list[dict[str, Any]]]) -> Non
 
 
 def _pieces(documents: bytes) -> Iterator[bytes]:
-    """Documents that follow each other, some at a time. Others run in between."""
+    """Yield groups of consecutive documents, with a switch after each group."""
     pace, begin, end = Pace(), 0, 0
     while begin < len(documents):
         while end < min(begin + _PIECE, len(documents)):
-            # What a size that cannot be true belongs to is found out by the decoder.
+            # The decoder reports wrong sizes.
             end += max(int.from_bytes(documents[end : end + 4], "little", signed=True), 1)
         yield documents[begin:end]
         begin = end
@@ -200,7 +200,7 @@ def _decode(document: bytes) -> dict[str, Any]:
 
 
 def _without_references(value: Any) -> Any:
-    """The value with the documents that the decoder takes for references as they are on a server: documents."""
+    """Convert DBRef values to documents, the form of references on a server."""
     if isinstance(value, DBRef):
         value = value.as_doc()
     if isinstance(value, dict):
@@ -211,7 +211,7 @@ def _without_references(value: Any) -> Any:
 
 
 def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: Mapping[str, Any]) -> bytes:
-    """A reply to a request of that opcode, with a checksum if the flags say so."""
+    """Return a reply to a request of this opcode, with a checksum if the flags require a checksum."""
     if opcode == OP_QUERY:
         fields, opcode = _OP_REPLY_FIELDS.pack(_AWAIT_CAPABLE, 0, 0, 1), OP_REPLY
     else:
@@ -224,7 +224,7 @@ def write_reply(opcode: int, number: int, response_to: int, flags: int, reply: M
 
 
 def _encoded(document: Mapping[str, Any], pace: Pace) -> list[bytes]:
-    """The document as BSON, in pieces. Others run between the elements of its long arrays."""
+    """Return the document as BSON in pieces, with switches between the elements of long arrays."""
     if not _is_long(document):
         return [bson.encode(document)]
     return _framed([piece for name, value in document.items() for piece in _element(name, value, pace)])

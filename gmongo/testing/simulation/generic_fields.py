@@ -1,11 +1,11 @@
-"""The fields that any command may have: what they must look like."""
+"""Checks of the generic fields of commands."""
 
 from __future__ import annotations
 
 from gmongo.testing.simulation.call import Call
 from gmongo.testing.simulation.error_codes import error
 
-# From when on the comment of a command may be more than a text.
+# Since this version, the comment of a command may have any type.
 _ANY_COMMENT = {"aggregate": (4, 4), "find": (4, 4), "count": (4, 4, 14), "distinct": (4, 4, 14)}
 _READ_CONCERN_LEVELS = frozenset({"local", "available", "majority", "linearizable", "snapshot"})
 _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"})
@@ -14,7 +14,7 @@ _READ_PREFERENCES = frozenset({"primary", "primaryPreferred", "secondary", "seco
 def check(call: Call) -> None:
     """Check the generic fields.
 
-    :raises CommandError: one is not what it must be.
+    :raises CommandError: a field is invalid.
     """
     _check_comment(call)
     level = (call.body.get("readConcern") or {}).get("level", "local")

@@ -1,4 +1,4 @@
-"""hello, and isMaster as it was called before."""
+"""hello, and its older name isMaster."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LIMITS = {"maxBsonObjectSize": 16 * 1024 * 1024, "maxMessageSizeBytes": 48_000_
 
 
 def hello(call: Call) -> dict[str, Any]:
-    """The reply; a client that knows the present state is answered when it changes or its patience ends."""
+    """Return the reply. The member waits for a change if the request has the current topologyVersion."""
     modern = call.cluster.version >= STREAMS_AND_LABELS
     if modern:
         _await_change(call)
     elif call.name == "hello":
         raise error(59, "no such command: 'hello'")
     if not call.connection.greeted:
-        _greet(call)
+        _check_first_hello(call)
     member = call.member
     role = member.cluster.topology.describe(member)
     if call.name != "hello":
@@ -46,8 +46,8 @@ def hello(call: Call) -> dict[str, Any]:
     return {**reply, **_negotiated(call)}
 
 
-def learn_name(call: Call) -> None:
-    """Note what the application calls itself. This comes first: a fail point may be for this very hello."""
+def note_app_name(call: Call) -> None:
+    """Note the name of the application before the fail points, which may match the name of this hello."""
     client = call.body.get("client")
     if call.name in HELLOS and not call.connection.greeted and isinstance(client, Mapping):
         application = client.get("application")
@@ -65,8 +65,8 @@ def _await_change(call: Call) -> None:
     call.member.await_change(known, patience / 1000)
 
 
-def _greet(call: Call) -> None:
-    """The first hello of a connection."""
+def _check_first_hello(call: Call) -> None:
+    """Check the first hello of a connection."""
     connection, body = call.connection, call.body
     if call.member.service_id is not None and not body.get("loadBalanced"):
         told = "The server is being accessed through a load balancer, but this driver does not have load balancing"
@@ -80,7 +80,7 @@ def _greet(call: Call) -> None:
 
 
 def _negotiated(call: Call) -> dict[str, Any]:
-    """What depends on what the client asked for."""
+    """Return the fields that depend on the request."""
     fields: dict[str, Any] = {}
     if call.member.service_id is not None:
         fields["serviceId"] = call.member.service_id
@@ -105,7 +105,7 @@ def _mechanisms(call: Call) -> dict[str, Any]:
 
 
 def _speculate(call: Call, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply to the first step of a log-in that came with the handshake; nothing if it fails."""
+    """Return the reply to a speculative authentication, or nothing if the authentication fails."""
     authentication, database = call.connection.authentication, str(body.get("db", "admin"))
     allowed = call.member.parameters["authenticationMechanisms"]
     try:

@@ -20,11 +20,11 @@ _RawSocket: type[plain_socket.socket] = monkey.get_original("socket", "socket")
 
 
 def reserve(port: int) -> plain_socket.socket:
-    """A socket that has a port and does not listen: connections are refused, and no other program is given the port.
+    """Return a socket that reserves a port without listening: the port refuses connections.
 
-    :param port: 0 is any free one.
+    :param port: the port, or 0 for any free port.
     """
-    # Not gevent's socket, which would be closed later than close() returns: the port may be wanted at once.
+    # A native socket: the close of a gevent socket is late, but another socket may need the port at once.
     sock = _RawSocket(plain_socket.AF_INET, plain_socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -37,11 +37,11 @@ def reserve(port: int) -> plain_socket.socket:
 
 
 class Listener:
-    """Accepts connections on one port, each of which is served in a greenlet of its own.
+    """Accepts connections on a port, and starts a greenlet for each connection.
 
-    :param reserved: a socket of :func:`reserve`, which is the listener's from now on.
-    :param serve: called with the socket of each connection.
-    :ivar thread: the native thread whose hub serves it.
+    :param reserved: a socket of :func:`reserve`, which the listener closes.
+    :param serve: the target of the greenlet, called with the socket.
+    :ivar thread: the native thread of the hub.
     """
 
     def __init__(self, reserved: plain_socket.socket, serve: Callable[[Any], None]) -> None:
@@ -59,21 +59,21 @@ class Listener:
         stalled.watch(self)
 
     def close(self) -> None:
-        """Refuse connections from now on."""
+        """Refuse further connections."""
         self._watcher.close()
         self._socket.close()
 
-    # For another thread, while this one's hub cannot run
+    # For another thread, while the hub of this thread is blocked
 
     def is_waited_for(self) -> bool:
-        """Whether a connection waits to be accepted."""
+        """Return True if a connection waits for an accept."""
         try:
             return bool(select.select([self._socket], [], [], 0)[0])
-        except (OSError, ValueError):  # it is closed, or has too high a number for this
+        except (OSError, ValueError):  # the socket is closed, or its number is too high
             return False
 
     def take_waiting(self) -> Iterator[Any]:
-        """The sockets of those."""
+        """Yield the sockets of waiting connections."""
         while True:
             try:
                 yield self._socket.accept()[0]
@@ -81,11 +81,11 @@ class Listener:
                 return
 
     def _accept_all(self) -> None:
-        """Take whoever waits; runs in the hub."""
+        """Accept waiting connections. Runs in the hub."""
         while True:
             try:
                 accepted, _address = self._socket.accept()
-            except OSError:  # no connection waits any more, or too many files are open: then the watcher fires again
+            except OSError:  # no further connection, or too many open files
                 return
             sock = socket.socket(fileno=accepted.detach())
             release_hub(sock)
@@ -94,7 +94,7 @@ class Listener:
 
 
 def release_hub(sock: Any) -> None:
-    """Let waiting on a gevent socket not keep the hub running."""
+    """Use ``ref=False`` for the watchers of a gevent socket."""
     for name in ("_read_event", "_write_event"):
         watcher = getattr(sock, name, None)
         if watcher is not None:

@@ -1,4 +1,4 @@
-"""A load balancer: one port whose connections are spread over several services."""
+"""A load balancer: one port that distributes connections over several services."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gmongo.testing.simulation.member import Member
 
 
 class LoadBalancer:
-    """Gives each new connection to the next service that is alive, and closes it if there is none.
+    """Forwards each connection to the next service that is alive, or closes the connection.
 
-    :param services: mongos that expect a load balancer before them.
+    :param services: mongos that expect a load balancer.
     """
 
     def __init__(self, services: Sequence[Member], port: int = 0) -> None:
@@ -28,7 +28,7 @@ class LoadBalancer:
         return f"{HOST}:{self.port}"
 
     def close(self) -> None:
-        """Refuse connections."""
+        """Refuse further connections."""
         self._listener.close()
 
     def _pass_on(self, sock: Any) -> None:

@@ -1,4 +1,4 @@
-"""One member of a simulated deployment: a mongod or a mongos with a port of its own."""
+"""One member of a simulated deployment: a mongod or a mongos with its own port."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class Member:
-    """A server on the loopback interface; one of :attr:`Deployment.members <gmongo.testing.Deployment>`.
+    """A server on the loopback interface, in :attr:`Deployment.members <gmongo.testing.Deployment>`.
 
-    :param cluster: what it has in common with the other members.
-    :param port: to listen on; 0 (the default) is any that is free.
-    :param traits: ``tags``, ``priority``, ``hidden`` and ``arbiter``, as far as they differ from the defaults.
-    :param load_balanced: whether it stands behind a load balancer; False by default.
+    :param cluster: the shared state of the members.
+    :param port: the port; 0 (the default) for any free port.
+    :param traits: ``tags``, ``priority``, ``hidden`` and ``arbiter``, if they differ from the defaults.
+    :param load_balanced: True if the member is behind a load balancer; False by default.
 
-    :ivar host: always ``127.0.0.1``.
+    :ivar host: ``127.0.0.1``.
     :ivar port: the port, the same after a restart.
-    :ivar alive: whether it listens.
-    :ivar connections: those that are open, by number.
+    :ivar alive: True if the member listens.
+    :ivar connections: the open connections by number.
     """
 
     host = HOST
@@ -59,7 +59,7 @@ class Member:
         self._change = Change()
         self._arriving: set[Any] = set()
         self._listener: Listener | None = None
-        self._reserved: socket | None = None  # has the port while the member is down
+        self._reserved: socket | None = None  # reserves the port while the member is down
         self._begin()
 
     def __repr__(self) -> str:
@@ -75,8 +75,6 @@ class Member:
         """Seconds since the start."""
         return clock.monotonic() - self._started
 
-    # Life
-
     def _begin(self) -> None:
         self._started = clock.monotonic()
         self._process, self._version = new_object_id(), 0
@@ -84,23 +82,23 @@ class Member:
         self.fail_points.clear()
 
     def start(self) -> None:
-        """Listen."""
+        """Start to listen."""
         reserved, self._reserved = self._reserved or reserve(self.port), None
         self._listener = Listener(reserved, self.accept)
         self.port = self._listener.port
         self.alive = True
 
     def kill(self) -> None:
-        """Refuse connections and close those that are open, at once, as if the process was killed."""
+        """Refuse connections, and close open connections, as after the end of a process."""
         if not self.alive:
             return
         self.stop()
-        self._reserved = reserve(self.port)  # so that no other program has it when the member starts again
+        self._reserved = reserve(self.port)  # no other program can bind the port
         self.cluster.store.member_lost(self.address)
         self.cluster.topology.lost(self)
 
     def stop(self) -> None:
-        """Close the listener and the connections; the other members do not hear of it."""
+        """Close the listener and the connections, without notice to the other members."""
         self.alive = False
         if self._listener is not None:
             self._listener.close()
@@ -113,74 +111,72 @@ class Member:
         self.drop_connections()
 
     def drop_connections(self) -> None:
-        """Close all open connections; new ones are welcome."""
+        """Close all open connections, and accept new connections."""
         for connection in list(self.connections.values()):
             connection.close()
             connection.abort_transaction()
 
     def restart(self) -> None:
-        """Start again after :meth:`kill`, or kill and start again: a new process on the same port."""
+        """Kill the member if it is alive, and start a new process on the same port."""
         self.kill()
         self.faults.clear()
         self._begin()
         self.start()
         self.cluster.topology.restored(self)
 
-    # Faults
-
     def freeze(self) -> None:
-        """Accept connections and requests, but answer nothing until :meth:`thaw`; then all is answered."""
+        """Accept connections and requests without replies. :meth:`thaw` sends the replies."""
         self.faults.answering.clear()
         self.cluster.topology.lost(self)
 
     def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
+        """Continue after :meth:`freeze`."""
         self.faults.answering.set()
         self.cluster.topology.restored(self)
 
     def partition(self) -> None:
-        """Cut the member off: whatever clients and the other members send it is lost."""
+        """Disconnect the member: all messages of clients and other members are lost."""
         self.faults.partitioned = True
         self.cluster.topology.lost(self)
 
     def heal(self) -> None:
-        """Go on after :meth:`partition`; the connections from before are reset."""
+        """Continue after :meth:`partition`. Existing connections are reset."""
         self.faults.partitioned = False
         self.drop_connections()
         self.cluster.topology.restored(self)
 
     def delay(self, seconds: float) -> None:
-        """Send every reply late.
+        """Delay every reply.
 
-        :param seconds: how late; 0 is at once.
+        :param seconds: the delay; 0 is no delay.
         :raises ValueError: `seconds` is no number from 0 up.
         """
         self.faults.delay = _number("seconds", seconds)
 
     def drop_after(self, n_bytes: int, command: str | None = None) -> None:
-        """Close the connection in the middle of the next reply.
+        """Close the connection after a part of the next reply.
 
-        :param n_bytes: after how many bytes of it.
-        :param command: the next reply to this command; None is to any.
-        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is no string.
+        :param n_bytes: the size of the part in bytes.
+        :param command: the command of the reply; None for any command.
+        :raises ValueError: `n_bytes` is no whole number from 0 up, or `command` is not a string.
         """
         _number("n_bytes", n_bytes, whole=True)
         _name(command)
         self.faults.cut_next(n_bytes, command)
 
     def garbage(self, command: str | None = None) -> None:
-        """Send bytes that are no message instead of the next reply.
+        """Send bytes that are no message in place of the next reply.
 
-        :param command: the next reply to this command; None is to any.
-        :raises ValueError: `command` is no string.
+        :param command: the command of the reply; None for any command.
+        :raises ValueError: `command` is not a string.
         """
         _name(command)
         self.faults.spoil_next(command)
 
     def step_down(self, seconds: float = 60.0) -> None:
-        """Stop being primary.
+        """Step down.
 
-        :param seconds: for how long not to become it again, unless no other member can; 60 by default.
+        :param seconds: the member cannot become primary for this time, unless no other member can; 60 by default.
         :raises ValueError: the member is not a primary, or `seconds` is no number from 0 up.
         """
         _number("seconds", seconds)
@@ -188,15 +184,13 @@ class Member:
 
     @property
     def reachable(self) -> bool:
-        """Whether the other members hear from it."""
+        """True if the other members receive heartbeats of the member."""
         return self.alive and not self.faults.partitioned and self.faults.answering.is_set()
 
-    # Connections
-
     def accept(self, sock: Any) -> None:
-        """Serve one connection; runs in a greenlet of its own.
+        """Serve a connection. Runs in a greenlet.
 
-        :param sock: its socket.
+        :param sock: the socket.
         """
         if not self.cluster.limits.admits_connection(self):
             sock.close()
@@ -204,8 +198,8 @@ class Member:
         arriving = gevent.getcurrent()
         self._arriving.add(arriving)
         try:
-            connection = self._welcome(sock)
-        except BaseException:  # the member is stopped meanwhile, among others
+            connection = self._handshake(sock)
+        except BaseException:  # such as the kill of a stopped member
             sock.close()
             raise
         finally:
@@ -213,8 +207,8 @@ class Member:
         if connection is not None:
             self._serve(connection)
 
-    def _welcome(self, sock: Any) -> Connection | None:
-        """The connection, once it is known whose it is; None if the client leaves before."""
+    def _handshake(self, sock: Any) -> Connection | None:
+        """Return the connection after its handshakes, or None if the client leaves earlier."""
         stream: Stream = sock
         certificate = None
         try:
@@ -239,36 +233,34 @@ class Member:
         connection.serve()
 
     def forget(self, connection: Connection) -> None:
-        """A connection has ended.
+        """Remove a closed connection.
 
-        :param connection: which one.
+        :param connection: the connection.
         """
         self.connections.pop(connection.number, None)
 
     def answer(self, call: Call) -> dict[str, Any]:
-        """The reply to a command.
+        """Return the reply to a command.
 
-        :param call: the command, with what it came by.
+        :param call: the command with its connection.
         """
         return dispatch.answer(call)
 
-    # The state that hello tells
-
     @property
     def topology_version(self) -> dict[str, Any]:
-        """Which process it is, and how often its state has changed."""
+        """The process and its number of changes."""
         return {"processId": self._process, "counter": Int64(self._version)}
 
     def changed(self) -> None:
-        """What hello tells has become something else: everybody who awaits it hears of it."""
+        """Change the topologyVersion, and wake the hello requests that await a change."""
         self._version += 1
         self._change.announce()
 
     def await_change(self, known: Mapping[str, Any], seconds: float) -> None:
-        """Wait until the state is not the known one any more.
+        """Wait until the state differs from a known state.
 
         :param known: a :attr:`topology_version`.
-        :param seconds: for how long at most.
+        :param seconds: the timeout.
         """
         if known.get("processId") == self._process and known.get("counter") == self._version:
             self._change.wait(seconds)

@@ -1,4 +1,4 @@
-"""What may go wrong between a client and a member."""
+"""Network faults between clients and members."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gmongo import _random
 
 
 class Network:
-    """The network of the whole deployment.
+    """The network of a deployment.
 
-    :ivar random: where chance comes from; give a seeded one for a test that can be repeated.
+    :ivar random: the source of randomness; a seeded source makes a test repeatable.
     """
 
     def __init__(self) -> None:
@@ -22,9 +22,9 @@ class Network:
 
     @property
     def latency(self) -> float:
-        """Seconds that each reply is late.
+        """Seconds of delay of each reply.
 
-        :raises ValueError: it is set to anything but a number from 0 up.
+        :raises ValueError: the new value is not a number from 0 up.
         """
         return self._latency
 
@@ -34,9 +34,9 @@ class Network:
 
     @property
     def loss(self) -> float:
-        """The share of replies that are lost, and their connection with them.
+        """The share of lost replies. The loss of a reply closes its connection.
 
-        :raises ValueError: it is set to anything but a number from 0 to 1.
+        :raises ValueError: the new value is not a number from 0 to 1.
         """
         return self._loss
 
@@ -45,7 +45,7 @@ class Network:
         self._loss = _within("loss", share, 1)
 
     def loses(self) -> bool:
-        """Whether the next reply is lost."""
+        """Return True if the next reply is lost."""
         return self.loss > 0 and self.random.random() < self.loss
 
 
@@ -56,14 +56,14 @@ def _within(name: str, value: float, most: float) -> float:
 
 
 class Faults:
-    """What goes wrong with one member's connections."""
+    """The faults of the connections of a member."""
 
     def __init__(self) -> None:
         self.answering = Event()  # cleared while frozen
         self.clear()
 
     def clear(self) -> None:
-        """Nothing is wrong any more."""
+        """End all faults."""
         self.delay = 0.0
         self.partitioned = False
         self._cut: tuple[int, str | None] | None = None
@@ -71,22 +71,22 @@ class Faults:
         self.answering.set()
 
     def cut_next(self, n_bytes: int, command: str | None) -> None:
-        """Close the connection of the next reply (to `command`) after its first `n_bytes`."""
+        """Close the connection after the first `n_bytes` of the next reply (to `command`)."""
         self._cut = n_bytes, command
 
     def spoil_next(self, command: str | None) -> None:
-        """Make the next reply (to `command`) garbage."""
+        """Replace the next reply (to `command`) by garbage."""
         self._garbage = (command,)
 
     def take_cut(self, command: str) -> int | None:
-        """After how many bytes this reply ends; None is not at all. Holds once."""
+        """Return the number of bytes of this reply before its connection closes, or None. Ends the fault."""
         if self._cut is None or self._cut[1] not in (None, command):
             return None
         n_bytes, self._cut = self._cut[0], None
         return n_bytes
 
     def take_garbage(self, command: str) -> bool:
-        """Whether this reply is garbage. Holds once."""
+        """Return True if this reply is garbage. Ends the fault."""
         if self._garbage is None or self._garbage[0] not in (None, command):
             return False
         self._garbage = None

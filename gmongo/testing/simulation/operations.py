@@ -1,4 +1,4 @@
-"""What a member is doing: its operations, as ``currentOp`` lists and ``killOp`` ends them, and how many there were."""
+"""The operations of a member for ``currentOp`` and ``killOp``, and their counters."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.connection import Connection
 
 _KINDS = {"insert": "insert", "update": "update", "delete": "remove", "find": "query", "getMore": "getmore"}
-# What is counted by the statement, and which counter that is.
+# The counters of statements.
 _STATEMENTS = {"insert": "documents", "update": "updates", "delete": "deletes"}
 _COUNTERS = {"find": "query", "getMore": "getmore"}
 OPCOUNTERS = ("insert", "query", "update", "delete", "getmore", "command")
 
 
 class Operation:
-    """A command that is being executed.
+    """A command in execution.
 
-    :ivar over: set when it has been killed, or its connection is closed.
+    :ivar over: set by a kill, and by the end of the connection.
     """
 
     def __init__(self, number: int, call: Call) -> None:
@@ -42,21 +42,20 @@ class Operation:
         self.over.set()
 
     def close(self) -> None:
-        """It is no longer executed."""
+        """Stop the watch of the connection."""
         self._call.connection.gone.unlink(self._end)
 
     def kill(self) -> None:
-        """Have it end with an error as soon as it looks."""
+        """Interrupt the operation at its next check."""
         self._killed = True
         self.over.set()
         self._call.cluster.store.wake()
 
     def is_killed(self) -> bool:
-        """Whether it has been killed."""
         return self._killed
 
     def description(self) -> dict[str, Any]:
-        """As ``currentOp`` shows it."""
+        """Return the entry of ``currentOp``."""
         call, took = self._call, clock.monotonic() - self._since
         target = call.body.get(call.name)
         name = target if isinstance(target, str) else "$cmd.aggregate" if call.name == "aggregate" else "$cmd"
@@ -78,7 +77,7 @@ class Operation:
 
 
 def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
-    """What ``currentOp`` shows of a connection."""
+    """Return the fields of a connection in ``currentOp``."""
     shown: dict[str, Any] = {
         "type": "op",
         "host": connection.member.address,
@@ -92,14 +91,14 @@ def describe(connection: Connection, *, active: bool) -> dict[str, Any]:
 
 
 class Operations:
-    """The operations of a member, and what has been counted of them.
+    """The operations of a member, and their counters.
 
-    :ivar counters: of commands and statements, as ``opcounters`` has them.
-    :ivar documents: how many were inserted, updated, deleted and returned.
-    :ivar failed: how many commands ended with an error.
-    :ivar received: bytes of requests.
-    :ivar sent: bytes of replies.
-    :ivar requests: how many there were.
+    :ivar counters: the ``opcounters`` of commands and statements.
+    :ivar documents: the numbers of inserted, updated, deleted and returned documents.
+    :ivar failed: the number of failed commands.
+    :ivar received: the number of bytes of requests.
+    :ivar sent: the number of bytes of replies.
+    :ivar requests: the number of requests.
     """
 
     def __init__(self) -> None:
@@ -114,7 +113,7 @@ class Operations:
 
     @contextmanager
     def of(self, call: Call) -> Iterator[Operation]:
-        """The operation of a command, for as long as it is executed."""
+        """Register an operation during its execution."""
         operation = Operation(next(self._numbers), call)
         self._running[operation.number] = operation
         call.request.killed = operation.is_killed
@@ -125,13 +124,13 @@ class Operations:
             operation.close()
 
     def kill(self, number: int) -> None:
-        """Kill an operation, if it is still running."""
+        """Kill an operation, if it exists."""
         operation = self._running.get(number)
         if operation is not None:
             operation.kill()
 
     def note(self, call: Call, reply: dict[str, Any]) -> None:
-        """Count a command that has been answered."""
+        """Count a command with its reply."""
         statements = call.body.get(_STATEMENTS.get(call.name, ""))
         if isinstance(statements, list):
             self.counters[call.name] += len(statements)

@@ -1,4 +1,4 @@
-"""The server parameters that the simulation has."""
+"""The server parameters of the simulation."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ DEFAULTS: dict[str, Any] = {
     "ttlMonitorEnabled": True,
     "ttlMonitorSleepSecs": 60,
 }
-# What a parameter may be set to, by the type of its default.
+# The types of new values by the type of the default.
 _KINDS: dict[type, tuple[type, ...]] = {bool: (bool, int), int: (int, float), float: (int, float)}
 
 
 class Parameters(dict[str, Any]):
-    """The values of one member's parameters.
+    """The parameters of a member.
 
-    :param given: what differs from the server's defaults.
+    :param given: parameters that differ from the defaults.
     :raises ValueError: the simulation has no such parameter.
     """
 
@@ -48,7 +48,7 @@ class Parameters(dict[str, Any]):
         super().__init__({**DEFAULTS, **given})
 
     def change(self, name: str, value: Any) -> Any:
-        """Set a parameter; its value before.
+        """Set a parameter, and return its previous value.
 
         :raises CommandError: the simulation has no such parameter.
         """

@@ -1,4 +1,4 @@
-"""The preamble by which a load balancer tells whose connection it passes on; it is read and dropped."""
+"""The PROXY preamble of a load balancer. The simulation ignores its content."""
 
 from __future__ import annotations
 
@@ -12,32 +12,30 @@ _HEADER = 16
 
 
 class Pushback:
-    """A stream whose first bytes have been read already."""
+    """A stream whose first bytes were already received."""
 
     def __init__(self, sock: Any, first: bytes) -> None:
         self._socket = sock
         self._first = first
 
     def recv(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Receive at most `size` bytes, or none at the end."""
         if self._first:
             first, self._first = self._first[:size], self._first[size:]
             return first
         return bytes(self._socket.recv(size))
 
     def sendall(self, data: bytes) -> None:
-        """Send all of `data`."""
         self._socket.sendall(data)
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 
 def without_preamble(sock: Any) -> Pushback:
-    """The connection behind its PROXY preamble of version 1 or 2, if it has one.
+    """Return the connection without its PROXY preamble of version 1 or 2, if there is a preamble.
 
-    :raises OSError: the connection ended, or the preamble does not.
+    :raises OSError: the connection ended, or the preamble has no end.
     """
     start = _read_until(sock, b"", len(_VERSION_1))
     if start == _VERSION_1:

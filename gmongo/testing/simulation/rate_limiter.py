@@ -1,4 +1,4 @@
-"""The ingress rate limiters, of requests and of connections: token buckets."""
+"""Ingress rate limiters of requests and connections: token buckets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gmongo.testing.simulation.member import Member
 
 _OVERLOADED = 462
-# What keeps a connection, a session or a transaction in order is never refused.
+# The limiter admits commands on connections, sessions and transactions.
 _EXEMPT = frozenset(
     {
         "abortTransaction",
@@ -36,14 +36,14 @@ _EXEMPT = frozenset(
 
 
 class TokenBucket:
-    """Lets `rate` a second through, and `burst` at once after a rest."""
+    """Admits `rate` requests per second, and a burst after idle time."""
 
     def __init__(self) -> None:
         self._tokens = 0.0
         self._at: float | None = None
 
     def take(self, rate: float, burst: float) -> bool:
-        """Whether one more may pass now."""
+        """Return True if the bucket admits another request."""
         now = clock.monotonic()
         if self._at is None:
             self._tokens = burst
@@ -57,11 +57,11 @@ class TokenBucket:
 
 
 class RateLimits:
-    """The rate limiters of all members; each member has buckets of its own.
+    """The rate limiters of all members. Each member has its own buckets.
 
-    They go by the server parameters ``ingressRequest...`` and ``ingressConnectionEstablishment...``.
+    The server parameters ``ingressRequest...`` and ``ingressConnectionEstablishment...`` configure them.
 
-    :ivar rejected: how many requests and connections have been refused.
+    :ivar rejected: the number of rejected requests and connections.
     """
 
     def __init__(self) -> None:
@@ -70,9 +70,9 @@ class RateLimits:
         self._connections: dict[str, TokenBucket] = {}
 
     def admit_request(self, call: Call) -> None:
-        """Let a command pass.
+        """Admit a command.
 
-        :raises CommandError: there are too many.
+        :raises CommandError: the rate is exceeded.
         """
         parameters = call.member.parameters
         if not parameters["ingressRequestRateLimiterEnabled"] or call.name in _EXEMPT:
@@ -82,13 +82,13 @@ class RateLimits:
             raise CommandError(_OVERLOADED, name_of(_OVERLOADED), message, OVERLOAD_LABELS)
 
     def admits_connection(self, member: Member) -> bool:
-        """Whether a new connection may pass."""
+        """Return True if the limiter admits a new connection."""
         if not member.parameters["ingressConnectionEstablishmentRateLimiterEnabled"]:
             return True
         return self._pass(self._connections, member, "ingressConnectionEstablishment")
 
     def reset(self) -> None:
-        """Begin with full buckets."""
+        """Use new buckets, which are full."""
         self._requests.clear()
         self._connections.clear()
 

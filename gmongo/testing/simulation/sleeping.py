@@ -1,4 +1,4 @@
-"""``$where`` with a sleep: the only JavaScript that is executed, for tests that need a slow query or write."""
+"""``$where`` with a sleep, the only JavaScript of the simulation, for tests of slow queries and writes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SLEEPS = (
     re.compile(r"sleep\((\d+)\)\s*\|\|\s*true;?"),
     re.compile(r"function\s*\(\)\s*\{\s*sleep\((\d+)\);\s*return true;?\s*\}"),
 )
-# Where commands have their filters: the field, and what each of its documents calls its filter.
+# The filters of commands: the field, and the name of the filter in its documents.
 _STATEMENTS = {"update": "updates", "delete": "deletes"}
 
 
-def sleep_as_told(call: Call, operation: Operation) -> None:
-    """If a filter only sleeps and lets everything through, sleep once, and take that out of the filter.
+def execute_sleep(call: Call, operation: Operation) -> None:
+    """Sleep once for a filter that only sleeps, and remove the sleep from the filter.
 
-    :raises CommandError: its time is over, or it was killed.
+    :raises CommandError: the operation timed out, or was killed.
     :raises CloseConnection: the client has left.
     """
     wanted = 0.0
@@ -31,7 +31,7 @@ def sleep_as_told(call: Call, operation: Operation) -> None:
         found = _sleep_of(holder[field])
         if found is not None:
             wanted += found
-            # The bytes of the request have just been decoded: only the log has this document, too.
+            # Only the log also refers to this document.
             holder[field] = {name: value for name, value in holder[field].items() if name != "$where"}
     if wanted:
         _sleep(call, operation, wanted)
@@ -47,7 +47,7 @@ def _filters(call: Call) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _sleep_of(condition: dict[str, Any]) -> float | None:
-    """The seconds that a filter sleeps; None if it does not, or does more, which the store refuses."""
+    """Return the seconds of a filter that only sleeps, or None. The store refuses other code."""
     script = str(condition.get("$where", "")).strip()
     found = next(filter(None, (pattern.fullmatch(script) for pattern in _SLEEPS)), None)
     return None if found is None else int(found[1]) / 1000

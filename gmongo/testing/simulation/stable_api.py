@@ -1,4 +1,4 @@
-"""The Stable API: which commands are in API version 1, and what ``apiVersion``, ``apiStrict`` and so on demand."""
+"""The Stable API: the commands of API version 1, and the fields ``apiVersion``, ``apiStrict`` and so on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _VERSION_2 = frozenset({"testDeprecationInVersion2", "testVersion2", "testVersio
 _DEPRECATED = {"1": frozenset({"testDeprecation"}), "2": frozenset({"testDeprecationInVersion2"})}
 _COMMANDS = {"1": _VERSION_1, "2": _VERSION_2}
 _SINCE = {"count": (5, 0, 9), "bulkWrite": (8, 0, 0)}
-# Fields that a command of version 1 must not have.
+# Fields outside of API version 1.
 _FIELDS_OUTSIDE: dict[str, frozenset[str]] = {
     "find": frozenset(
         {"awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"}
@@ -80,7 +80,7 @@ _STAGES_OUTSIDE = frozenset(
 def check(call: Call) -> None:
     """Check the API fields of a command.
 
-    :raises CommandError: they are wrong, or the command is not in the version that they name.
+    :raises CommandError: the fields are invalid, or the API version does not have the command.
     """
     body = call.body
     version = body.get("apiVersion")

@@ -1,8 +1,8 @@
-"""Answers clients that keep their own deployment from answering.
+"""Replies to clients that block the thread of their deployment.
 
-A deployment is served by greenlets of the thread that started it. In a program that is not monkey-patched, a client
-that does not run on gevent blocks that thread, and so waits for ever. A native thread notices, and says so in place of
-the greenlets.
+Greenlets of the thread that starts a deployment serve its clients. Without monkey-patching, a client that does not run
+on gevent blocks this thread and never receives a reply. A native thread detects the blocked thread, and replies with an
+error.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MESSAGE = (
 )
 _log = logging.getLogger("gmongo.testing")
 _OTHER_DRIVERS = frozenset({"pymongo", "motor"})
-# Packages in whose code a thread stands that waits natively.
+# Packages whose code contains native waits.
 _WAITS = frozenset({"asyncio", "concurrent", "queue", "selectors", "socket", "ssl", "threading", *_OTHER_DRIVERS})
-_LOOK_EVERY = 0.25  # seconds
-_LOOKS = 5  # in a row that must find a thread waiting
-_PATIENCE = 1.0  # seconds that a client is given to send its request
+_CHECK_INTERVAL = 0.25  # seconds
+_CHECKS = 5  # consecutive checks that must find a waiting thread
+_REQUEST_TIMEOUT = 1.0  # seconds
 _OPERATION_FAILED = 96
 
 _watched: weakref.WeakSet[Listener] = weakref.WeakSet()
@@ -41,32 +41,31 @@ _watcher: threading.Thread | None = None
 
 
 def watch(*listeners: Listener) -> None:
-    """Look after these listeners too, if another driver is loaded, and could block the thread."""
+    """Watch listeners, if another driver that can block the thread is imported."""
     global _watcher
     _watched.update(listeners)
     if not _watched or monkey.is_module_patched("threading") or not _OTHER_DRIVERS & set(sys.modules):
         return
-    if _watcher is None or not _watcher.is_alive():  # in a fork it is not
+    if _watcher is None or not _watcher.is_alive():  # a fork has no watcher
         _watcher = threading.Thread(target=_watch, name="gmongo.testing.stalled", daemon=True)
         _watcher.start()
 
 
 def _watch() -> None:
-    # How many looks in a row have seen a thread wait while a connection waits at its port: one that is only busy may
-    # happen to be in the code of a socket once. Looks are counted, and not seconds, in which the process may have had
-    # no processor.
+    # Consecutive checks that found a waiting thread and a waiting connection. A busy thread may be in the code of a
+    # socket at one check. Checks are better than seconds, because the process may have had no processor for seconds.
     seen: dict[int, int] = {}
     while listeners := list(_watched):
         waiting = {each.port: each for each in listeners if each.is_waited_for() and _waits(each.thread)}
         del listeners
         seen = {port: seen.get(port, 0) + 1 for port in waiting}
         for port, listener in waiting.items():
-            if seen[port] >= _LOOKS:
+            if seen[port] >= _CHECKS:
                 _log.error(MESSAGE)
                 for sock in listener.take_waiting():
-                    _explain(sock)
+                    _reply_with_error(sock)
         waiting.clear()
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_CHECK_INTERVAL)
 
 
 def _waits(thread: int) -> bool:
@@ -74,9 +73,9 @@ def _waits(thread: int) -> bool:
     return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _WAITS
 
 
-def _explain(sock: Any) -> None:
-    """Answer the one request that a client sends first; without TLS it will understand."""
-    sock.settimeout(_PATIENCE)
+def _reply_with_error(sock: Any) -> None:
+    """Answer the first request of a client. A client that uses TLS cannot read the reply."""
+    sock.settimeout(_REQUEST_TIMEOUT)
     try:
         length, number, _response_to, opcode = HEADER.unpack(_read(sock, HEADER_SIZE))
         message = read_message(opcode, _read(sock, length - HEADER_SIZE))

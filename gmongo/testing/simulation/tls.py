@@ -1,4 +1,4 @@
-"""The server's side of TLS, over memory buffers: any ``ssl.SSLContext`` works, and nothing blocks the hub."""
+"""TLS of servers over memory buffers, for any ``ssl.SSLContext``, without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _CHUNK = 1 << 16
 
 
 class Stream(Protocol):
-    """What a connection needs of a socket."""
+    """The socket methods that a connection uses."""
 
     def recv(self, size: int, /) -> bytes:
-        """Up to `size` bytes; none at the end."""
+        """Receive at most `size` bytes, or none at the end."""
 
     def sendall(self, data: bytes, /) -> None:
         """Send all of `data`."""
@@ -24,7 +24,7 @@ class Stream(Protocol):
 
 
 class TlsStream:
-    """A connected socket after the handshake of TLS.
+    """A connected socket after a TLS handshake.
 
     :raises OSError: the handshake failed.
     """
@@ -38,11 +38,10 @@ class TlsStream:
 
     @property
     def peer_certificate(self) -> dict[str, Any] | None:
-        """What the client's certificate says, if it gave one that was verified."""
+        """The verified client certificate, or None."""
         return self._tls.getpeercert() or None
 
     def recv(self, size: int) -> bytes:
-        """Up to `size` bytes; none at the end."""
         while True:
             try:
                 return self._tls.read(size)
@@ -54,12 +53,10 @@ class TlsStream:
                 return b""
 
     def sendall(self, data: bytes) -> None:
-        """Send all of `data`."""
         self._tls.write(data)
         self._flush()
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     def _shake_hands(self) -> None:
@@ -71,7 +68,7 @@ class TlsStream:
                 if not self._fill():
                     raise ConnectionResetError("the client left during the TLS handshake") from None
             except ssl.SSLError:
-                self._flush()  # the alert tells the client why
+                self._flush()  # sends the alert
                 raise
             else:
                 return self._flush()
@@ -85,6 +82,6 @@ class TlsStream:
         return bool(data)
 
     def _flush(self) -> None:
-        with self._sending:  # records must not be mixed: whoever reads may have something to send too
+        with self._sending:  # a reader may also send records
             if data := self._outgoing.read():
                 self._socket.sendall(data)

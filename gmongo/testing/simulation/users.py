@@ -1,4 +1,4 @@
-"""The users of a deployment. Their roles are kept and shown, but anybody who has logged in may do anything."""
+"""The users of a deployment. Roles are stored, but every authenticated user has all privileges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCRAM: tuple[Hash, ...] = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 class User:
     """One user.
 
-    :param password: None for those who prove themselves elsewhere.
+    :param password: None for users of external mechanisms.
     """
 
     name: str
@@ -31,13 +31,13 @@ class User:
         self._credentials: dict[str, Credentials] = {}
 
     def credentials(self, mechanism: Hash) -> Credentials:
-        """What SCRAM checks the password with; it is derived once."""
+        """Return the SCRAM credentials, which are derived once."""
         if mechanism not in self._credentials:
             self._credentials[mechanism] = Credentials.derive(mechanism, self.name, self.password or "")
         return self._credentials[mechanism]
 
     def describe(self) -> dict[str, Any]:
-        """As usersInfo shows it."""
+        """Return the entry of usersInfo."""
         shown = {
             "_id": f"{self.database}.{self.name}",
             "user": self.name,
@@ -49,9 +49,9 @@ class User:
 
 
 class Users:
-    """All users.
+    """All users of a deployment.
 
-    :param given: name -> password of users of ``admin``; a password of None makes a user of ``$external``,
+    :param given: name -> password of users of ``admin``. A password of None makes a user of ``$external``,
         such as the subject of a certificate. None is a deployment without access control.
     :param oidc_tokens: token -> user, for MONGODB-OIDC.
     """
@@ -66,13 +66,13 @@ class Users:
             self._users[database, name] = User(name, database, password, list(root))
 
     def find(self, database: str, name: str) -> User | None:
-        """A user, or None."""
+        """Return a user, or None."""
         return self._users.get((database, name))
 
     def get(self, database: str, name: str) -> User:
-        """A user.
+        """Return a user.
 
-        :raises CommandError: there is none.
+        :raises CommandError: the user does not exist.
         """
         user = self.find(database, name)
         if user is None:
@@ -80,26 +80,26 @@ class Users:
         return user
 
     def add(self, user: User) -> None:
-        """Make a user.
+        """Add a user.
 
-        :raises CommandError: it is there already.
+        :raises CommandError: the user exists.
         """
         if self.find(user.database, user.name):
             raise error(51003, f'User "{user.name}@{user.database}" already exists')
         self._users[user.database, user.name] = user
 
     def replace(self, user: User) -> None:
-        """Change a user."""
+        """Replace a user."""
         self._users[user.database, user.name] = user
 
     def remove(self, database: str, name: str) -> None:
-        """Drop a user.
+        """Remove a user.
 
-        :raises CommandError: there is none.
+        :raises CommandError: the user does not exist.
         """
         self.get(database, name)
         del self._users[database, name]
 
     def of(self, database: str | None) -> Iterable[User]:
-        """The users of a database, or all."""
+        """Return the users of a database, or all users."""
         return [user for user in self._users.values() if database in (None, user.database)]

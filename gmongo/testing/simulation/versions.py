@@ -1,8 +1,8 @@
-"""What the releases of the server call themselves."""
+"""Versions of servers."""
 
 from __future__ import annotations
 
-# (release, maxWireVersion): the newest that is not newer than the version asked for counts.
+# (release, maxWireVersion) in descending order. The first release that is not newer than a version counts.
 _WIRE_VERSIONS = (
     ((4, 2), 8),
     ((4, 4), 9),
@@ -22,15 +22,15 @@ _WIRE_VERSIONS = (
     ((8, 1), 26),
     ((8, 2), 27),
 )
-# From here on servers know `hello` and stream it, and label the errors after which writes and change streams go on.
+# The first version with `hello`, streams of hello, and the labels of retryable writes and resumable change streams.
 STREAMS_AND_LABELS = (4, 4)
 OLDEST, NEWEST = _WIRE_VERSIONS[0][0], _WIRE_VERSIONS[-1][0]
 
 
 def parse_version(version: str) -> tuple[int, int, int]:
-    """``'8.0'`` or ``'8.0.4'`` as numbers.
+    """Return the numbers of ``'8.0'`` or ``'8.0.4'``.
 
-    :raises ValueError: it is not such a version, or not one between 4.2 and 8.2.
+    :raises ValueError: the text is not a version between 4.2 and 8.2.
     """
     try:
         numbers = tuple(int(part) for part in version.split("."))
@@ -42,5 +42,5 @@ def parse_version(version: str) -> tuple[int, int, int]:
 
 
 def wire_version(version: tuple[int, ...]) -> int:
-    """The maxWireVersion of a release."""
+    """Return the maxWireVersion of a release."""
     return max(number for release, number in _WIRE_VERSIONS if release <= version[:2])

@@ -1,4 +1,4 @@
-"""Waiting that never keeps the hub running: a simulated deployment must not hold ``hub.join()``."""
+"""Waits with ``ref=False``, so that a simulated deployment does not keep the hub running."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from gevent.event import Event
 
 
 def pause(seconds: float) -> None:
-    """Sleep."""
+    """Sleep for `seconds`."""
     if seconds > 0:
         gevent.sleep(seconds, ref=False)
 
 
 def wait_for(event: Event, seconds: float | None = None) -> bool:
-    """Wait until `event` is set, up to `seconds`; True if it is."""
+    """Wait for `event` until the timeout, and return True if `event` is set."""
     if seconds is None:
         event.wait()
     elif seconds > 0:
@@ -28,16 +28,16 @@ def wait_for(event: Event, seconds: float | None = None) -> bool:
 
 
 class Change:
-    """Something that changes again and again, for those who wait for the next time."""
+    """A change that can happen repeatedly."""
 
     def __init__(self) -> None:
         self._event = Event()
 
     def announce(self) -> None:
-        """Wake everybody who waits."""
+        """Wake all waiting greenlets."""
         event, self._event = self._event, Event()
         event.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for the next announcement, up to `seconds`; True if there was one."""
+        """Wait for the next announcement until the timeout. Return True after an announcement."""
         return wait_for(self._event, seconds)

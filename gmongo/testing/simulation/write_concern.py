@@ -1,4 +1,4 @@
-"""Write concerns: what cannot be satisfied, and what is waited for."""
+"""Write concerns: validation, and the wait for replication."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gmongo.testing.store.values import is_number, long_of
 from gmongo.testing.unsupported import not_supported
 
 _TIMEOUT = 64
-_LOOK_EVERY = 0.5  # seconds; the client may have left
-# The concern of a command inside a transaction is that of its commit.
+_CHECK_INTERVAL = 0.5  # seconds between checks of the connection
+# The write concern of a transaction belongs to its commit.
 WITHOUT_WRITE_CONCERN = frozenset(
     {"count", "distinct", "find", "getMore", "listCollections", "listDatabases", "listIndexes"}
 )
@@ -24,9 +24,9 @@ waits for the write concern of such a command, too."""
 
 
 def check_write_concern(call: Call) -> None:
-    """Refuse, before anything is written, what makes no sense on this deployment.
+    """Refuse write concerns that the deployment cannot satisfy, before the write.
 
-    :raises CommandError: the write concern is not one, or needs a replica set.
+    :raises CommandError: the write concern is malformed, or needs a replica set.
     """
     concern = call.body.get("writeConcern")
     if not concern:
@@ -49,7 +49,7 @@ def check_write_concern(call: Call) -> None:
 
 
 def satisfy_write_concern(call: Call, reply: dict[str, Any]) -> None:
-    """Wait until enough members have the write, or put a writeConcernError on the reply."""
+    """Wait until enough members have the write, or add a writeConcernError to the reply."""
     concern = call.body.get("writeConcern")
     if not concern or call.name in WITHOUT_WRITE_CONCERN or not call.cluster.topology.gossips:
         return
@@ -84,5 +84,5 @@ def _wait(call: Call, w: Any, concern: Mapping[str, Any]) -> tuple[int, str] | N
         remaining = None if deadline is None else deadline - clock.monotonic()
         if remaining is not None and remaining <= 0:
             return _TIMEOUT, "waiting for replication timed out"
-        topology.change.wait(_LOOK_EVERY if remaining is None else min(_LOOK_EVERY, remaining))
+        topology.change.wait(_CHECK_INTERVAL if remaining is None else min(_CHECK_INTERVAL, remaining))
     return None

@@ -1,1 +1,1 @@
-"""How clients prove who they are."""
+"""Authentication of clients."""

@@ -1,4 +1,4 @@
-"""What may be done without having logged in."""
+"""Commands that need no authentication."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _OPEN = frozenset(
 
 
 def check_access(call: Call) -> None:
-    """Refuse a command that needs a user before a user has logged in.
+    """Refuse a command that needs authentication.
 
-    :raises CommandError: that is so.
+    :raises CommandError: the command needs authentication, and the connection has no user.
     """
     if not call.cluster.users.enforced or call.name in _OPEN or call.connection.authentication.users:
         return

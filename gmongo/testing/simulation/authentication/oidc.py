@@ -1,4 +1,4 @@
-"""MONGODB-OIDC: tokens that the deployment was told to accept."""
+"""MONGODB-OIDC with the tokens of the settings."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class OidcConversation:
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Answer a token, or tell where to get one.
+        """Accept a token, or return the identity provider.
 
-        :raises CommandError: the token is not accepted.
+        :raises CommandError: the token is invalid.
         """
         try:
             message: dict[str, Any] = bson.decode(payload)

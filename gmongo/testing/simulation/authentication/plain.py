@@ -1,4 +1,4 @@
-"""PLAIN: the name and the password as they are."""
+"""PLAIN: name and password in plain text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gmongo.testing.simulation.users import User, Users
 class PlainConversation:
     """One conversation.
 
-    :param database: where the user is defined.
+    :param database: the database of the user.
     """
 
     def __init__(self, users: Users, database: str) -> None:
@@ -31,5 +31,5 @@ class PlainConversation:
         return b""
 
     def _find(self, name: str) -> User | None:
-        # With a directory behind it, the names of `users=` are known in $external too.
+        # As with a directory, $external also has the names of `users=`.
         return self._users.find(self._database, name) or self._users.find("admin", name)

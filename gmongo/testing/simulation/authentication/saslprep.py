@@ -19,9 +19,9 @@ _PROHIBITED = (
 
 
 def saslprep(text: str) -> str:
-    """The prepared form.
+    """Return the prepared form.
 
-    :raises ValueError: it has a character that is prohibited.
+    :raises ValueError: the text has a prohibited character.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""SCRAM (RFC 5802, RFC 7677), the server's side."""
+"""SCRAM (RFC 5802, RFC 7677) of servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Hash = Literal["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
-# The fewest that clients accept: deriving a key takes milliseconds, during which the hub is held.
+# The lowest number that clients accept. The derivation of a key blocks the event loop for milliseconds.
 _ITERATIONS = 4096
 _DIGESTS = {"SCRAM-SHA-1": "sha1", "SCRAM-SHA-256": "sha256"}
 _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
@@ -27,7 +27,7 @@ _SALT_SIZES = {"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28}
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a server keeps of a password."""
+    """The salt and keys of a password."""
 
     digest: str
     salt: bytes
@@ -36,7 +36,7 @@ class Credentials:
 
     @staticmethod
     def derive(mechanism: Hash, name: str, password: str) -> Credentials:
-        """Derive them, with a new salt."""
+        """Derive the keys with a new salt."""
         digest, salt = _DIGESTS[mechanism], _random.urandom(_SALT_SIZES[mechanism])
         if mechanism == "SCRAM-SHA-1":
             secret = hashlib.md5(f"{name}:mongo:{password}".encode(), usedforsecurity=False).hexdigest()
@@ -51,8 +51,8 @@ class Credentials:
 class ScramConversation:
     """One conversation.
 
-    :param find: from a name to the user; None is no such user.
-    :param short: whether the client takes the server's last message as the end (skipEmptyExchange).
+    :param find: returns the user of a name, or None.
+    :param short: True if the last message of the server ends the conversation (skipEmptyExchange).
     """
 
     def __init__(self, mechanism: Hash, find: Callable[[str], User | None], short: bool) -> None:
@@ -64,9 +64,9 @@ class ScramConversation:
         self.done = False
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the client's next message.
+        """Answer the next message of the client.
 
-        :raises CommandError: the client has not proved who it is.
+        :raises CommandError: the proof is wrong.
         """
         try:
             return self._steps.pop(0)(payload)

@@ -1,4 +1,4 @@
-"""Who has logged in on a connection, and the conversation that is going on."""
+"""The users of a connection, and its authentication conversation."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _CONVERSATION_ID = 1
 
 
 class Conversation(Protocol):
-    """A mechanism of SASL."""
+    """A SASL mechanism."""
 
     user: User | None
     done: bool
 
     def step(self, payload: bytes) -> bytes:
-        """Answer the client's next message."""
+        """Answer the next message of the client."""
 
 
 class Authentication:
     """The state of one connection.
 
-    :ivar users: who has logged in.
+    :ivar users: the authenticated users.
     """
 
     def __init__(self, users: Users, peer_certificate: Mapping[str, Any] | None) -> None:
@@ -39,10 +39,10 @@ class Authentication:
         self._conversation: Conversation | None = None
 
     def sasl_start(self, database: str, body: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-        """Begin a conversation.
+        """Start a conversation.
 
-        :param allowed: the mechanisms that the server takes.
-        :raises CommandError: the mechanism is not allowed, or the first message is already wrong.
+        :param allowed: the mechanisms that the server accepts.
+        :raises CommandError: the mechanism is not allowed, or the first message is wrong.
         """
         mechanism = str(body.get("mechanism"))
         begin = _MECHANISMS.get(mechanism)
@@ -52,9 +52,9 @@ class Authentication:
         return self._step(body)
 
     def sasl_continue(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Go on with the conversation.
+        """Continue the conversation.
 
-        :raises CommandError: there is none, or the proof is wrong.
+        :raises CommandError: there is no conversation, or the proof is wrong.
         """
         if self._conversation is None or body.get("conversationId") != _CONVERSATION_ID:
             raise error(17, "No SASL session state found")
@@ -76,9 +76,9 @@ class Authentication:
         return {"conversationId": _CONVERSATION_ID, "done": conversation.done, "payload": payload}
 
     def authenticate(self, database: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Log in with the certificate of the connection.
+        """Authenticate with the certificate of the connection.
 
-        :raises CommandError: there is none, or its subject is not a user.
+        :raises CommandError: there is no certificate, or its subject is not a user.
         """
         if body.get("mechanism") != "MONGODB-X509":
             raise error(2, f"authenticate knows the mechanism MONGODB-X509, not {body.get('mechanism')!r}")
@@ -92,11 +92,11 @@ class Authentication:
         return {"dbname": EXTERNAL, "user": name}
 
     def log_in(self, user: User) -> None:
-        """Note that a user has logged in."""
+        """Add an authenticated user."""
         self.users = [each for each in self.users if each.database != user.database] + [user]
 
     def log_out(self, database: str) -> None:
-        """Forget the user of a database."""
+        """Remove the user of a database."""
         self.users = [user for user in self.users if user.database != database]
 
 

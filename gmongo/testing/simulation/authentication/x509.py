@@ -1,4 +1,4 @@
-"""MONGODB-X509: the subject of the client's certificate is the user's name."""
+"""MONGODB-X509: the subject of the client certificate is the user name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPED = ',+"\\<>;'
 
 
 def subject_of(certificate: Mapping[str, Any]) -> str:
-    """The subject as RFC 2253 writes it, which is the other way round than in the certificate."""
+    """Return the subject in the order of RFC 2253, the reverse of the order in the certificate."""
     parts = [
         "+".join(f"{_SHORT_NAMES.get(kind, kind)}={_escape(value)}" for kind, value in names)
         for names in certificate.get("subject", ())

@@ -1,1 +1,1 @@
-"""The commands that are about the server rather than about its data."""
+"""Commands on the server instead of its data."""

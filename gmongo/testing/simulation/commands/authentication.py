@@ -1,4 +1,4 @@
-"""Logging in and out."""
+"""Authentication and logout commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server tells about itself."""
+"""Diagnostic commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that make something go wrong."""
+"""Commands that cause faults."""
 
 from __future__ import annotations
 

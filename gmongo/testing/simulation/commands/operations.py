@@ -18,9 +18,9 @@ from gmongo.testing.store.values import long_of
 resource: ModuleType | None
 try:
     import resource
-except ImportError:  # on Windows
+except ImportError:  # Windows
     resource = None
-# What currentOp has besides conditions on what it shows.
+# The options of currentOp. Its other fields are conditions.
 _NOT_CONDITIONS = frozenset({
     "currentOp", "comment", "lsid", "maxTimeMS", "apiVersion", "apiStrict", "apiDeprecationErrors", "readConcern",
     "writeConcern", "txnNumber",
@@ -29,7 +29,7 @@ _OF_CURRENT_OP = frozenset({
     "allUsers", "backtrace", "idleConnections", "idleCursors", "idleSessions", "localOps", "targetAllNodes",
     "truncateOps",
 })  # fmt: skip
-# What connections are counted as no more than: the limit of a server.
+# The connection limit of a server.
 _MOST_CONNECTIONS = 10_000
 
 
@@ -54,7 +54,7 @@ def _operations(call: Call, with_idle: bool) -> list[dict[str, Any]]:
 
 
 def show_operations(call: Call) -> None:
-    """Put what is going on in the place of the ``$currentOp`` that begins an aggregation of the ``admin`` database."""
+    """Replace a ``$currentOp`` at the start of an aggregation of the ``admin`` database by the current operations."""
     pipeline = call.body.get("pipeline")
     if call.name != "aggregate" or call.request.database != "admin" or call.body["aggregate"] != 1:
         return

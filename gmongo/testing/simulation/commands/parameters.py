@@ -16,7 +16,7 @@ _GENERIC = frozenset(
 
 
 def _named(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields after the first that are not generic ones."""
+    """Yield the fields after the first field, without generic fields."""
     return ((name, value) for name, value in list(body.items())[1:] if name[0] != "$" and name not in _GENERIC)
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _STATES = {1: "PRIMARY", 2: "SECONDARY", 7: "ARBITER", 8: "(not reachable/healthy)"}
 _DOWN = 8
-_CATCH_UP = 10.0  # seconds, unless told
-_LOOK_EVERY = 0.01
+_CATCH_UP = 10.0  # seconds by default
+_CHECK_INTERVAL = 0.01
 
 
 def _set_of(call: Call) -> ReplicaSet:
@@ -42,13 +42,13 @@ def _step_down(call: Call) -> dict[str, Any]:
 
 
 def _await_secondary(call: Call, replica_set: ReplicaSet) -> None:
-    """Without force, a primary steps down only if another member can take over."""
+    """Wait until another member can become primary. A step-down without `force` needs a successor."""
     patience = _seconds(call, "secondaryCatchUpPeriodSecs")
     while not replica_set.has_successor() and not call.body.get("force"):
         if patience <= 0:
             raise error(262, "No electable secondaries caught up as of now")
-        pause(_LOOK_EVERY)
-        patience -= _LOOK_EVERY
+        pause(_CHECK_INTERVAL)
+        patience -= _CHECK_INTERVAL
 
 
 def _freeze(call: Call) -> dict[str, Any]:

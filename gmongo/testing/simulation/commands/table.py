@@ -1,4 +1,4 @@
-"""All commands of :mod:`gmongo.testing.simulation.commands` that every kind of deployment has, by name."""
+"""The commands of :mod:`gmongo.testing.simulation.commands` for every kind of deployment, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""createUser and what belongs to it."""
+"""Commands on users."""
 
 from __future__ import annotations
 

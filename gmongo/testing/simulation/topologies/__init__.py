@@ -1,1 +1,1 @@
-"""The kinds of deployments: which member may do what, and what hello tells of it."""
+"""Kinds of deployments: roles of members, and the fields of hello."""

@@ -1,4 +1,4 @@
-"""What every kind of deployment has."""
+"""The base of all kinds of deployments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Topology:
-    """A standalone is what a deployment is if nothing else is said.
+    """A standalone, and the base of the other kinds.
 
-    :ivar gossips: whether replies have the cluster time; sessions have transactions then.
-    :ivar change: announced whenever a member comes, goes or becomes something else.
-    :ivar commands: the commands that only this kind has.
+    :ivar gossips: True if replies have the cluster time, and sessions have transactions.
+    :ivar change: announces each change of a member.
+    :ivar commands: the commands of this kind only.
     """
 
     gossips = False
@@ -28,38 +28,38 @@ class Topology:
         self.commands: Mapping[str, Callable[[Call], dict[str, Any]]] = {}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:
-        """Whether a server of that version sends the batches of a cursor without being asked for each."""
+        """Return True if a server of this version supports exhaust cursors."""
         return True
 
     def describe(self, member: Member) -> dict[str, Any]:
-        """The fields of hello that tell what the member is."""
+        """Return the fields of hello that describe the member."""
         return {"isWritablePrimary": True}
 
     def admit(self, call: Call) -> None:
-        """Let a command pass that reads or writes data.
+        """Admit a command that reads or writes data.
 
-        :raises CommandError: the member may not do that now.
+        :raises CommandError: the state of the member does not allow the command.
         """
 
     def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Put on the reply what only this kind has."""
+        """Add the reply fields of this kind."""
 
     @property
     def data_bearing(self) -> int:
-        """How many copies of the data there should be."""
+        """The number of members with data."""
         return 1
 
     @property
     def replicating(self) -> int:
-        """How many copies of the data can be written now."""
+        """The number of members that receive writes now."""
         return 1
 
     def lost(self, member: Member) -> None:
-        """The others do not hear from the member any more."""
+        """Handle the loss of a member's heartbeats."""
         self.change.announce()
 
     def restored(self, member: Member) -> None:
-        """The others hear from the member again."""
+        """Handle the return of a member's heartbeats."""
         self.change.announce()
 
     def step_down(self, member: Member, seconds: float) -> None:
@@ -70,4 +70,4 @@ class Topology:
         raise ValueError(f"{member.address} is not the primary of a replica set")
 
     def end(self) -> None:
-        """The deployment is closed."""
+        """End the deployment."""

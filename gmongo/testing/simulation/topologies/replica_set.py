@@ -1,4 +1,4 @@
-"""Replica sets: who is primary, what the members tell, and elections."""
+"""Replica sets: the primary, the replies to hello, and elections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_PRIMARY = "no primary now: the deployment is no replica set, or its election 
 class ReplicaSet(Topology):
     """A replica set. Its members have traits: ``arbiter``, ``hidden``, ``priority``, ``tags``.
 
-    :param election_delay: seconds from the loss of a primary to the next one.
+    :param election_delay: seconds between the loss of a primary and the next election.
     """
 
     gossips = True
@@ -38,20 +38,17 @@ class ReplicaSet(Topology):
         self.version, self.term = 1, 0
         self.id = new_object_id()
         self.primary: Member | None = None
-        self._barred: dict[Member, float] = {}  # who must not be elected before which time
+        self._barred: dict[Member, float] = {}  # the time before which a member cannot be elected
         self._election: gevent.Greenlet | None = None
         self.commands = replication.COMMANDS
 
     def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Add the topologyVersion to an error "not primary", also to that of a write concern or fail point."""
+        """Add the topologyVersion to "not primary" errors, also of a write concern or fail point."""
         codes = {reply.get("code"), (reply.get("writeConcernError") or {}).get("code")}
         if codes & NOT_PRIMARY and call.cluster.version >= STREAMS_AND_LABELS:
             reply.setdefault("topologyVersion", call.member.topology_version)
 
-    # What members tell
-
     def describe(self, member: Member) -> dict[str, Any]:
-        """The fields of hello that tell what the member is."""
         state = self.state(member)
         fields: dict[str, Any] = {
             **self._host_lists(),
@@ -88,22 +85,16 @@ class ReplicaSet(Topology):
 
     @property
     def election_id(self) -> ObjectId:
-        """The ID of the last election, which grows with each."""
+        """The ID of the last election. Each election increases the ID."""
         return ObjectId(f"7fffffff{self.term:016x}")
 
     def state(self, member: Member) -> int:
-        """As replSetGetStatus numbers it: 1 primary, 2 secondary, 7 arbiter."""
+        """Return the state of replSetGetStatus: 1 primary, 2 secondary, 7 arbiter."""
         if _is_arbiter(member):
             return ARBITER
         return PRIMARY if member is self.primary else SECONDARY
 
-    # What members may do
-
     def admit(self, call: Call) -> None:
-        """Let a command pass that reads or writes data.
-
-        :raises CommandError: it needs a primary and the member is not, or the client has not said that it may be one.
-        """
         state = self.state(call.member)
         if state == PRIMARY or reads_anywhere(call):
             return
@@ -116,79 +107,70 @@ class ReplicaSet(Topology):
 
     @property
     def data_bearing(self) -> int:
-        """How many copies of the data there should be."""
         return sum(not _is_arbiter(member) for member in self.members)
 
     @property
     def replicating(self) -> int:
-        """How many copies of the data can be written now."""
         return sum(member.reachable and not _is_arbiter(member) for member in self.members)
 
-    # Elections
-
     def lost(self, member: Member) -> None:
-        """The others do not hear from the member any more: if it was the primary, there will be another."""
+        """Handle the loss of a member's heartbeats: the loss of the primary causes an election."""
         if self.primary is not None and (member is self.primary or not self._has_majority()):
-            self._abdicate()
+            self._remove_primary()
         self.change.announce()
 
     def restored(self, member: Member) -> None:
-        """The others hear from the member again."""
         self.change.announce()
         if self.primary is None:
             self._plan_election(self.election_delay)
 
     def step_down(self, member: Member, seconds: float) -> None:
-        """Make the primary a secondary.
-
-        :raises ValueError: the member is not the primary.
-        """
         if member is not self.primary:
             raise ValueError(f"{member.address} is not the primary of {self.name}")
         self.bar(member, seconds)
-        self._abdicate()
+        self._remove_primary()
 
     def step_up(self, member: Member) -> bool:
-        """Make a secondary the primary at once; whether it can be."""
-        if not (self._has_majority() and member.reachable and _can_lead(member)):
+        """Make a secondary the primary at once. Return False if the secondary cannot be elected."""
+        if not (self._has_majority() and member.reachable and _is_electable(member)):
             return False
         if self._election is not None:
             self._election.kill(block=False)
             self._election = None
         member.cluster.store.abort_transactions()
-        self._lead(member)
+        self._make_primary(member)
         return True
 
     def has_successor(self) -> bool:
-        """Whether a member other than the primary could be elected."""
+        """Return True if another member can be elected."""
         return any(member is not self.primary for member in self._candidates())
 
     def bar(self, member: Member, seconds: float) -> None:
-        """Do not elect the member for `seconds`; 0 ends that."""
+        """Prevent the election of a member for `seconds`. 0 allows the election."""
         self._barred[member] = clock.monotonic() + seconds
         if self.primary is None:
             self._plan_election(self.election_delay)
 
     def elect_now(self) -> None:
-        """Elect a primary if there is none and a member can be."""
+        """Elect a primary, if there is none and a member can be elected."""
         self._election = None
         candidates = self._candidates()
         if self.primary is None and candidates:
-            self._lead(candidates[0])
+            self._make_primary(candidates[0])
         elif self.primary is None:
-            self._plan_later()
+            self._plan_next_election()
 
-    def _lead(self, member: Member) -> None:
+    def _make_primary(self, member: Member) -> None:
         self.term += 1
         self.primary = member
         self._announce()
 
     def end(self) -> None:
-        """The deployment is closed: there are no elections any more."""
+        """Stop elections."""
         if self._election is not None:
             self._election.kill(block=False)
 
-    def _abdicate(self) -> None:
+    def _remove_primary(self) -> None:
         old, self.primary = self.primary, None
         if old is not None:
             old.cluster.store.abort_transactions()
@@ -210,11 +192,11 @@ class ReplicaSet(Topology):
         gevent.sleep(seconds, ref=False)
         self.elect_now()
 
-    def _plan_later(self) -> None:
-        """Try again when the first of those who could be elected but for a step-down may be."""
+    def _plan_next_election(self) -> None:
+        """Plan an election for the time at which the next member can be elected."""
         if not self._has_majority():
-            return  # restored() will see to it
-        until = [self._barred.get(member, 0.0) for member in self.members if member.reachable and _can_lead(member)]
+            return  # restored() plans an election
+        until = [self._barred.get(member, 0.0) for member in self.members if member.reachable and _is_electable(member)]
         if until:
             self._plan_election(max(0.0, min(until) - clock.monotonic()))
 
@@ -225,7 +207,7 @@ class ReplicaSet(Topology):
         able = [
             member
             for member in self.members
-            if member.reachable and _can_lead(member) and self._barred.get(member, 0.0) <= now
+            if member.reachable and _is_electable(member) and self._barred.get(member, 0.0) <= now
         ]
         return sorted(able, key=_priority, reverse=True)
 
@@ -241,5 +223,5 @@ def _priority(member: Member) -> float:
     return 0.0 if member.traits.get("hidden") else float(member.traits.get("priority", 1))
 
 
-def _can_lead(member: Member) -> bool:
+def _is_electable(member: Member) -> bool:
     return not _is_arbiter(member) and _priority(member) > 0

@@ -1,4 +1,4 @@
-"""Sharded clusters, seen through their mongos."""
+"""Sharded clusters behind their mongos."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _RECOVERY_TOKEN = {"recoveryShardId": "shard01"}
 
 
 def _check_metadata(call: Call) -> dict[str, Any]:
-    """checkMetadataConsistency: there is nothing that could be inconsistent."""
+    """Run checkMetadataConsistency. The simulation has no inconsistencies."""
     if call.cluster.version < _CHECKS_METADATA:
         raise error(59, f"no such command: '{call.name}'")
     return {"cursor": {"id": Int64(0), "ns": f"{call.request.database}.$cmd.aggregate", "firstBatch": []}}
 
 
 def _shard_collection(call: Call) -> dict[str, Any]:
-    """shardCollection: with one shard there is nothing to move, and the key is checked by no one."""
+    """Run shardCollection. There is only one shard, and no check of the key."""
     namespace = str(call.body["shardCollection"])
     database, _, name = namespace.partition(".")
     call.cluster.store.note_sharding(database, name, call.body.get("key"))
@@ -35,7 +35,7 @@ def _shard_collection(call: Call) -> dict[str, Any]:
 
 
 class Sharded(Topology):
-    """Some mongos before one shard, a replica set that never fails."""
+    """Some mongos of a cluster with one shard, a replica set without failures."""
 
     gossips = True
 
@@ -44,24 +44,20 @@ class Sharded(Topology):
         self.commands = {"checkMetadataConsistency": _check_metadata, "shardCollection": _shard_collection}
 
     def streams_cursors(self, version: tuple[int, ...]) -> bool:
-        """Whether a mongos of that version sends the batches of a cursor without being asked for each."""
         return version >= _STREAMS
 
     def describe(self, member: Member) -> dict[str, Any]:
-        """The fields of hello that tell what the member is."""
         return {"isWritablePrimary": True, "msg": "isdbgrid"}
 
     def decorate(self, call: Call, reply: dict[str, Any]) -> None:
-        """Put on the token by which another mongos can finish the transaction."""
+        """Add the token with which another mongos can finish the transaction."""
         if call.request.in_transaction and reply["ok"]:
             reply.setdefault("recoveryToken", _RECOVERY_TOKEN)
 
     @property
     def data_bearing(self) -> int:
-        """How many copies of the data there should be."""
         return _COPIES
 
     @property
     def replicating(self) -> int:
-        """How many copies of the data can be written now."""
         return _COPIES
