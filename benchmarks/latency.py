@@ -27,66 +27,66 @@ QUANTILES = {"p50": 500, "p99": 990, "p99.9": 999}
 SECONDS = 0.002
 
 
-class Scene(NamedTuple):
+class LoadSetup(NamedTuple):
     """The numbers of callers and of processes, which share one processor."""
 
     callers: int
     processes: int
 
 
-SCENES = [Scene(callers, processes) for processes in (1, 4) for callers in (100, 1000)]
+SETUPS = [LoadSetup(callers, processes) for processes in (1, 4) for callers in (100, 1000)]
 
 
 def rows(settings: Settings) -> Iterator[Row]:
     """Yield a row of the saturation and three rows of each load, for each number of callers and processes."""
     if TABLE not in settings.only:
         return
-    for scene in SCENES:
+    for setup in SETUPS:
         found: dict[str, dict[str, dict[str, float]]] = {}
         failures: dict[str, str] = {}
         for contender in settings.contenders:
-            settings.show_progress(f"latency of {contender}, {scene.callers} callers in {scene.processes} processes")
+            settings.show_progress(f"latency of {contender}, {setup.callers} callers in {setup.processes} processes")
             try:
                 with beside_server():
-                    found[contender] = _measured(contender, scene, settings)
+                    found[contender] = _measured(contender, setup, settings)
             except WorkerFailed as failure:
                 failures[contender] = str(failure)
-        yield from _rows(scene, found, failures)
+        yield from _rows(setup, found, failures)
 
 
-def name(load: str, scene: Scene, quantile: str = "") -> str:
+def name(load: str, setup: LoadSetup, quantile: str = "") -> str:
     """Return the name of a row."""
-    return ", ".join(filter(None, (load, f"{scene.processes} processes", quantile)))
+    return ", ".join(filter(None, (load, f"{setup.processes} processes", quantile)))
 
 
-def _rows(scene: Scene, found: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
+def _rows(setup: LoadSetup, found: dict[str, dict[str, dict[str, float]]], failures: dict[str, str]) -> Iterator[Row]:
     loads = next(iter(found.values()), {})
     for load_name, quantities in loads.items():
         for quantity in quantities:
             numbers = {contender: [each[load_name][quantity]] for contender, each in found.items()}
             unit = "/ s" if load_name == SATURATION else "ms"
-            yield Row(name(load_name, scene, quantity), scene.callers, unit, numbers, failures)
+            yield Row(name(load_name, setup, quantity), setup.callers, unit, numbers, failures)
 
 
-def _measured(contender: str, scene: Scene, settings: Settings) -> dict[str, dict[str, float]]:
+def _measured(contender: str, setup: LoadSetup, settings: Settings) -> dict[str, dict[str, float]]:
     """Return the numbers of one contender by load and quantity."""
     one, megabyte = exchange("find_one"), exchange("find_megabyte")
     with running(
-        contender, canned_uri(settings.servers.port("standalone")), scene.callers + scene.processes, scene.processes
+        contender, canned_uri(settings.servers.port("standalone")), setup.callers + setup.processes, setup.processes
     ) as program:
-        streams, other = program.streams[: scene.callers], program.streams[-1]
+        streams, other = program.streams[: setup.callers], program.streams[-1]
 
         def under(rate: float, beside: bool = False) -> dict[str, float]:
             count = max(2, round(rate * settings.operations * SECONDS))
             return quantiles_of(load.send(streams, one, count, rate, (other, megabyte) if beside else None).latencies)
 
-        count = max(4 * settings.operations, scene.callers)
+        count = max(4 * settings.operations, setup.callers)
         load.send(streams, one, count)  # connects
         saturation = count / load.send(streams, one, count).clock
         found = {SATURATION: {"": saturation}}
         found |= {share: under(part * saturation) for share, part in SHARES.items()}
         found[f"{EQUAL_RATE} / s"] = under(EQUAL_RATE)
-        if scene == SCENES[0]:
+        if setup == SETUPS[0]:
             found[BESIDE] = under(EQUAL_RATE, beside=True)
         return found
 

@@ -60,16 +60,16 @@ def _contenders(record: Record, axes: Any) -> None:
         axes[0].bar(places, [median_of(row, name) or 0 for row in rows], WIDTH / len(ALL_TITLES), label=title)
     axes[0].set_xticks([place + WIDTH / 2 for place in range(len(rows))], list(contest.SHARES)[: len(rows)])
     axes[0].set(title="CPU per operation, µs (lower is better)", yscale="log")
-    scene = latency.SCENES[0]
-    by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == scene.callers}
+    setup = latency.SETUPS[0]
+    by_name = {row.name: row for row in record.tables.get(latency.TABLE, []) if row.greenlets == setup.callers}
     for part, quantile in zip(axes[1:], ("p50", "p99"), strict=True):
-        selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, scene, quantile)) in by_name]
+        selected = [by_name[name] for load in latency.LOADS if (name := latency.name(load, setup, quantile)) in by_name]
         for name, title in ALL_TITLES.items():
             times = [median_of(row, name) for row in selected]
             if any(times):
                 part.plot(range(len(times)), times, "o-", label=title)
         part.set_xticks(range(len(selected)), latency.LOADS[: len(selected)])
-        part.set(title=f"Latency of find_one, {scene.callers} callers: {quantile}, ms (lower is better)", yscale="log")
+        part.set(title=f"Latency of find_one, {setup.callers} callers: {quantile}, ms (lower is better)", yscale="log")
     for each in axes:
         each.legend(fontsize=7)
 

@@ -144,21 +144,21 @@ def _measured_contenders(rows: Sequence[Row]) -> list[str]:
 def _latency(rows: Sequence[Row]) -> Iterator[Sheet]:
     by_place = {(row.name, row.greenlets): row for row in rows}
 
-    def cell(load: str, scene: latency.Scene, name: str) -> str:
-        places = [(latency.name(load, scene, quantile), scene.callers) for quantile in latency.QUANTILES]
+    def cell(load: str, setup: latency.LoadSetup, name: str) -> str:
+        places = [(latency.name(load, setup, quantile), setup.callers) for quantile in latency.QUANTILES]
         medians = [median_of(by_place[place], name) for place in places if place in by_place]
         return " · ".join(_significant_digits(number) for number in medians if number is not None) or NOTHING
 
-    for scene in latency.SCENES:
-        saturation = by_place.get((latency.name(latency.SATURATION, scene), scene.callers))
+    for setup in latency.SETUPS:
+        saturation = by_place.get((latency.name(latency.SATURATION, setup), setup.callers))
         if saturation:
-            loads = [load for load in latency.LOADS if (latency.name(load, scene, "p50"), scene.callers) in by_place]
+            loads = [load for load in latency.LOADS if (latency.name(load, setup, "p50"), setup.callers) in by_place]
             lines = [
-                [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, scene, name) for load in loads)]
+                [ALL_TITLES[name], _rounded(median_of(saturation, name)), *(cell(load, setup, name) for load in loads)]
                 for name in _measured_contenders([saturation])
             ]
             title = (
-                f"Latency of find_one in ms: p50 · p99 · p99.9. {scene.callers} callers, processes: {scene.processes}"
+                f"Latency of find_one in ms: p50 · p99 · p99.9. {setup.callers} callers, processes: {setup.processes}"
             )
             yield Sheet(title, ["client", "saturation / s", *loads], [lines])
 

@@ -103,13 +103,13 @@ def run_in_native_thread(job: Callable[[], T], ref: bool) -> T | Exception:
         thread pool, which always keeps the event loop alive.
     :returns: the job's result or exception.
     """
-    call = _started(job, ref) if len(_calls.under_way) < _MOST else None
+    call = _start_call(job, ref) if len(_calls.under_way) < _MOST else None
     if call is None:
         return cast("T | Exception", get_hub().threadpool.apply(outcome_of, (job,)))
     return cast("T | Exception", call.wait())
 
 
-def _started(job: Callable[[], object], ref: bool) -> _Call | None:
+def _start_call(job: Callable[[], object], ref: bool) -> _Call | None:
     """Start the job, and return None if the process cannot start another thread."""
     call = _Call(job, ref)
     _calls.under_way.add(call)

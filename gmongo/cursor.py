@@ -174,7 +174,7 @@ class Cursor(Generic[DocumentType]):
         if cursor_type not in (0, _TAILABLE, _TAILABLE | _AWAIT_DATA, _EXHAUST):
             raise ValueError(f"not a valid value for cursor_type: {short(cursor_type)}")
         if timeout_ms is not None or timeout_mode is not None:
-            self._limit_time(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
+            self._set_time_limit(timeout_ms, timeout_mode, bool(cursor_type & _TAILABLE))
         self._flags = int(cursor_type)
         self._add_flag("no_cursor_timeout", _NO_TIMEOUT, no_cursor_timeout)
         self._add_flag("allow_partial_results", _PARTIAL, allow_partial_results)
@@ -200,7 +200,7 @@ class Cursor(Generic[DocumentType]):
         }
         self._fields = {field: value for field, value in given.items() if value is not None}
 
-    def _limit_time(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
+    def _set_time_limit(self, timeout_ms: float | None, timeout_mode: str | None, tailable: bool) -> None:
         self._executor = self._executor.for_operation(timeout_ms, self._session)
         self._iterates = limits_each_iteration(timeout_mode, self._executor, tailable)
 

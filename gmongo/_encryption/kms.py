@@ -37,7 +37,9 @@ class Kms:
         self._callback = connect_callback
 
     def complete(self, request: Native, deadline: float | None) -> None:
-        """Send one request, and pass the answer to libmongocrypt. Report a failure, after which it may retry.
+        """Send one request, and pass the answer to libmongocrypt.
+
+        After a reported failure, libmongocrypt may retry.
 
         :param request: a ``MongoCryptKmsContext``.
         :param deadline: the deadline of the answer.

@@ -69,7 +69,7 @@ def connect(
     """
     proxy = None if connection.address[1] is None else options.proxy
     try:
-        transport = _connected(connection, options, progress, limit, proxy)
+        transport = _connect_stream(connection, options, progress, limit, proxy)
         if proxy is not None:
             progress.begin(PROXY)
             connect_through(proxy, transport, connection.address)
@@ -83,7 +83,7 @@ def connect(
         raise
 
 
-def _connected(
+def _connect_stream(
     connection: ServerConnection,
     options: ConnectionSettings,
     progress: Progress,

@@ -91,7 +91,7 @@ class ReadAhead:
         self._error: Exception | None = None  # the error of the last getMore
         self._greenlet: Greenlet[[], None] | None = None
 
-    def allow(self, batches: int, max_bytes: int) -> None:
+    def set_limits(self, batches: int, max_bytes: int) -> None:
         """Set the maximum number and the maximum size in bytes of the batches that are waiting or being fetched."""
         self._batches = batches
         self._max_bytes = max_bytes

@@ -147,7 +147,7 @@ class ServerCursor:
             return
         if resources.ahead is None:
             resources.ahead = self._new_read_ahead()
-        resources.ahead.allow(batches, max_bytes)
+        resources.ahead.set_limits(batches, max_bytes)
         self._fetch_ahead()
 
     def _new_read_ahead(self) -> ReadAhead:
@@ -330,7 +330,7 @@ class ServerCursor:
         else:
             self.documents = iter(reply.batch)
             self.retrieved += len(reply.batch)
-        # Last: renew() may check in a connection and be interrupted, but the batch must be stored.
+        # After the batch is stored, because renew() may check in a connection and be interrupted.
         self.resources.renew(reply)
 
     # End of the cursor

@@ -12,7 +12,7 @@ from gmongo.sdam.server_description import ServerDescription
 from gmongo.wire.address import Address
 
 
-def _described(name: str) -> Any:
+def _description_property(name: str) -> Any:
     """Return a property with the value of the :class:`ServerDescription` of the reply."""
 
     def value(reply: DocumentDict) -> object:
@@ -21,7 +21,7 @@ def _described(name: str) -> Any:
     return property(value, doc=getattr(ServerDescription, name).__doc__)
 
 
-def _field(name: str, doc: str, default: object = None) -> Any:
+def _reply_property(name: str, doc: str, default: object = None) -> Any:
     """Return a property with a field of the reply."""
 
     def value(reply: DocumentDict) -> object:
@@ -46,30 +46,34 @@ class HelloReply(DocumentDict):
         """Shallow copy of the reply as a plain document."""
         return dict(self)
 
-    server_type: int = _described("server_type")
-    is_writable: bool = _described("is_writable")
-    is_readable: bool = _described("is_readable")
-    all_hosts: frozenset[Address] = _described("all_hosts")
-    tags: Document = _described("tags")
-    primary: Address | None = _described("primary")
-    me: Address | None = _described("me")
-    replica_set_name: str | None = _described("replica_set_name")
-    set_version: int | None = _described("set_version")
-    election_id: ObjectId | None = _described("election_id")
-    max_bson_size: int = _described("max_bson_size")
-    max_message_size: int = _described("max_message_size")
-    max_write_batch_size: int = _described("max_write_batch_size")
-    min_wire_version: int = _described("min_wire_version")
-    max_wire_version: int = _described("max_wire_version")
-    logical_session_timeout_minutes: int | None = _described("logical_session_timeout_minutes")
-    cluster_time: Document | None = _described("cluster_time")
-    topology_version: Document | None = _described("topology_version")
-    compressors: list[str] | None = _field("compression", "Compressors that client and server support.")
-    sasl_supported_mechs: list[str] = _field("saslSupportedMechs", "Authentication mechanisms of the user.", [])
-    speculative_authenticate: Document | None = _field("speculativeAuthenticate", "First step of the authentication.")
-    service_id: ObjectId | None = _field("serviceId", "ID of the service behind a load balancer.")
-    hello_ok: bool = _field("helloOk", "True if the server supports the ``hello`` command.", False)
-    connection_id: int | None = _field("connectionId", "ID of the connection on the server.")
+    server_type: int = _description_property("server_type")
+    is_writable: bool = _description_property("is_writable")
+    is_readable: bool = _description_property("is_readable")
+    all_hosts: frozenset[Address] = _description_property("all_hosts")
+    tags: Document = _description_property("tags")
+    primary: Address | None = _description_property("primary")
+    me: Address | None = _description_property("me")
+    replica_set_name: str | None = _description_property("replica_set_name")
+    set_version: int | None = _description_property("set_version")
+    election_id: ObjectId | None = _description_property("election_id")
+    max_bson_size: int = _description_property("max_bson_size")
+    max_message_size: int = _description_property("max_message_size")
+    max_write_batch_size: int = _description_property("max_write_batch_size")
+    min_wire_version: int = _description_property("min_wire_version")
+    max_wire_version: int = _description_property("max_wire_version")
+    logical_session_timeout_minutes: int | None = _description_property("logical_session_timeout_minutes")
+    cluster_time: Document | None = _description_property("cluster_time")
+    topology_version: Document | None = _description_property("topology_version")
+    compressors: list[str] | None = _reply_property("compression", "Compressors that client and server support.")
+    sasl_supported_mechs: list[str] = _reply_property(
+        "saslSupportedMechs", "Authentication mechanisms of the user.", []
+    )
+    speculative_authenticate: Document | None = _reply_property(
+        "speculativeAuthenticate", "First step of the authentication."
+    )
+    service_id: ObjectId | None = _reply_property("serviceId", "ID of the service behind a load balancer.")
+    hello_ok: bool = _reply_property("helloOk", "True if the server supports the ``hello`` command.", False)
+    connection_id: int | None = _reply_property("connectionId", "ID of the connection on the server.")
 
     @property
     def last_write_date(self) -> datetime | None:

@@ -253,11 +253,11 @@ class Monitor:
 
     def _request_hello(self, connection: ServerConnection, previous: ServerDescription, awaited: bool) -> Hello:
         if not connection.handshake_done:
-            return self._received(establish(connection, self._settings.connection, ref=False))
+            return self._record_hello(establish(connection, self._settings.connection, ref=False))
         if awaited:
             return self._await_change(connection, previous)
         hello = say_hello(connection, self._plain_command(), self._connect_timeout)
-        return self._received(hello)
+        return self._record_hello(hello)
 
     def _new_connection(self) -> ServerConnection:
         """Return a connection without a socket, because opening the socket is part of the check."""
@@ -282,9 +282,9 @@ class Monitor:
         started = _clock.monotonic()
         buffers = encode_op_msg(request_id, EXHAUST_ALLOWED, bson.encode(command))
         reply = connection.exchange(request_id, buffers, self._await_timeout, bson.decode)
-        return self._received(read_hello(reply, _clock.monotonic() - started))
+        return self._record_hello(read_hello(reply, _clock.monotonic() - started))
 
-    def _received(self, hello: Hello) -> Hello:
+    def _record_hello(self, hello: Hello) -> Hello:
         if hello.hello_ok:
             self._hello_command = "hello"
         return hello

@@ -57,7 +57,9 @@ def with_srv_hosts(
     if max_hosts:
         room = max(0, max_hosts - len(unchanged))
         new = new if len(new) <= room else sample(new, room)
-    return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
+    return topology.with_changes(
+        server_descriptions=unchanged | {address: ServerDescription(address) for address in new}
+    )
 
 
 def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
@@ -84,7 +86,7 @@ class _Update:
         handler = _HANDLERS.get(self.kind)
         if handler is not None:
             handler(self)
-        return self.topology.replaced(
+        return self.topology.with_changes(
             topology_type=self.kind,
             server_descriptions=self.servers,
             replica_set_name=self.set_name,

@@ -13,7 +13,7 @@ from gmongo.stable_api.rules import Finding
 _HEADER = ("what", "times", "first used at", "")
 
 
-class Audited(Protocol):
+class AuditResults(Protocol):
     """The results of an audit."""
 
     commands: int
@@ -27,7 +27,7 @@ class Audited(Protocol):
         """True if strict mode refuses nothing."""
 
 
-def as_text(audit: Audited) -> str:
+def as_text(audit: AuditResults) -> str:
     """Return the report in plain text."""
     lines = [_summary(audit)]
     for verdict, findings in groupby(audit.findings, key=lambda finding: finding.remark.verdict):
@@ -38,12 +38,12 @@ def as_text(audit: Audited) -> str:
     return "\n".join(lines)
 
 
-def as_json(audit: Audited) -> str:
+def as_json(audit: AuditResults) -> str:
     """Return the report as a JSON document."""
     return json.dumps({"commands": audit.commands, "clean": audit.is_clean, "findings": _plain(audit)}, indent=2)
 
 
-def show(audit: Audited, stream: TextIO) -> None:
+def show(audit: AuditResults, stream: TextIO) -> None:
     """Write the report: as a coloured table if `stream` is a terminal and ``rich`` is installed."""
     if stream.isatty():
         try:
@@ -53,7 +53,7 @@ def show(audit: Audited, stream: TextIO) -> None:
     print(as_text(audit), file=stream)
 
 
-def _show_rich(audit: Audited, stream: TextIO) -> None:
+def _show_rich(audit: AuditResults, stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -66,7 +66,7 @@ def _show_rich(audit: Audited, stream: TextIO) -> None:
         console.print(table)
 
 
-def _summary(audit: Audited) -> str:
+def _summary(audit: AuditResults) -> str:
     prefix = f"API version 1: {audit.commands} command{'s' if audit.commands != 1 else ''} seen"
     hindrances = sum(finding.hinders for finding in audit.findings)
     if audit.is_clean:
@@ -86,7 +86,7 @@ def _aligned(row: tuple[str, str, str, str], widths: list[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def _plain(audit: Audited) -> list[DocumentDict]:
+def _plain(audit: AuditResults) -> list[DocumentDict]:
     return [
         {
             "verdict": finding.remark.verdict.name.lower(),
@@ -100,7 +100,7 @@ def _plain(audit: Audited) -> list[DocumentDict]:
     ]
 
 
-def write(audit: Audited, path: str | None, machine_readable: bool) -> None:
+def write(audit: AuditResults, path: str | None, machine_readable: bool) -> None:
     """Write the report to a file, or to the standard error stream.
 
     :param path: the path of the file; None writes to standard error, apart from the output of the application.

@@ -144,7 +144,7 @@ class Race:
             while True:
                 if self._interruption is not None:
                     raise without_frames(self._interruption)
-                winner = self._connected() or self._started()
+                winner = self._take_connected() or self._start_due()
                 if winner is not None:
                     self._finish(winner)
                     return winner
@@ -155,7 +155,7 @@ class Race:
             for attempt in self._attempts:
                 attempt.transport.close()
 
-    def _connected(self) -> Attempt | None:
+    def _take_connected(self) -> Attempt | None:
         """Return a connected attempt, or None. Drop failed and timed-out attempts."""
         now = _clock.monotonic()
         for attempt in list(self._attempts):
@@ -168,7 +168,7 @@ class Race:
                 self._drop(attempt, error)
         return None
 
-    def _started(self) -> Attempt | None:
+    def _start_due(self) -> Attempt | None:
         """Start the attempts that are due. Return an attempt that connects at once, or None."""
         while self._waiting and (not self._attempts or _clock.monotonic() >= self._next_start):
             family, address = self._waiting.popleft()

@@ -34,7 +34,7 @@ _SHOWN = 100
 Check = Callable[[Value], str | None]
 
 
-def kind(rule: str, *types: type) -> Check:
+def of_type(rule: str, *types: type) -> Check:
     """Return a check of the type."""
     return lambda value: None if isinstance(value, types) else rule
 
@@ -117,13 +117,13 @@ def _has_index(value: Value) -> bool:
     return is_document(value) and isinstance(value.get("index"), int)
 
 
-LIST = kind("a list", list)
+LIST = of_type("a list", list)
 DOCUMENTS = list_of("documents", is_document)
-DOCUMENT = kind("a document", Mapping)
+DOCUMENT = of_type("a document", Mapping)
 COUNT = integer(0, INT64_MAX)
-_NUMBER = kind("a number", Number)
+_NUMBER = of_type("a number", Number)
 TEXT = _text
-TEXT_OR_LIST = kind("a string or a list", str, list)
+TEXT_OR_LIST = of_type("a string or a list", str, list)
 CLUSTER_TIME = _cluster_time
 _SIZE = integer(1, _LARGEST_SIZE)
 
@@ -150,7 +150,7 @@ WRITE_ERROR: Mapping[str, Check] = {"index": integer(0), "code": ERROR["code"], 
 
 TIMES: Mapping[str, Check] = {
     "$clusterTime": CLUSTER_TIME,
-    "operationTime": kind("a timestamp", Timestamp),
+    "operationTime": of_type("a timestamp", Timestamp),
     "recoveryToken": DOCUMENT,
 }
 """Checks of the fields in any reply that later commands send."""
@@ -166,8 +166,8 @@ HELLO: Mapping[str, Check] = {
     "topologyVersion": _topology_version,
     "lastWrite": _last_write,
     "$clusterTime": CLUSTER_TIME,
-    "electionId": kind("an ObjectId", ObjectId),
-    "serviceId": kind("an ObjectId", ObjectId),
+    "electionId": of_type("an ObjectId", ObjectId),
+    "serviceId": of_type("an ObjectId", ObjectId),
     "speculativeAuthenticate": DOCUMENT,
     "saslSupportedMechs": list_of("strings", is_text),
 }
@@ -195,14 +195,16 @@ CURSOR: Mapping[str, Check] = {
 WRITE: Mapping[str, Check] = {
     "n": integer(0),
     "nModified": integer(0),
-    "writeErrors": list_of("documents with an index", lambda each: _has_index(each) and not broken(each, WRITE_ERROR)),
+    "writeErrors": list_of(
+        "documents with an index", lambda each: _has_index(each) and not first_violation(each, WRITE_ERROR)
+    ),
     "upserted": list_of("documents with an index and an _id", lambda each: _has_index(each) and "_id" in each),
     "writeConcernError": DOCUMENT,
 }
 """Checks of the reply to an insert, update or delete."""
 
 
-def broken(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
+def first_violation(document: Document, checks: Mapping[str, Check]) -> tuple[str, str] | None:
     """Return the first field that violates its rule, and the rule, or else None. Missing and null fields are valid."""
     for field, check in checks.items():
         value = document.get(field)
@@ -220,7 +222,7 @@ def check(document: Document, checks: Mapping[str, Check], where: str = "a reply
     :param where: name of the document, for errors.
     :raises ProtocolError: a field violates its rule.
     """
-    violation = broken(document, checks)
+    violation = first_violation(document, checks)
     if violation is not None:
         field, rule = violation
         raise unexpected(f"{field} of {where}", rule, document[field])

@@ -157,7 +157,7 @@ def test_32_jobs_have_own_threads(under_way: int, own: bool, monkeypatch: pytest
     others: Any = {object() for _ in range(under_way)}
     started: list[Any] = []
     monkeypatch.setattr(_native_threads, "_calls", SimpleNamespace(under_way=others))
-    monkeypatch.setattr(_native_threads, "_started", lambda job, ref: started.append((job, ref)))
+    monkeypatch.setattr(_native_threads, "_start_call", lambda job, ref: started.append((job, ref)))
     job = Mock(return_value=5)
     assert _native_threads.run_in_native_thread(job, False) == 5
     assert started == ([(job, False)] if own else [])

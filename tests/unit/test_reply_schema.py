@@ -13,7 +13,7 @@ from bson import Code, Int64, ObjectId, Timestamp
 from gmongo.cmap.hello import read_hello
 from gmongo.errors import OperationFailure, ProtocolError
 from gmongo.wire import reply_schema as schema
-from gmongo.wire.reply_schema import broken, check, unexpected
+from gmongo.wire.reply_schema import check, first_violation, unexpected
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 SIZES = ("maxBsonObjectSize", "maxMessageSizeBytes")
@@ -80,9 +80,9 @@ OTHERS: list[tuple[Mapping[str, schema.Check], str, list[Any], list[Any]]] = [
 @pytest.mark.parametrize(("table", "field", "lowest", "highest"), NUMBERS)
 def test_invalid_number_is_rejected(table: Mapping[str, schema.Check], field: str, lowest: int, highest: int) -> None:
     for good in (lowest, highest, Int64(highest), 1.0):
-        assert broken({field: good}, table) is None
+        assert first_violation({field: good}, table) is None
     for bad in (lowest - 1, highest + 1, True, "1", 1.5, float("inf"), [1]):
-        assert broken({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
+        assert first_violation({field: bad}, table) == (field, f"an integer from {lowest} to {highest}")
 
 
 HELLO_NUMBERS = {field: (lowest, highest) for table, field, lowest, highest in NUMBERS if table is schema.HELLO_NUMBERS}
@@ -187,5 +187,5 @@ def test_ordinary_cluster_time_is_checked_without_encoding(monkeypatch: pytest.M
     encoded = []
     monkeypatch.setattr(schema.bson, "encode", lambda value: encoded.append(value) or b"")
     usual = time(signature={"hash": b"\0" * 20, "keyId": Int64(7)})
-    assert broken({"$clusterTime": usual}, schema.HELLO) is None and not encoded
-    assert broken({"$clusterTime": {**usual, "more": 1}}, schema.HELLO) is None and len(encoded) == 1
+    assert first_violation({"$clusterTime": usual}, schema.HELLO) is None and not encoded
+    assert first_violation({"$clusterTime": {**usual, "more": 1}}, schema.HELLO) is None and len(encoded) == 1

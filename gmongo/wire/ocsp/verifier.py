@@ -58,14 +58,14 @@ class Verifier:
         except Exception as error:  # OpenSSL accepts certificates that cryptography rejects
             safely(ocsp_log.warning, "OCSP: the server's certificate cannot be asked about: %r", error)
             return None
-        answer = self._stapled(request, staple) or self._cached(request) or self._fetched(request, wait)
+        answer = self._from_staple(request, staple) or self._from_cache(request) or self._from_responders(request, wait)
         if answer is None:
             return None if request.responders else inf
         if answer.revoked:
             raise TransportError(_REVOKED)
         return answer.valid_until
 
-    def _stapled(self, request: Request, staple: bytes) -> Response | None:
+    def _from_staple(self, request: Request, staple: bytes) -> Response | None:
         if not staple:
             if request.must_be_stapled:
                 raise TransportError("the server's certificate demands a stapled OCSP response, and there is none")
@@ -77,7 +77,7 @@ class Verifier:
         self._remember(request, answer)
         return answer if answer.is_conclusive else None
 
-    def _cached(self, request: Request) -> Response | None:
+    def _from_cache(self, request: Request) -> Response | None:
         answer = self._answers.get(request.id)
         return answer if answer is not None and answer.is_valid else None
 
@@ -87,7 +87,7 @@ class Verifier:
             self._answers = {key: each for key, each in self._answers.items() if each.is_valid}
             self._answers[request.id] = answer
 
-    def _fetched(self, request: Request, wait: Callable[[Fetch], None]) -> Response | None:
+    def _from_responders(self, request: Request, wait: Callable[[Fetch], None]) -> Response | None:
         if not self._queries_responders or not request.responders:
             return None
         fetch = self._fetches.get(request.id)
