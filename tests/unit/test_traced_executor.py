@@ -113,16 +113,8 @@ def test_failed_operation_notifies_observer_of_error(traced: TracedScenario, err
     traced.outcome = error
     with pytest.raises(type(error)):
         traced.executor.run(traced.operation)
-<<<<<<< HEAD
     ended = ("wait_ended", Phase.SELECTION, 0.0, error)
     assert traced.observer.received == [("started", None), ended, ("ended", error)]
-=======
-    assert traced.observer.received == [
-        ("started", None),
-        ("wait_ended", Phase.SELECTION, 0.0, error),
-        ("ended", error),
-    ]
->>>>>>> 16ad1c7 (gmongo, benchmarks: name OCSP sources, reply checks and load setups)
     assert traced.operation.trace is None and not traced.reaped
 
 
