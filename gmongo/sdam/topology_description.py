@@ -194,9 +194,9 @@ class TopologyDescription:
         has_primary = any(server.server_type == SERVER_TYPE.RSPrimary for server in servers.values())
         if kind == TOPOLOGY_TYPE.ReplicaSetWithPrimary and not has_primary:
             kind = TOPOLOGY_TYPE.ReplicaSetNoPrimary
-        return self.with_changes(topology_type=kind, server_descriptions=servers)
+        return self.replaced(topology_type=kind, server_descriptions=servers)
 
-    def with_changes(self, **changes: Any) -> TopologyDescription:
+    def replaced(self, **changes: Any) -> TopologyDescription:
         """Return a copy with other constructor arguments.
 
         :param changes: changed arguments by name.

@@ -57,7 +57,7 @@ def with_srv_hosts(
     if max_hosts:
         room = max(0, max_hosts - len(unchanged))
         new = new if len(new) <= room else sample(new, room)
-    return topology.with_changes(
+    return topology.replaced(
         server_descriptions=unchanged | {address: ServerDescription(address) for address in new}
     )
 
@@ -86,7 +86,7 @@ class _Update:
         handler = _HANDLERS.get(self.kind)
         if handler is not None:
             handler(self)
-        return self.topology.with_changes(
+        return self.topology.replaced(
             topology_type=self.kind,
             server_descriptions=self.servers,
             replica_set_name=self.set_name,
