@@ -16,7 +16,7 @@ URI = os.environ.get("MONGO_URI", "mongodb://localhost:27017/celery_example")
 
 app = Celery("examples", broker=URI, backend=URI)
 app.conf.update(broker_connection_retry_on_startup=True, worker_enable_remote_control=False)
-texts: Any = MongoClient(URI, connect=False).get_default_database().texts
+texts: Any = MongoClient(URI).get_default_database().texts
 
 
 @app.task

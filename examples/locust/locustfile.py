@@ -14,7 +14,7 @@ from typing import Any
 from locust import User, constant_pacing, events, task
 from pymongo import MongoClient
 
-client: Any = MongoClient(os.environ.get("MONGODB_URI", "mongodb://localhost:27017"), maxPoolSize=50, connect=False)
+client: Any = MongoClient(os.environ.get("MONGODB_URI", "mongodb://localhost:27017"), maxPoolSize=50)
 visits = client.locust_example.visits
 
 
