@@ -897,6 +897,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         session: ClientSession | None = None,
         allow_disk_use: bool | None = None,
         let: Document | None = None,
+        timeout_ms: float | None = None,
     ) -> DocumentType | None:
         """Return the first document that matches, or None.
 
@@ -939,6 +940,7 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
         :param allow_disk_use: True allows the server to use temporary files for a large sort (MongoDB 4.4). None lets
             the server choose.
         :param let: variables as a mapping; expressions read them as ``"$$name"`` (MongoDB 5.0). None by default.
+        :param timeout_ms: the time limit in milliseconds; 0 means no limit, None (the default) uses the collection's.
         :raises TypeError: an argument has the wrong type.
         :raises ValueError: `skip` or `batch_size` is negative, or `cursor_type` is unknown.
         :raises InvalidOperation: `min` or `max` has no `hint`.
@@ -957,7 +959,8 @@ class Collection(InheritedOptions, _Watched[CollectionChangeStream[DocumentType]
             filter, fields = cursor._query()
             if "explain" in fields:
                 return next(cursor.limit(-1))
-        return self._executor.run(FindOne(self._context, filter, fields), session)
+        executor = self._executor if timeout_ms is None else self._executor.for_operation(timeout_ms, session)
+        return executor.run(FindOne(self._context, filter, fields), session)
 
     def find_one_and_delete(
         self,

@@ -81,6 +81,7 @@ def test_gridfs_bucket_inherits_timeout_of_its_database(client, deployment):
         lambda client, limit: client.db.c.with_options(timeout_ms=limit),
         lambda client, limit: client.start_session(default_timeout_ms=limit),
         lambda client, limit: client.db.c.find(timeout_ms=limit),
+        lambda client, limit: client.db.c.find_one(timeout_ms=limit),
         lambda client, limit: client.db.c.aggregate([], timeout_ms=limit),
         lambda client, limit: client.db.c.watch(timeout_ms=limit),
         lambda client, limit: client.start_session().with_transaction(lambda session: None, timeout_ms=limit),
@@ -109,6 +110,11 @@ def test_session_default_timeout_limits_commit_and_abort_only(client, deployment
     assert_limit(deployment, "abortTransaction", DATABASE)
 
 
+def test_timeout_ms_of_find_one_overrides_timeout_of_collection(client, deployment):
+    client.db.get_collection("c", timeout_ms=COLLECTION).find_one({"_id": 1}, timeout_ms=OPERATION)
+    assert_limit(deployment, "find", OPERATION)
+
+
 def test_timeout_ms_of_commit_and_abort_overrides_client_timeout(client, deployment):
     with client.start_session() as session:
         for end in (session.commit_transaction, session.abort_transaction):
@@ -134,7 +140,7 @@ def test_with_transaction_timeout_limits_all_its_operations(source, client, depl
 def test_timeout_ms_in_transaction_callback_raises_invalid_operation(bound, client, deployment):
     def callback(session: Any) -> None:
         arguments = {} if bound else {"session": session}
-        for operate in (client.db.c.find, client.db.c.watch):
+        for operate in (client.db.c.find, client.db.c.find_one, client.db.c.watch):
             with pytest.raises(InvalidOperation, match="limit inside the callback"):
                 operate(timeout_ms=OPERATION, **arguments)
         with pytest.raises(InvalidOperation, match="limit inside the callback"):
