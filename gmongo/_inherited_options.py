@@ -27,7 +27,7 @@ class InheritedOptions:
     :raises TypeError: an option has the wrong type.
     """
 
-    _executor: Executor  # of clients, databases and collections
+    _executor: Executor  # executor of a client, database or collection
 
     def __init__(
         self,

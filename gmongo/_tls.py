@@ -65,7 +65,7 @@ class _Renewal:
         self._loaded_versions = versions  # read an invalid file again only after its next change
         try:
             return self.make()
-        except Exception as error:  # from the standard library or pyOpenSSL
+        except Exception as error:  # an error of the standard library or pyOpenSSL
             safely(_log.warning, "TLS: the certificate files have changed, and the old content stays in use: %s", error)
             return None
 

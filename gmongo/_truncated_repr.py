@@ -28,7 +28,7 @@ def document_text(document: Value, length: int) -> str:
 
     try:
         return json_util.dumps(_DocumentPrefix(length).copy(document))[:length]
-    except Exception as error:  # from a custom type, or from a server's malformed batch
+    except Exception as error:  # an error of a custom type, or of a malformed batch of a server
         return f"(cannot be shown: {type(error).__name__})"[:length]
 
 

@@ -81,7 +81,7 @@ class ChangeStream(Generic[DocumentType]):
     :raises OperationFailure: the server rejected the command, for example because it is a standalone.
     """
 
-    _closed = True  # until the constructor has checked all arguments
+    _closed = True  # True until the constructor has checked all arguments
 
     def __init__(
         self,

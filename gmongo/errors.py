@@ -294,7 +294,7 @@ class ExecutionTimeout(OperationFailure):
 class WriteConcernError(OperationFailure):
     """The server executed a write, but could not satisfy its write concern."""
 
-    _topology_version: Document | None = None  # of the reply
+    _topology_version: Document | None = None  # topology version of the reply
 
 
 class WriteError(OperationFailure):

@@ -58,19 +58,19 @@ class Encrypter:
         if not self._encrypts:
             return command
 
-        def make(new: Callable[[], Native]) -> Native:
+        def make_context(new: Callable[[], Native]) -> Native:
             return contexts.EncryptionContext(new(), self._machine.kms_providers, database, command)
 
-        encrypted = self._machine.run(make, len(command), deadline)
+        encrypted = self._machine.run(make_context, len(command), deadline)
         return command if encrypted is None else encrypted
 
     def decrypt(self, reply: Buffer, deadline: float | None) -> bytes | None:
         """Decrypt a reply, or None if the reply has no encrypted fields."""
 
-        def make(new: Callable[[], Native]) -> Native:
+        def make_context(new: Callable[[], Native]) -> Native:
             return contexts.DecryptionContext(new(), self._machine.kms_providers, reply)
 
-        decrypted = self._machine.run(make, len(reply), deadline)
+        decrypted = self._machine.run(make_context, len(reply), deadline)
         return None if decrypted == reply else decrypted
 
     def encrypted_fields(self, namespace: str) -> Document | None:

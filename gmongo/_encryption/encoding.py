@@ -11,7 +11,7 @@ from gmongo.wire.message import HEADER_SIZE
 _INT32 = struct.Struct("<i")
 _ARRAY, _DOCUMENT, _END = b"\x04", b"\x03", b"\x00"
 _FLAGS_SIZE = 4
-_LONGEST_NAME = 64  # of a document sequence, including the zero byte
+_LONGEST_NAME = 64  # bytes of the name of a document sequence, including the zero byte
 
 
 def one_document(buffers: Sequence[bytes]) -> bytes:

@@ -107,7 +107,7 @@ class EncryptedOperation(Operation):
         :raises EncryptionError: the decryption failed.
         """
         if self._address is None:
-            return result  # without a reply
+            return result  # no reply has arrived
         decrypted = self._encrypter.decrypt(self._body, self._deadline)
         if decrypted is None:
             return result

@@ -78,7 +78,7 @@ class Traces(Observer):
         current = contexts.get_current()
 
         def run_there() -> None:
-            contexts.attach(current)  # for the lifetime of the greenlet
+            contexts.attach(current)  # the context stays for the lifetime of the greenlet
             run()
 
         return run_there

@@ -51,7 +51,7 @@ class Connection(ServerConnection):
         self.purpose = Purpose.OTHER
         # The greenlet that checked the connection out. This greenlet may have ended since.
         self.holder: weakref.ref[greenlet] | None = None
-        self.checked_out_at = 0.0  # on the monotonic clock
+        self.checked_out_at = 0.0  # time of the check-out on the monotonic clock
         self.last_command: str | None = None  # name of the last command on the connection
         self.established_in = 0.0  # duration of connecting and handshake in seconds
         self.late_reply: LateReply | None = None  # handles the late reply, or None if the pool must not wait for it

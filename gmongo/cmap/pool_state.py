@@ -93,7 +93,7 @@ class StateMachine:
         self._may_populate = False  # True after the delivery of the ready event (CMAP-81)
         self._populating: Connection | None = None
         self._populate_backoff = 0.0  # seconds between failed attempts of the background
-        self._populate_backoff_ends = 0.0  # on the clock of _clock.monotonic()
+        self._populate_backoff_ends = 0.0  # time on the clock of _clock.monotonic()
         events.note(events.pool_created, options.specified)
 
     # Counts
@@ -135,7 +135,7 @@ class StateMachine:
             raise self._refusal()
         # Critical section: `_take` and `join`. With a switch between them, a check-in would see no waiter,
         # and this waiter would wait although a connection is available.
-        connection = None if self.queue.waiters else self._take()  # in order of arrival
+        connection = None if self.queue.waiters else self._take()  # waiters are served in order of arrival
         return connection or self.queue.join()
 
     def _take(self) -> Connection | None:

@@ -217,7 +217,7 @@ class ServerConnection:
         try:
             return decode(body)
         except InvalidBSON as error:
-            if not is_well_formed(body):  # else the codec options of the application caused it
+            if not is_well_formed(body):  # otherwise the codec options caused the error
                 self.mark_unusable(error)
             raise
         finally:

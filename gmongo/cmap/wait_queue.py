@@ -68,7 +68,7 @@ class Waiter(Generic[Item]):
         except Timeout as error:
             if error is not timeout:
                 raise
-            if self.item is None and self.error is None:  # else the waiter was already served
+            if self.item is None and self.error is None:  # otherwise the waiter was already served
                 raise timed_out() from None
         finally:
             del timeout  # a thrown timeout refers to this frame

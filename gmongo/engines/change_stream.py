@@ -39,7 +39,7 @@ class Position:
         fields = {"resumeAfter": resume_after, "startAfter": start_after, "startAtOperationTime": operation_time}
         self._start_fields = {name: value for name, value in fields.items() if value is not None}
         self._operation_time = operation_time
-        self._starts_after = start_after is not None  # until the first change
+        self._starts_after = start_after is not None  # True until the first change
         self.token: Value = resume_after if start_after is None else start_after
         self.resuming = False
 

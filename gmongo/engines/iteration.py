@@ -47,7 +47,7 @@ def runs(cursor: Iterable) -> Iterator[Iterator[Value]]:
     generator does not switch, so that no second greenlet enters it. The chain changes its state only after a step of
     the gate, without a switch. Therefore a second greenlet may enter the chain while the first waits in the gate.
     """
-    gate = _Gate()  # without a constructor, to save a call for each cursor
+    gate = _Gate()  # _Gate has no constructor, to save a call for each cursor
     gate.cursor = cursor
     while gate.is_open:
         opened = cursor._cursor

@@ -82,8 +82,8 @@ class ReadAhead:
         self.batch_size = batch_size
         self._left = left
         self._batches = self._max_bytes = 0
-        self.cursor_id = operation.cursor_id  # from the last reply
-        self._arrived: deque[tuple[CursorReply, int]] = deque()  # with the size of each reply in bytes
+        self.cursor_id = operation.cursor_id  # cursor ID of the last reply
+        self._arrived: deque[tuple[CursorReply, int]] = deque()  # replies, each with its size in bytes
         self._bytes = 0  # the total size of `_arrived`
         self._last_size = 0
         self._raw = operation.raw
@@ -217,7 +217,7 @@ class ReadAhead:
         """
         greenlet = self._greenlet
         assert greenlet is not None
-        left = remaining(deadline) if self._deadline is None else None  # else the getMore has the cursor's deadline
+        left = remaining(deadline) if self._deadline is None else None  # otherwise the cursor's deadline
         keep_alive = keep_loop_alive()  # the fetching greenlet does not keep the event loop alive
         self._is_awaited = True
         try:

@@ -189,7 +189,7 @@ class ServerCursor:
             if self.has_ended:
                 return False
             if deadline is None:
-                deadline = self._executor.deadline()  # for all steps of this iteration
+                deadline = self._executor.deadline()  # one deadline for all steps of this iteration
             if not self._step(deadline) and (at_most_once or self._tailable):
                 return False
         return True

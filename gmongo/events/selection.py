@@ -83,7 +83,7 @@ class SelectionEvents:
         if operation_id is not None:
             extra["operationId"] = operation_id
         fields = {"message": message, "operation": operation, **extra}
-        # Both objects are immutable.
+        # The selector and the topology description are immutable, so the log record may keep them.
         structured = Structured(fields, {"selector": (repr, selector), "topologyDescription": (repr, topology)})
         log(self._logger, _Text(structured, extra), structured, level)
 

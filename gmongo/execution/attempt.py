@@ -58,7 +58,7 @@ class Attempt:
     session: Session | None = None  # explicit session or session of a cursor
     address: Address | None = None  # address of the server
     hello: Hello | None = None  # hello of the failed connection
-    server_session: ServerSession | None = None  # without a given session, for all attempts of the operation
+    server_session: ServerSession | None = None  # session of all attempts of an operation without a session
     is_retryable_write = False  # True with a transaction number, by which the server recognizes a retry
     transaction: Transaction | None = None
     starts_transaction: bool  # set only in a transaction

@@ -78,7 +78,7 @@ class OperationTrace:
         self.commands = 0
         self.selecting = self.checking_out = self.backing_off = 0.0
         self.connecting = 0.0  # part of `checking_out`
-        self.exchanging = 0.0  # from the first sent byte to the decoded reply
+        self.exchanging = 0.0  # seconds from the first sent byte to the decoded reply
         self.decoding = 0.0  # part of `exchanging`
         self.round_trip = 0.0  # average for the server of the last attempt
         self.notes: dict[object, Value] = {}  # observer -> its data about the operation

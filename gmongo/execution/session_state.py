@@ -115,7 +115,7 @@ class SessionState:
             raise ConfigurationError("Explicit sessions are incompatible with unacknowledged write concern: w=0")
         if not self.transaction.active and not operation.ends_transaction:
             self.transaction.reset_ended()
-        self._user = getcurrent()  # last, because no `end_use` follows a refused operation
+        self._user = getcurrent()  # set last, because no `end_use` follows a refused operation
         self._uses += 1
 
     @property

@@ -303,7 +303,7 @@ class GridOut(io.IOBase):
             return
         with until(self._deadline):
             extra = self._next_chunk(count)
-        self._next = count  # until the check has passed
+        self._next = count  # the next read repeats this check until it has passed
         self._close_cursor()
         if extra is not None and data_of(extra):
             raise CorruptGridFile(f"extra chunk found: expected {count} chunks but found chunk with n={extra.get('n')}")

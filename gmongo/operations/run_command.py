@@ -21,7 +21,7 @@ from gmongo.wire.message import Buffer
 from gmongo.wire.reply import PLAIN_REPLY
 from gmongo.wire.reply_schema import OWN_FIELDS
 
-_SECRET_FIELDS = ("pwd", "payload", "key")  # of commands whose content is never shown
+_SECRET_FIELDS = ("pwd", "payload", "key")  # fields of commands whose content is never shown
 # Operation names in the API for commands with other names. These commands name their collection.
 _TITLES = {"create": "createCollection", "drop": "dropCollection"}
 

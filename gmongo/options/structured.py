@@ -36,7 +36,7 @@ STRING_PROPERTIES = (
     "SERVICE_REALM",
     "TOKEN_RESOURCE",
 )
-SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}  # others may contain secrets
+SHOWN_PROPERTIES = frozenset(STRING_PROPERTIES) - {"AWS_SESSION_TOKEN"}  # other properties may contain secrets
 OBJECT_PROPERTIES = ("ALLOWED_HOSTS", "OIDC_CALLBACK", "OIDC_HUMAN_CALLBACK")
 RESERVED_TOP_LEVEL_NAMES = frozenset(
     ("corp", "example", "home", "internal", "invalid", "local", "localhost", "mail", "test")

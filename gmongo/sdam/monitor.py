@@ -77,7 +77,7 @@ class Monitor:
         self._connection: ServerConnection | None = None
         self._may_retry_from = 0.0  # earliest time of an immediate check after a network error
         self._last_id = 0  # ID of the last connection, from 1
-        self._hello_command: str  # of the current connection
+        self._hello_command: str  # hello command of the current connection
         self._may_stream = allows_streaming(settings.monitoring_mode, os.environ)
         self._checking = False
         # Result of the last check. The topology may replace it by Unknown (a stale primary, a wrong set name).

@@ -30,7 +30,7 @@ class RttMonitor:
         self._samples = samples
         self._wakeup = Wakeup()
         self._stopped = False
-        self._hello_command: str  # of the current connection
+        self._hello_command: str  # hello command of the current connection
         self._background = RestartingGreenlet(self._run)
 
     def start(self) -> None:

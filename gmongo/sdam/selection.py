@@ -79,7 +79,7 @@ def _suitable_among(
     kind = topology.topology_type
     if kind in (TOPOLOGY_TYPE.Single, TOPOLOGY_TYPE.LoadBalanced):
         return servers
-    if kind == TOPOLOGY_TYPE.Sharded:  # maybe also members whose set name is still unknown
+    if kind == TOPOLOGY_TYPE.Sharded:  # `servers` may include other members
         return [server for server in servers if server.server_type == SERVER_TYPE.Mongos]
     if kind in (TOPOLOGY_TYPE.ReplicaSetNoPrimary, TOPOLOGY_TYPE.ReplicaSetWithPrimary):
         return _suitable_members(topology, selector, servers)

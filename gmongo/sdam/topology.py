@@ -157,7 +157,7 @@ class Topology:
         self._mark_load_balancer_known()
 
     def _watch_srv(self) -> None:
-        if self._srv_monitor is not None:  # of the parent process
+        if self._srv_monitor is not None:  # the SRV monitor of the parent process
             self._srv_monitor.stop()
             self._srv_monitor = None
         if self.settings.srv is not None and self.is_polled():

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     register(audit)
     try:
         status = run_program(options.module, options.program, options.arguments)
-    finally:  # also after an exception of the program
+    finally:  # runs also after an exception of the program
         write(audit, options.output, options.json)
     return _FOUND if options.check and status == 0 and not audit.is_clean else status
 

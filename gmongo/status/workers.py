@@ -97,7 +97,7 @@ class Publisher:
     def _serve(self) -> None:
         path = self._directory / f"{os.getpid()}{_SUFFIX}"
         unfinished = path.with_suffix(".new")
-        for each in (unfinished, path):  # of an earlier process with the same ID
+        for each in (unfinished, path):  # files of an earlier process with the same ID
             if _is_own_socket(each):
                 each.unlink()
         if os.path.lexists(path):

@@ -117,7 +117,7 @@ def _open(family: int) -> _socket.socket:
         sock.setblocking(False)
         if family != _socket.AF_UNIX:
             _tune(sock)
-    except OSError as error:  # such as too many open files
+    except OSError as error:  # an error such as "too many open files"
         raise TransportError(*error.args) from error
     return sock
 

@@ -234,5 +234,5 @@ def unexpected(what: str, rule: str, value: object) -> ProtocolError:
 
 
 def _short(value: object) -> str:
-    text = short(value)  # also for large and deep values
+    text = short(value)  # `short` limits large and deep values
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -88,7 +88,7 @@ class TimeLimit:
     def __init__(self, make_error: Callable[[float], BaseException], ref: bool = False) -> None:
         self._make_error = make_error
         self._ref = ref
-        self._greenlet: greenlet | None = None  # for which time runs now
+        self._greenlet: greenlet | None = None  # greenlet whose time runs now
         # The present use: its limit, its end, whether a late timer has extended the limit, and its transport or None.
         self._seconds: float
         self._due: float

@@ -104,7 +104,7 @@ class TlsTransport(Transport):
         session = self._tls.session(self._host)
         try:
             return self._context.wrap_bio(self._incoming, self._outgoing, server_hostname=self._host, session=session)
-        except ValueError as error:  # for example a label that is too long
+        except ValueError as error:  # an error such as a label that is too long
             raise TransportError(f"{self._host!r} cannot be in a certificate: {error}") from error
 
     def limit_messages(self, max_message_size: int) -> None:

@@ -57,7 +57,7 @@ class CheckedTransport(TlsTransport):
             raise TransportError("the server has shown no certificate")
 
     def _wait_for(self, fetch: Fetch) -> None:
-        self._waiting = getcurrent()  # so that an interruption also reaches the greenlet here
+        self._waiting = getcurrent()  # `interrupt` also resumes the greenlet in this wait
         try:
             fetch.wait(self._readable.ref)
         finally:
