@@ -107,7 +107,7 @@ second.
 The policy spreads the peak over the next seconds, and the application notices only a delay.
 
 `python -m benchmarks.overload` writes this page. The numbers depend on the machine, so compare their ratios. A
-real server has more work with a rejection than the simulated one.
+rejection costs a real server more work than the simulated server.
 """
 
 

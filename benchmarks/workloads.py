@@ -131,7 +131,7 @@ def check(name: str, operation: Operation) -> None:
         raise AssertionError(f"{name} returned {result!r}, not {expected!r}")
 
 
-class StartingLine:
+class StartBarrier:
     """Barrier that greenlets pass after all greenlets have warmed up."""
 
     def __init__(self, expected: int) -> None:
@@ -167,7 +167,7 @@ def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int
     :param warm_up: the number of preceding operations of each greenlet.
     :raises Exception: an operation failed.
     """
-    line = StartingLine(greenlets)
+    line = StartBarrier(greenlets)
     running = [gevent.spawn(_run, operation, count, warm_up, line) for _ in range(greenlets)]
     for greenlet in running:
         greenlet.link_exception(line.fail)
@@ -179,7 +179,7 @@ def measure_times(operation: Operation, greenlets: int, count: int, warm_up: int
     return Times(time.process_time() - processor, time.perf_counter() - clock)
 
 
-def _run(operation: Operation, count: int, warm_up: int, line: StartingLine) -> None:
+def _run(operation: Operation, count: int, warm_up: int, line: StartBarrier) -> None:
     for _ in range(warm_up):
         operation()
     line.wait()

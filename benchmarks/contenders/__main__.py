@@ -1,6 +1,7 @@
 """The contenders in Python: ``python -m benchmarks.contenders NAME URI SOCKET CALLERS FILE``.
 
-:mod:`benchmarks.programs` describes their requests and answers. They import the documents instead of reading the file.
+:mod:`benchmarks.programs` describes their requests and answers. Contenders in Python import the documents, and do not
+read the file.
 """
 
 from __future__ import annotations

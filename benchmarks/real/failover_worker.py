@@ -63,7 +63,7 @@ def main() -> None:
     if name == "gmongo":
         from gevent import monkey
 
-        monkey.patch_all()  # the callers are threads, which become greenlets
+        monkey.patch_all()  # patched, so that the threads of the callers are greenlets
     else:
         prepare(name)
     package = "gmongo" if name == "gmongo" else "pymongo"

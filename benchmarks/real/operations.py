@@ -59,7 +59,7 @@ class Measured(NamedTuple):
         }
 
 
-def kinds_of(name: str) -> list[str]:
+def operations_of(name: str) -> list[str]:
     """Return the names of the operations that a deployment is measured with."""
     if name == "replica set":
         return list(SHARES)
@@ -88,7 +88,7 @@ def measure(
                 programs[contender] = stack.enter_context(running(contender, uri, CALLERS))
             return programs[contender]
 
-        for kind in kinds_of(name):
+        for kind in operations_of(name):
             report_progress(f"{name}: {kind}")
             count = max(1, round(operations * SHARES[kind] / CALLERS))
             for contender in contenders:

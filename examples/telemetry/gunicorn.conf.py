@@ -15,7 +15,7 @@ MOST_WORKERS = 64
 
 def post_worker_init(worker: Any) -> None:
     """Start the metrics endpoint of a new worker, when its hub runs."""
-    # After the fork, since the exporter belongs to one process.
+    # The exporter belongs to one process, so it starts after the fork.
     from opentelemetry import metrics
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
     from opentelemetry.sdk.metrics import MeterProvider

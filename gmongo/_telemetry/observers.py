@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def observers_of(settings: TelemetrySettings) -> Observers | None:
     """Return the observers that the client options enable, or None."""
     observers: list[Observer] = []
-    if settings.slow is not None:  # before the traces, so that the log line is in the span of its operation
+    if settings.slow is not None:  # precedes the traces, so that the span contains the log line
         observers.append(SlowOperations(settings.slow, settings.query_text_max_length))
     if settings.traces:
         # A late import, since other clients do not need OpenTelemetry.

@@ -53,7 +53,7 @@ class PinnedConnection:
     def check_free(self) -> None:
         """Check that no other greenlet uses the connection (LB-51).
 
-        :raises InvalidOperation: another greenlet uses it.
+        :raises InvalidOperation: another greenlet uses the connection.
         """
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation(

@@ -147,9 +147,8 @@ class SessionReaper:
         errors: dict[_Remnant, BaseException | None] = {}
         for address, remnants in sessions.items():
             error = None
-            if not self._executor.topology.settings.connection.server_api.get(
-                "apiStrict"
-            ):  # API version 1 lacks killSessions
+            # API version 1 lacks killSessions.
+            if not self._executor.topology.settings.connection.server_api.get("apiStrict"):
                 error = self._run(KillSessions([remnant.session.lsid for remnant in remnants], address))
             for remnant in remnants:
                 # The server may receive this kill late, and end the next command of the session.

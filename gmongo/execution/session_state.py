@@ -126,7 +126,7 @@ class SessionState:
     def check_free(self) -> None:
         """Check that no other greenlet uses the session.
 
-        :raises InvalidOperation: another greenlet uses it.
+        :raises InvalidOperation: another greenlet uses the session.
         """
         if self._user is not None and self._user is not getcurrent():
             raise InvalidOperation("the session is in use by another greenlet: start one session for each greenlet")

@@ -278,7 +278,7 @@ class GridIn:
 
     def _clean_up_after(self, error: BaseException) -> None:
         if isinstance(error, ConnectionFailure):
-            self._remove_soon()  # another attempt to reach the server may take as long
+            self._remove_soon()  # another attempt may take as long as the failed attempt
         elif isinstance(error, Exception):
             try:
                 self._remove_now()
