@@ -114,7 +114,7 @@ class Replies:
             return [] if message[16] & MORE_TO_COME else _reply(request_id, OP_MSG, self._op_msg_body(message))
         if opcode == OP_QUERY:
             return _reply(request_id, OP_REPLY, self._legacy_hello)
-        raise ValueError(f"opcode {opcode} is none of OP_MSG ({OP_MSG}) and OP_QUERY ({OP_QUERY})")
+        raise ValueError(f"opcode {opcode} is neither OP_MSG ({OP_MSG}) nor OP_QUERY ({OP_QUERY})")
 
 
 def _primary(name: str) -> dict[str, Any]:
