@@ -57,9 +57,7 @@ def with_srv_hosts(
     if max_hosts:
         room = max(0, max_hosts - len(unchanged))
         new = new if len(new) <= room else sample(new, room)
-    return topology.replaced(
-        server_descriptions=unchanged | {address: ServerDescription(address) for address in new}
-    )
+    return topology.replaced(server_descriptions=unchanged | {address: ServerDescription(address) for address in new})
 
 
 def _election_key(election_id: ObjectId | None, set_version: int | None) -> tuple[ObjectId, int]:
