@@ -2,8 +2,8 @@
 
 - A rule, such as ``CMAP-97``: the tests that prove the rule.
 - A file of gmongo, such as ``cmap/background.py``: the tests of its mutations, and the tests that import the file.
-- Words, such as ``interrupted cursor``: the tests with all words in name, docstring or file, and the tests of mutations
-  with all words in the description.
+- Words, such as ``interrupted cursor``: the tests whose name, docstring or file contains all words, and the tests of
+  mutations whose description contains all words.
 
 The search reads tests without importing the tests.
 """

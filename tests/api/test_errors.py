@@ -58,7 +58,7 @@ class CustomError(BaseException):
 
 
 class FailingMapping(MutableMapping[str, Any]):
-    """Mapping with a lookup that raises `CustomError`. All mappings count their lookups together."""
+    """Mapping with a lookup that raises `CustomError`. All mappings share one counter of lookups."""
 
     left = 0  # Successful lookups before the error.
 

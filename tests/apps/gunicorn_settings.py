@@ -1,3 +1,3 @@
 """Settings of gunicorn. Old versions ignore unknown settings."""
 
-control_socket_disable = True  # with its thread, Python warns at each fork of gunicorn
+control_socket_disable = True  # the socket needs a thread, and Python warns of forks with threads

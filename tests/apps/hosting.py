@@ -125,7 +125,9 @@ def _request(port: int, name: str) -> bytes:
 
 
 class Load:
-    """Greenlets that request one name after the other until the ``with`` block ends. Their errors are raised there.
+    """Greenlets that request one name after the other until the ``with`` block ends.
+
+    The end of the block raises their errors.
 
     :ivar answered_by: the processes in the order of their answers.
     :ivar dropped: the names of requests whose connection ended without an answer.

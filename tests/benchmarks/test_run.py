@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks import crowd, stall, start, surcharge
 from benchmarks.__main__ import main
-from benchmarks.operations import sizes
-from benchmarks.variants import log_silently
+from benchmarks.circumstances import log_silently
+from benchmarks.operations import contenders, sizes
 from benchmarks.workloads import WORKLOADS
 
 pytestmark = pytest.mark.long
@@ -30,15 +30,15 @@ def run(arguments: list[str], file) -> dict[str, dict[tuple[str, int | None], di
     }
 
 
-def test_run_measures_each_operation_and_variant(tmp_path):
+def test_run_measures_each_operation_and_circumstance(tmp_path):
     names = ["find_one", "insert_one", "delete_one", "find_100", "insert_many", "insert_one+replica_set"]
     names += [name for name in WORKLOADS if name.startswith("find_one+")]
     found = run(["--only", ",".join(names), "--greenlets", "2"], tmp_path / "run.json")
     assert set(found) == {"operations"}
     assert set(found["operations"]) == {(name, 2) for name in names}
     for (name, _greenlets), numbers in found["operations"].items():
-        contenders = ["gmongo", "pymongo"] if WORKLOADS[name].variant else ["gmongo", "pymongo", "floor"]
-        assert {name: len(each) for name, each in numbers.items()} == dict.fromkeys(contenders, 1)
+        entrants = ["gmongo", "pymongo"] if WORKLOADS[name].circumstance else ["gmongo", "pymongo", "floor"]
+        assert {name: len(each) for name, each in numbers.items()} == dict.fromkeys(entrants, 1)
         assert all(number > 0 for each in numbers.values() for number in each)
 
 
@@ -48,7 +48,7 @@ def test_run_measures_crowd_of_greenlets(tmp_path, monkeypatch):
     assert set(found["crowd"]) == {(name, size) for name in (crowd.THROUGHPUT, crowd.COST) for size in (100, 150)}
 
 
-def test_run_measures_surcharge_of_each_variant(tmp_path, monkeypatch):
+def test_run_measures_surcharge_of_each_circumstance(tmp_path, monkeypatch):
     monkeypatch.setattr(surcharge, "GREENLETS", 2)
     found = run(["--only", "surcharge"], tmp_path / "run.json")["surcharge"]
     assert {place: set(numbers) for place, numbers in found.items()} == {
@@ -104,10 +104,10 @@ def test_numbers_of_greenlets_follow_workload_and_option():
     assert sizes(WORKLOADS["find_one+debug"], None) == [10]
 
 
-def test_floor_does_not_contend_with_variants():
-    contenders = ["gmongo", "pymongo", "floor"]
-    assert contenders(WORKLOADS["find_one"], contenders) == contenders
-    assert contenders(WORKLOADS["find_one+listener"], contenders) == contenders[:2]
+def test_baseline_is_measured_without_circumstances():
+    entrants = ["gmongo", "pymongo", "floor"]
+    assert contenders(WORKLOADS["find_one"], entrants) == entrants
+    assert contenders(WORKLOADS["find_one+listener"], entrants) == entrants[:2]
 
 
 def test_silent_logger_creates_all_records(monkeypatch):

@@ -362,7 +362,7 @@ class PoolSystem:
                 self.scheduler.pass_time()
             else:
                 return
-        self.violations.append("the greenlets do not come to rest")
+        self.violations.append("the greenlets never block")
 
     def _violations_when_blocked(self) -> Iterator[str]:
         machine, counted = self.pool.machine, self.listener.counted
@@ -371,7 +371,7 @@ class PoolSystem:
             yield "a check-out waits for ever"
         if not self.forked and (machine.in_use or machine.pending or machine.draining):
             yield "nothing will give a connection back"
-        if self.used_in_child:  # the copy of the parent's background_run greenlet ends at its next run
+        if self.used_in_child:  # the background greenlet of the parent ends at its next run
             for _ in range(len(self.scheduler.timers)):
                 self.scheduler.pass_time()
                 self.scheduler.run_all()

@@ -47,7 +47,7 @@ def make_pool(
     connect_timeout: float | None = 5.0,
     **options: Any,
 ) -> Pool:
-    """Create a pool. Its background_run runs only if `background_interval` is given.
+    """Create a pool. Its background runs start only if `background_interval` is given.
 
     :param recorder: records the pool events, None for a pool without listeners.
     """

@@ -163,7 +163,7 @@ def test_check_in_closes_connection_with_error(new_pool: Any, recorder: Any) -> 
 
 
 def test_exhaust_reply_in_progress_rejects_other_requests(new_pool: Any, server: Any) -> None:
-    """After a network error, the pool reports the error instead of the exhaust rule."""
+    """After a network error, a request raises this error instead of the error about the exhaust reply."""
     pool = new_pool()
     connection = pool.check_out()
     allowing = encode_op_msg(1, EXHAUST_ALLOWED, bson.encode({"ping": 1}))

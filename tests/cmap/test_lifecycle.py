@@ -170,7 +170,7 @@ def test_close_fails_all_waiters_immediately(new_pool: Any, recorder: Any, go: A
 
 @pytest.mark.requirement("CMAP-69", "CMAP-75", "CMAP-197")
 def test_close_interrupts_pending_handshakes(new_pool: Any, server: Any, recorder: Any, go: Any) -> None:
-    """A check-out and the background_run establish connections while the server does not reply."""
+    """A check-out and a background run establish connections while the server does not reply."""
     server.fail("handshake", *[held(Event())] * 2)
     pool = new_pool(min_pool_size=1, background_interval=60)
     server.wait_for("handshake")

@@ -142,7 +142,7 @@ def test_hanging_listener_delays_events_but_not_operations(
     assert len(recorder.events) == 66
 
 
-def test_application_timeout_is_punctual_despite_slow_listeners(new_pool: Any, recorder: Any, go: Any) -> None:
+def test_slow_listener_does_not_delay_application_timeout(new_pool: Any, recorder: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=1)
     fill_pool(pool, 1)
     recorder.forget()

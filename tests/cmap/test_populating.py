@@ -128,7 +128,8 @@ def test_population_failures_cause_exponential_backoff(
 def test_population_continues_after_check_outs_used_all_of_max_connecting(
     new_pool: Any, server: Any, recorder: Any, end: str
 ) -> None:
-    """Two check-outs use ``maxConnecting`` first. The next periodic background_run run is an hour later."""
+    """Two check-outs first establish ``maxConnecting`` connections. The next periodic background run is an hour
+    later."""
     gate = Event()
     answer = cut(0) if end == "failed" else held(gate)
     server.fail("handshake", answer, answer)

@@ -4,7 +4,7 @@ A page is a table ``| ID | Level | What it demands | Proof |``. The first three 
 ``python -m tests.conformance.pages --write`` writes the column of proofs from the markers of all tests, such as
 ``@pytest.mark.requirement("CMAP-17")``. A requirement without a test has a reason that begins with ``none: ``.
 
-The tool reads markers without importing the tests. A new page needs only its file.
+The tool reads markers without importing the tests. A new page needs no entry in another file.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def calls(path: Path) -> Iterator[Call]:
 
 
 class CallRunner:
-    """Server behind a tap, with a client of each driver.
+    """Server behind a recording proxy, with a client of each driver.
 
     :param server: Host and port.
     :param name: Name of the server.
@@ -234,7 +234,7 @@ class CallRunner:
         module: Any = driver.module
 
         def client_with(*args: Any, **options: Any) -> Any:
-            """Create a client with options, with the address of the tap as default."""
+            """Create a client with options, with the address of the proxy as default."""
             client = module.MongoClient(*(args or (self.uri,)), **options)
             clients.append(client)
             return client

@@ -16,7 +16,7 @@ _VOLATILE = frozenset({"$clusterTime", "operationTime", "lsid", "electionId", "c
 # Parts of messages that differ in each run: transaction numbers, and UUIDs of index builds or collections.
 _ANEW = re.compile(r"(?<=number )\d+|(?<=number is )\d+|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _NUMBERED = frozenset({"getMore", "cursors", "cursor_id"})
-_FIXED_BEFORE = 2026  # dates in rows are earlier, and dates of the run are later
+_FIXED_BEFORE = 2026  # rows of the table contain only earlier dates, calls create only later dates
 _YEAR_2000 = 946_684_800
 
 

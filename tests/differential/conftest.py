@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package", params=SERVERS)
 def runner(request: pytest.FixtureRequest) -> Iterator[CallRunner]:
-    """Yield a scene on each available server.
+    """Yield a call runner for each available server.
 
     The scope is one folder, because tests of other folders count greenlets, descriptors and timers.
     """

@@ -69,7 +69,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "unicode_decode_error_handler": ("strict", "ignore"),
     "datetime_conversion": ("DATETIME", "DATETIME_MS"),
 }
-# Options that need another option, and `connect`, which these tests set.
+# Options without a second value in the tests: each needs another option, except `connect`, which the tests set.
 NEEDS_ANOTHER = {
     "connect",
     "maxStalenessSeconds",

@@ -166,7 +166,7 @@ def test_dropped_exhaust_cursors_end_although_pool_is_full(connect: Any, pools: 
             next(cursor)
         cursors.clear()
         del cursor  # The variable has a reference to an exhaust cursor.
-        gevent.idle()  # The client starts to kill the plain cursors, and waits for a connection.
+        gevent.idle()  # The client starts to kill the cursors without exhaust, and waits for a connection.
         streams.clear()
         eventually(lambda: at_rest(client) and open_cursors(deployment) == 0)
 

@@ -150,7 +150,7 @@ def test_session_of_a_closed_change_stream_is_killed_if_its_cursor_stays_open(de
     eventually(lambda: deployment.commands.named("find"))
     closing = gevent.spawn(stream.close)
     gevent.sleep(0.01)
-    closing.kill()  # while it waits for the connection, so the session returns to the pool before `killCursors`
+    closing.kill()  # the greenlet waits for the connection, and `killCursors` follows the return of the session
     fail(deployment, "killCursors", closeConnection=True)
     reading.join()
     eventually(lambda: open_on_servers(deployment)["cursors"] == 0)

@@ -18,7 +18,7 @@ from tests.support.wait import eventually
 
 LIMIT = 0.2  # seconds
 MILLISECONDS = 1000 * LIMIT
-SLICES = (0.005, 0.02)  # seconds of computation before a yield. gevent runs 50 slices per pass
+SLICES = (0.005, 0.02)  # seconds of computation before a yield. gevent runs 50 per iteration
 
 
 MEMBER = {"setName": "rs", "minWireVersion": 0, "maxWireVersion": 21, "logicalSessionTimeoutMinutes": 30}
@@ -31,7 +31,7 @@ def compute(seconds: float) -> None:
 
 
 def duration_and_longest_pass(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the duration of a call with a timeout, and the duration of the longest pass of the event loop."""
+    """Return the duration of a call with a timeout, and the duration of the longest iteration of the event loop."""
     begin = time.monotonic()
     moments = [begin]
     with gevent.get_hub().loop.check(ref=False) as watcher:
@@ -75,7 +75,7 @@ def run_transaction(client: MongoClient[Any]) -> None:
         pytest.param(2, {"timeoutMS": MILLISECONDS}, run_transaction, id="with_transaction"),
     ],
 )
-def test_operation_ends_within_its_limit_and_two_passes_of_the_loop(
+def test_operation_ends_within_its_limit_and_two_loop_iterations(
     connections: int | None, options: dict[str, Any], operation: Callable[[MongoClient[Any]], object]
 ) -> None:
     """

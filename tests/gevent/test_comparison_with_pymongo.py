@@ -1,4 +1,4 @@
-"""Scenes with gmongo, and for comparison with PyMongo under monkey-patching.
+"""Scenarios with gmongo, and for comparison with PyMongo under monkey-patching.
 
 The assertions are for gmongo. The outcomes of PyMongo are measured and printed (``pytest -rP``). The only assertion
 about PyMongo is that gmongo uses less CPU.

@@ -186,7 +186,7 @@ interruptions = pytest.mark.parametrize("interrupt", [kill, throw_timeout])
 
 
 def end_immediately(greenlet: gevent.Greenlet, interrupt: Callable[[gevent.Greenlet], None]) -> None:
-    """Check that the greenlet ends within 20 passes of the loop."""
+    """Check that the greenlet ends within 20 iterations of the loop."""
     turns = gevent.spawn(lambda: [gevent.sleep(0) for _ in range(20)])
     interrupt(greenlet)
     assert not turns.ready()

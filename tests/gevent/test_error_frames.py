@@ -165,5 +165,5 @@ def test_killed_greenlet_releases_locals_without_handler(call: Callable[[], None
     gevent.sleep(0)
     waiting.kill()
     del waiting
-    gevent.sleep(0)  # releases the waiter for the end of the greenlet
+    gevent.sleep(0)  # gevent releases the callback for the end of the greenlet
     assert reference() is None

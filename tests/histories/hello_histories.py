@@ -25,7 +25,7 @@ from tests.support.server import Fault, ScriptedServer, cut, silent
 PERIOD = 25.0  # seconds, two or three heartbeats
 HEARTBEAT = 10.0
 LIMIT = 2.0  # seconds for a connection attempt
-MOST_CHECKS = 4 * PERIOD + 10  # per half second: a requested check, and a check after a loss
+MOST_CHECKS = 4 * PERIOD + 10  # two checks in half a second: a requested check, and a check after a lost connection
 MANY = 10_000
 ALIAS = "other name"
 
@@ -132,7 +132,7 @@ class HelloHistory:
         }  # fmt: skip
 
     def become_new_primary(self, server: ScriptedServer) -> None:
-        """Make the server a primary of a new election."""
+        """Make the server the primary after a new election."""
         self._elections += 1
         self._make_primary(server, self._elections)
 
@@ -141,7 +141,7 @@ class HelloHistory:
         server.hello_extra = self._member(server, isWritablePrimary=True, ismaster=True, electionId=number)
 
     def become_old_primary(self, server: ScriptedServer) -> None:
-        """Make the server a primary of an old election."""
+        """Make the server a primary with an old election ID."""
         self._make_primary(server, 0)
 
     def _check_events(self) -> None:

@@ -67,7 +67,7 @@ class KnownCommands(Commands):
 
 
 class Child:
-    """A forked child process, seen by the parent.
+    """A forked child process. The object belongs to the parent.
 
     :param fork: a function of :data:`FORKS`.
     :param leave_servers: closes the sockets of the parent without a switch.

@@ -1,4 +1,4 @@
-"""Driver of an application."""
+"""The driver that an example application uses."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def started(
     """Start a deployment, which ends with the block.
 
     :param members: the number of members of a replica set; 0 for a standalone.
-    :param program: the path of `mongod`; the installed one by default.
+    :param program: the path of `mongod`; the installed program by default.
     :param tls: True if clients must use TLS.
     :param mechanism: one of :data:`MECHANISMS`, for access control; None for no access control.
     :param compressor: the compressor that clients use.

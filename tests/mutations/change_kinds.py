@@ -41,7 +41,7 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
 }  # fmt: skip
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _TYPING_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType"}
-_SIGNALS = {"kill", "killpg"}  # a wrong number here signals foreign processes
+_SIGNALS = {"kill", "killpg"}  # a changed argument could send a signal to other processes
 
 
 def _text(node: ast.AST) -> str:

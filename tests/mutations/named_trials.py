@@ -78,7 +78,7 @@ def failing_targets(chosen: Sequence[tuple[str, Mutation]], jobs: int) -> frozen
     for _, mutation in chosen:
         try:
             targets.update(mutation.targets)
-        except KeyError:  # reported by the trial
+        except KeyError:  # the trial reports the unknown target
             continue
 
     def run(target: str, root: Path) -> str:

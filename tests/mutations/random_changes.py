@@ -38,14 +38,17 @@ _READ_ALL_TEXTS = (  # tests that read the text of all files
     "tests/unit/test_exception_causes.py::test_error_raised_in_handler_names_its_cause",
     "tests/unit/test_overloads.py::test_overloads_have_defaults_of_their_functions",
 )
-_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads all modules
+_READS_DEFAULTS = "tests/differential/test_attributes.py::test_arguments_have_defaults_of_pymongo"  # reads every file
 _LONGEST = 8.0  # seconds, the limit for a chosen test
-_READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")  # read the classes or numbers
+_READ_ALL_MODULES = ("tests/unit/test_value_classes.py", "tests/unit/test_numbers.py")
 
 
 @dataclass(frozen=True)
 class RandomChange:
-    """A change of the whole lines from `line` on, which `apply` finds again after other changes of the file."""
+    """A change of complete lines from `line` on.
+
+    After other changes of the file, `apply` finds the lines by their text.
+    """
 
     file: str
     line: int

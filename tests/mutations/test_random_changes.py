@@ -29,7 +29,7 @@ def test_draw_spreads_changes_over_lines() -> None:
     assert len(draw_changes(SOURCES, 1000, 3)) == 42
 
 
-def test_change_applies_after_other_changes_of_file() -> None:
+def test_random_change_applies_after_other_changes_of_file() -> None:
     for each in draw_changes(SOURCES, 42, 4):
         before = SOURCES[each.file]
         after = each.apply("import this\n" + before)

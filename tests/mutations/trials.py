@@ -167,7 +167,7 @@ class TestProgress:
 
 
 class _Plugin(TestProgress):
-    """A plugin that selects the wanted tests, and writes their story."""
+    """A plugin that runs only the selected tests, and writes their progress."""
 
     def __init__(self, story: str, wanted: str) -> None:
         super().__init__(Path(story))

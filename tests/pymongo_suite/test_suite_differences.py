@@ -1,4 +1,4 @@
-"""Judgement of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
+"""Classification of differences, and validation of the table. ``tox -e pymongo`` runs the tests of PyMongo."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_client_increases_resource_counts() -> None:
             for member in replica_set.members:
                 eventually(lambda member=member: len(member.peers) == 3)
             after = eventually(resources)
-        assert after[0] - before[0] >= 9  # a monitor, a measurement and a pool's background_run for each member
+        assert after[0] - before[0] >= 9  # a monitor, a measurement and a background run of the pool for each member
         assert after[1] - before[1] >= 9
         assert after[2] - before[2] >= 9
 
@@ -222,7 +222,7 @@ def test_idle_monitor_greenlets_are_not_resumed(connect: Any, server: ScriptedSe
         idle = [each for each in resumed if "Monitor" in each]
         server.changed()
         client._topology.request_checks()
-        eventually(lambda: [each for each in resumed if "Monitor" in each])  # the trace works
+        eventually(lambda: [each for each in resumed if "Monitor" in each])  # the trace records monitors
     finally:
         greenlet.settrace(before)
     assert idle == []

@@ -74,7 +74,7 @@ def test_first_check_publishes_events_in_order(connect: Any, poll_server: Script
     ]
 
 
-# hello and its legacy
+# hello and legacy hello
 
 
 @pytest.mark.requirement("SM-07")

@@ -212,7 +212,7 @@ def test_pool_stays_paused_until_server_replies() -> None:
     topology.close()
 
 
-# All kinds of errors, while a connection is established and after that
+# All kinds of errors, during and after the establishment of a connection
 
 IGNORED, MARKED, CLEAR, CANCEL = ErrorAction
 

@@ -76,7 +76,7 @@ class Sections:
         return watched
 
     def wrap_note(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """Wrap ``Delivery.note`` and record the delivery of the greenlet."""
+        """Wrap ``Delivery.note``, and record the ``Delivery`` object that the greenlet uses."""
 
         def watched(delivery: Delivery, *arguments: Any) -> bool:
             self._noted_in[id(greenlet.getcurrent())] = delivery

@@ -30,7 +30,7 @@ class KmsServer:
 
     :param context: TLS context.
     :ivar requests: Received requests, as pairs of host and path, or of ``"kmip"`` and operation.
-    :ivar failures: Number of next requests that close the connection.
+    :ivar failures: Number of further requests after which the server closes the connection without a reply.
     :ivar status: Status of HTTP responses.
     :ivar delay: Function that runs before each response.
     """

@@ -143,7 +143,8 @@ class Authority:
     ) -> bytes:
         """Return a signed response for a certificate.
 
-        :param signer: Another signer than the authority. The response contains the certificate of the signer.
+        :param signer: Signer of the response, by default the authority. The response contains the certificate of the
+        signer.
         :param since: Interval from now to ``thisUpdate``.
         :param until: Interval from now to ``nextUpdate``, or None to omit the field.
         :param identified_by: Hash in the ID of the certificate.

@@ -12,8 +12,8 @@ import gevent
 class Ticker:
     """Greenlet that measures the longest gap between its turns.
 
-    A gap is processor time of the thread in seconds, so that a busy machine has no influence. Sleep of the thread
-    is not part of a gap.
+    A gap is processor time of the thread in seconds, so that a busy machine has no influence. A gap excludes the time
+    in which the thread sleeps.
     """
 
     def __init__(self) -> None:

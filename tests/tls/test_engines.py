@@ -378,7 +378,7 @@ def test_handshake_without_certificate_raises_transport_error_unless_resumed(
     transport.close()
 
 
-def test_session_with_ticket_is_remembered_for_its_host() -> None:
+def test_session_with_ticket_is_cached_for_its_host() -> None:
     tls = Tls(ssl.create_default_context())
     with_ticket, without = SimpleNamespace(has_ticket=True), SimpleNamespace(has_ticket=False)
     for session, expected in ((None, None), (without, None), (with_ticket, with_ticket), (without, with_ticket)):
@@ -423,7 +423,7 @@ def test_unusable_key_raises_configuration_error(error: Any, step: str, monkeypa
         openssl._load_own(context, "file", None)
 
 
-def test_failed_handshake_forgets_session_of_host() -> None:
+def test_failed_handshake_removes_cached_session_of_host() -> None:
     ours, theirs = _socket.socketpair()
     tls: Any = Mock()
     tls.fresh_context.return_value.wrap_bio.side_effect = ValueError("no")

@@ -303,7 +303,7 @@ def test_forked_child_forgets_stuck_listener_of_parent(short_limit: None) -> Non
 @pytest.mark.requirement("CMAP-06", "CMAP-40")
 @pytest.mark.parametrize("seed", range(30))
 def test_all_listeners_receive_random_events_in_one_order(short_limit: None, seed: int) -> None:
-    """Random greenlets note and deliver events, and are killed. Listeners yield, wait and use the client."""
+    """Kill random greenlets that note and deliver events. Listeners yield, wait and use the client."""
     delivery, random = Delivery(), Random(seed)
     noted: list[int] = []
     received: list[list[int]] = [[], []]

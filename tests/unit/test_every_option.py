@@ -1,4 +1,4 @@
-"""Each option changes a client, by keyword and in a URI alike."""
+"""Each option changes a client, both as a keyword and in a URI."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _CONCERN_TIMED_OUT = {"writeConcernErrors": [{"code": 64}]}
 _WTIMEOUT = {"writeConcernErrors": [{"code": 1, "errInfo": {"wtimeout": True}}]}
 _CONCERN_FAILED = {"writeConcernErrors": [{"code": 100, "errInfo": {}}, {"code": 1, "errInfo": None}]}
 
-# Each kind with its arguments, its timeout property, its labels and its attributes.
+# Exception class, arguments, timeout property, labels and attributes.
 MADE: list[tuple[str, tuple[Any, ...], bool, set[str], dict[str, Any]]] = [
     ("PyMongoError", (), False, set(), {"args": ("",)}),
     ("PyMongoError", ("m", ["A", "B"]), False, {"A", "B"}, {"args": ("m",)}),

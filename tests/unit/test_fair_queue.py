@@ -72,11 +72,11 @@ def test_hand_to_all_keeps_order_of_waiters_that_already_woke(queue, times):
     gevent.sleep(0)
     queue.hand_over_to_all("1")
     gevent.idle()
-    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # b was already awake
+    assert order == ["a1", "b1", "b2", "a2", "c2", "d2"]  # waiter b was already awake
     assert len(queue.waiters) == 2
     queue.hand_over_to_all("3")
     gevent.joinall(waiters)
-    gevent.sleep(0)  # and no waiter wakes again
+    gevent.sleep(0)  # a second wakeup of a waiter would raise an error here
     assert order[6:] == ["c3", "d3"]
 
 
@@ -212,7 +212,7 @@ def test_each_item_is_taken_or_returned_exactly_once(queue, returned):
 
 
 def test_item_is_not_lost_if_event_loop_is_late(queue, returned):
-    """Both timers have expired at the next loop pass, the timer of the limit as the second."""
+    """Both timers expire before the next loop iteration, the timer of the limit last."""
     (waiter,) = start(queue, 1, returned, limit=0.05)
     handing = gevent.get_hub().loop.timer(0.02)
     handing.start(queue.hand_over, "a")

@@ -10,7 +10,7 @@ import gmongo
 
 ROOT = Path(gmongo.__file__).parent
 
-# From the top. A module outside these packages belongs to the API.
+# The layers, from top to bottom. A module outside these packages belongs to the API.
 LAYERS = ("api", "engines", "operations", "execution", "sdam", "cmap", "auth", "wire")
 # Any layer may import these modules. They import each other, and `bson`, but no layer.
 LEAVES = frozenset(
@@ -24,7 +24,7 @@ LEAVES = frozenset(
 )  # fmt: skip
 # Packages beside the layers.
 BESIDE_LAYERS = frozenset({"options", "testing"})
-# Exceptions to the rule, each with its reason. Events name the objects that they show.
+# Exceptions to the rule, each with its reason.
 ALLOWED = {
     ("events", "cmap"): "an event of a command shows the connection of the command",
     ("events", "sdam"): "an event of discovery shows descriptions",

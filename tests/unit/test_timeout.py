@@ -86,7 +86,8 @@ class Loop:
     st.sampled_from([None, False, True]),
 )
 def test_limit_fires_within_two_loop_passes(passes, seconds, arrived):
-    """Each pass of the loop has its own duration. A reply that arrives gets the lost time back."""
+    """Each iteration of the loop has its own duration. An arriving reply extends the limit by the time of the blocked
+    loop."""
     loop, thrown = Loop(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gmongo.wire.timeout.get_hub", lambda: loop)

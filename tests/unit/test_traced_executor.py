@@ -1,4 +1,4 @@
-"""The executor of an observed client: its callbacks to observers, and plain execution without a wanted trace."""
+"""The executor of an observed client: its callbacks to observers, and plain execution without an enabled trace."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_result_is_reaped_if_observer_is_interrupted(traced: TracedScenario) -> 
     traced.observer.raises["ended"] = GreenletExit()
     with pytest.raises(GreenletExit):
         traced.executor.run(traced.operation)
-    assert traced.reaped == []  # the trace raised the interruption again at its end
+    assert traced.reaped == []  # the end of the trace raised the interruption
     traced.observer.raises.clear()
     first = iter([GreenletExit()])
 

@@ -20,7 +20,7 @@ from tests.unit.test_layers import MODULES
 
 # Classes whose owner or application callback sets their fields.
 MUTABLE = {
-    "gmongo.wire.ocsp.transport:CheckedTls",  # its context follows the certificate files
+    "gmongo.wire.ocsp.transport:CheckedTls",  # replaces its TLS context if a certificate file changes
     "gmongo.wire.tls:Tls",
     "gmongo.auth_oidc:OIDCIdPInfo",
     "gmongo.auth_oidc:OIDCCallbackContext",

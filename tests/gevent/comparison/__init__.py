@@ -1,1 +1,1 @@
-"""Scenes for gmongo, and for PyMongo with monkey-patching, each in its own process."""
+"""Scenarios for gmongo, and for PyMongo with monkey-patching, each in its own process."""

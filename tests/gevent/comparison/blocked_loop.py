@@ -21,12 +21,12 @@ from typing import Any
 import gevent
 
 LIMIT = 200  # milliseconds
-BLOCKED = 0.5  # seconds, plus 0.5 s for a streamed check
+BLOCKED = 0.5  # seconds. A streamed check blocks the loop for 0.5 s longer
 ROUNDS = 4
 
 
 def outcomes_of(greenlets: list[Any]) -> Counter[str]:
-    """Count the answered reads, and the errors of the others."""
+    """Count the answered reads, and the errors of the failed reads."""
     gevent.joinall(greenlets, timeout=20)
     return Counter(each.value for each in greenlets)
 
@@ -40,7 +40,7 @@ def read(client: Any) -> str:
 
 
 def read_while_blocked(reads: int, **options: Any) -> Counter[str]:
-    """Start `reads` reads of a client with one connection, and block the loop after some passes of the loop."""
+    """Start `reads` reads of a client with one connection, and block the loop after some iterations of the loop."""
     outcomes: Counter[str] = Counter()
     clients = []
     for number in range(ROUNDS):

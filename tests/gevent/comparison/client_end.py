@@ -1,6 +1,6 @@
 """The end of clients: ``python -m tests.gevent.comparison.client_end gmongo|pymongo URI SCENE`` prints the outcome.
 
-A scene may never return, so the test has a time limit.
+A scenario may never return, so the test has a time limit.
 """
 
 # ruff: noqa: E402 - PyMongo is patched before anything else is imported

@@ -82,7 +82,7 @@ def run_program(scenario: str, *arguments: str) -> str:
 
 
 def run_both(scenario: Callable[[str], Any]) -> dict[str, Any]:
-    """Run a scene with both drivers concurrently, and print the outcomes for ``pytest -rP``."""
+    """Run a scenario with both drivers concurrently, and print the outcomes for ``pytest -rP``."""
     with gevent.Timeout(LIMIT):
         programs = {driver: gevent.spawn(scenario, driver) for driver in DRIVERS}
         try:

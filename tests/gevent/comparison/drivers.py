@@ -1,4 +1,4 @@
-"""The driver of a scene, and the output of a scene: functions for the programs in this folder."""
+"""Functions for the programs in this folder: import of a driver, input and output."""
 
 from __future__ import annotations
 

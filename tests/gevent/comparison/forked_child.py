@@ -79,7 +79,7 @@ def read(client: Any, number: int) -> str:
 
 
 def main() -> None:
-    """Run the scene."""
+    """Run the program."""
     busy = sys.argv[4] == "busy"
     client = driver.MongoClient(sys.argv[2], retryReads=False, **({} if busy else QUIET))
     client.test.c.insert_many([{"number": number} for number in range(READERS)])

@@ -109,7 +109,7 @@ class Run:
         if tracer.thrown:
             self._check(greenlet, tracer, before)
         elif self.losses or self.raised:
-            raise AssertionError(f"the scene fails without interruption: {self.losses}, {self.raised!r}")
+            raise AssertionError(f"the scenario fails without interruption: {self.losses}, {self.raised!r}")
         return tracer
 
     def _act(self) -> None:
@@ -208,7 +208,7 @@ def fill(deployment: Deployment) -> None:
 
 
 def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
-    """Yield a run for each kind of interruption and each switch of the scene."""
+    """Yield a run for each kind of interruption and each switch of the scenario."""
     for kind in SELECTED_KINDS:
         for point in range(MOST_POINTS):
             run = Run(deployment, scenario)
@@ -221,7 +221,7 @@ def run_all(deployment: Deployment, scenario: Scenario) -> Iterator[Run]:
 
 
 def main() -> None:
-    """Run the scenes of the command line with all kinds of interruptions."""
+    """Run the named scenarios with all kinds of interruptions."""
     gc.collect()
     gc.freeze()  # makes the collections of each run faster
     with Deployment.replica_set(members=1) as deployment:

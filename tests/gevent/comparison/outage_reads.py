@@ -38,7 +38,7 @@ def find(client: Any, number: int, ends: str, errors: Counter[str]) -> None:
 
 
 def main() -> None:
-    """Run the scene."""
+    """Run the program."""
     client = driver.MongoClient(sys.argv[2], serverSelectionTimeoutMS=int(sys.argv[3]), maxPoolSize=50)
     client.test.c.find_one()
     send_line("ready")

@@ -62,7 +62,7 @@ def await_writes(writers: list[Writer]) -> bool:
 
 
 def main() -> None:
-    """Run the scene."""
+    """Run the program."""
     with driver.MongoClient(sys.argv[2], **OPTIONS) as client:
         writers = [Writer(client.import_driver[sys.argv[1]], number) for number in range(WRITERS)]
         greenlets = [gevent.spawn(writer.run) for writer in writers]

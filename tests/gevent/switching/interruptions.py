@@ -32,7 +32,8 @@ class InterruptionKind(NamedTuple):
 
     :ivar name: the name in test IDs.
     :ivar landing: EARLY, LATE, SPAWN or ENTER.
-    :ivar makes: create the errors for the switch and for the next switches. None selects the timeout of the driver.
+    :ivar makes: functions that create the errors for the switch and for the next switches. None selects the timeout of
+    the driver.
     :ivar innermost: True for the innermost timeout of the driver, False for the outermost.
     """
 

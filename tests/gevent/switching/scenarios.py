@@ -468,7 +468,7 @@ class PinnedTransaction(Transaction):
 
 
 class OwnGreenlet(Scenario):
-    """A greenlet of the driver."""
+    """A driver greenlet."""
 
     survives = True
 

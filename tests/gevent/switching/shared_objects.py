@@ -1,4 +1,4 @@
-"""Two greenlets on one object: the second greenlet enters at each switch of the first greenlet.
+"""Two greenlets on one object: the second greenlet starts at each switch of the first greenlet.
 
 The calls take place in sequence, or one call raises InvalidOperation and changes nothing.
 """
@@ -24,7 +24,7 @@ class SharedObject(Scenario):
     """Two calls of one object.
 
     :param subject: the name of the object.
-    :param first: the call that the second call enters.
+    :param first: the call at whose switches the second call starts.
     :param after: checks the object and the documents. The arguments are the stage, the object and the results of both
         calls. A result may be :data:`REJECTED`.
     """
@@ -80,7 +80,7 @@ def check_bytes(run_state: ScenarioRun, file: Any, first: Any, second: Any) -> N
 
 
 def check_session(run_state: ScenarioRun, session: Any, first: Any, second: Any) -> None:
-    """Check that the session is usable, and that each transaction is whole."""
+    """Check that the session is usable, and that each transaction was atomic."""
     work = run_state.client.operations.work
     numbers = [work.find_one({"_id": number})["n"] for number in (2, 3)]
     assert numbers in ([2, 3], [10, 10]), numbers

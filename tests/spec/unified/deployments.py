@@ -86,7 +86,7 @@ class RunningDeployment:
             self._deployment.set_fail_point(name, "off")
 
     def prepared(self, document: Mapping[str, Any]) -> None:
-        """Handle the end of the preparation of data. Simulated mongos need no synchronization."""
+        """End the preparation of the data. Simulated mongos need no synchronization."""
 
     def kill_sessions(self) -> None:
         """Abort all open transactions."""

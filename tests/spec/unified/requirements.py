@@ -53,7 +53,8 @@ class Setting:
 def settings(*levels: Sequence[Mapping[str, Any]] | None) -> list[Setting]:
     """Return the preferred setting of each topology that can satisfy the requirements.
 
-    :param levels: Requirements of the file and of the case. One element of each level must be satisfied.
+    :param levels: Requirements of the file and of the case. A deployment must satisfy one element for the file and one
+    element for the case.
     """
     return _settings(json.dumps(levels))  # the cache needs a hashable key
 

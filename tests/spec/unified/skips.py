@@ -53,7 +53,7 @@ class Rule:
 
     :param kind: One of :data:`CLASSES`.
     :param reason: Explanation for readers.
-    :param words: Words of which a case must contain at least one. Empty matches all cases.
+    :param words: Words. A case must contain at least one word. An empty value matches all cases.
     :param files: Pattern of file names.
     :param cases: Pattern of descriptions.
     :param topology: Pattern of topologies.
