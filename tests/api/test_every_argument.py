@@ -37,7 +37,7 @@ from gmongo.testing import Deployment
 from gmongo.write_concern import WriteConcern
 from tests.support.recorder import Recorder
 
-SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for objects of the stage.
+SESSION, A_DATABASE, A_CLIENT = object(), object(), object()  # Placeholders for the tested objects.
 SINK = SimpleNamespace(write=lambda data: None)
 VARYING_FIELDS = {"$clusterTime", "clusterTime", "wallTime", "_data", "txnNumber", "startAtOperationTime"}
 SET = {"$set": {"a": 1}}

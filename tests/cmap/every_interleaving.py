@@ -323,7 +323,10 @@ class PoolSystem:
             len(self.check_outs),
             tuple(sorted(map(repr, states.values()))),
             tuple(connection_state(machine, each) for each in machine.available),
-            tuple(repr(states.get(_target(each.callback))) + _name(each.callback) for each in self.scheduler.ready),
+            tuple(
+                repr(states.get(_greenlet_of_callback(each.callback))) + _name_of_callback(each.callback)
+                for each in self.scheduler.ready
+            ),
             tuple(round(each.due - self.scheduler.now, 6) for each in self.scheduler.timers),
             tuple(repr(states.get(self._owner_of(turn))) for turn, _publish, _what in self.delivery._events),
         )
@@ -414,12 +417,12 @@ def connection_state(machine: StateMachine, connection: Connection | None) -> An
     return where, is_current, connection.error is not None, connection.mid_message, connection.inherited
 
 
-def _target(callback: Any) -> Any:
+def _greenlet_of_callback(callback: Any) -> Any:
     """Return the greenlet that a callback switches to, otherwise None."""
     return getattr(getattr(callback, "func", callback), "__self__", None)
 
 
-def _name(callback: Any) -> str:
+def _name_of_callback(callback: Any) -> str:
     return getattr(getattr(callback, "func", callback), "__name__", "")
 
 

@@ -30,7 +30,7 @@ def find_slowly(client: MongoClient[Any]) -> Any:
 
 
 @pytest.mark.parametrize("listeners", [[], [Recorder()]], ids=["unobserved", "observed"])
-def test_wait_queue_timeout_error_names_holder_and_seconds(server: ScriptedServer, listeners: list[Recorder]) -> None:
+def test_wait_queue_timeout_error_names_greenlet_and_seconds(server: ScriptedServer, listeners: list[Recorder]) -> None:
     gate = Event()
     server.fail("find", held(gate))
     with MongoClient(*server.address, maxPoolSize=1, waitQueueTimeoutMS=50, event_listeners=listeners) as client:
@@ -51,7 +51,7 @@ def test_wait_queue_timeout_error_names_holder_and_seconds(server: ScriptedServe
         assert "by reporter (find_slowly), for other operations; its last command: find" in shown
 
 
-def test_holders_are_sorted_by_descending_time(new_pool: Any, go: Any) -> None:
+def test_checked_out_connections_are_sorted_by_descending_time(new_pool: Any, go: Any) -> None:
     pool = new_pool(max_pool_size=7, wait_queue_timeout=0.01)
     connections = []
     for _ in range(7):
@@ -85,7 +85,7 @@ def test_report_marks_collected_greenlet(new_pool: Any) -> None:
     assert [holder["greenlet"] for holder in pool.stats()["held"]] == ["a greenlet that is gone"]
 
 
-def test_check_in_clears_holder(new_pool: Any) -> None:
+def test_check_in_removes_reference_to_greenlet(new_pool: Any) -> None:
     pool = new_pool()
     greenlet = gevent.spawn(lambda: pool.check_in(pool.check_out()))
     greenlet.get()

@@ -51,7 +51,7 @@ def test_pool_cleared_error_names_cause(new_pool: Any, server: Any, cause: Any, 
 
 
 @pytest.mark.requirement("CMAP-232", "CMAP-236")
-def test_check_out_timeout_names_option_and_longest_holder(new_pool: Any, server: Any) -> None:
+def test_check_out_timeout_names_option_and_oldest_check_out(new_pool: Any, server: Any) -> None:
     pool = new_pool(max_pool_size=1, wait_queue_timeout=20.0)
     pool.check_out().last_command = "find"
     with pytest.raises(WaitQueueTimeoutError) as raised:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 TESTS, PAGES = ROOT / "tests", ROOT / "docs" / "conformance"
 NO_PROOF = "none: "
 UNPROVEN = "**not proven**"
-SHOWN = 6  # tests in a row
+SHOWN = 6  # number of tests that a row names
 
 _ROW = re.compile(r"^\| (?P<id>[A-Z]+-\d+) \| (?P<level>[^|]+) \| (?P<demand>[^|]+) \|(?P<proof>.*)\|$")
 
@@ -132,7 +132,7 @@ def _link(node: str) -> str:
     return f"[{file}::{name}](../../{file})"
 
 
-def complaints(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
+def differences_of_pages(folder: Path = PAGES, tests: Path = TESTS) -> list[str]:
     """Return all differences between pages and markers."""
     proofs = find_proofs(tests)
     known: dict[str, str] = {}
@@ -161,7 +161,7 @@ def main() -> int:
         proofs = find_proofs()
         for page in pages():
             page.write_text(rendered(page.read_text("utf-8"), proofs), "utf-8")
-    found = complaints()
+    found = differences_of_pages()
     print("\n".join(found) or f"{len(pages())} page(s) agree with the tests")
     return 1 if found else 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.pages import PAGES, complaints, find_proofs, pages, read_markers, read_rows, rendered
+from tests.conformance.pages import PAGES, differences_of_pages, find_proofs, pages, read_markers, read_rows, rendered
 
 SOURCE = """
 import pytest
@@ -71,7 +71,7 @@ def test_rendered_page_lists_proofs(project: Path) -> None:
 
 
 def test_check_names_each_error_of_page_and_markers(project: Path) -> None:
-    found = complaints(project / "docs", project / "tests")
+    found = differences_of_pages(project / "docs", project / "tests")
     assert found == [
         "x.md: X-6 has neither a proof nor a reason",
         "x.md: out of date; run python -m tests.conformance.pages --write",
@@ -83,11 +83,11 @@ def test_check_names_each_error_of_page_and_markers(project: Path) -> None:
 
 def test_reason_beside_proof_is_an_error(project: Path) -> None:
     (project / "docs" / "x.md").write_text(PAGE.replace("| one | |", "| one | none: forgotten |"))
-    assert "x.md: X-1 has a proof, so remove its reason" in complaints(project / "docs", project / "tests")
+    assert "x.md: X-1 has a proof, so remove its reason" in differences_of_pages(project / "docs", project / "tests")
 
 
 def test_pages_agree_with_tests() -> None:
-    assert complaints() == []
+    assert differences_of_pages() == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)

@@ -152,7 +152,7 @@ class CallRunner:
         if limit is not None:
             self.uri += f"&socketTimeoutMS={limit}"
         self._clients: dict[Driver, Any] = {}
-        self._foreign_reason = "is not of the run" if alone else "the server had before the tests"
+        self._foreign_reason = "does not belong to the run" if alone else "existed before the tests"
         self._failing = False
         self._is_changed = True  # True if a call may have changed the documents
         self._unchanged: Any = None  # cached documents before the first change
@@ -218,7 +218,7 @@ class CallRunner:
         try:
             left = self._left(comparable)
         except pymongo.errors.NetworkTimeout as silent:
-            self._proxy.unsupported_features.add(f"it does not show what it has: {str(silent)[:40]}")
+            self._proxy.unsupported_features.add(f"the server does not list its documents: {str(silent)[:40]}")
             left = None
         return Outcome(returned, error, commands, left, text)
 
@@ -339,8 +339,8 @@ def _fault_of_unacknowledged(server: tuple[str, int], patience: float | None = N
         except ConnectionError:  # the server closed the connection before the second command
             reply = b""
     if not reply:
-        return "it closes the connection on which a command asks for no answer"
-    return "" if reply == struct.pack("<i", 2) else "it answers a command that asks for no answer"
+        return "the server closes the connection after an unacknowledged command"
+    return "" if reply == struct.pack("<i", 2) else "the server replies to an unacknowledged command"
 
 
 def _run(source: str, names: dict[str, Any]) -> Any:

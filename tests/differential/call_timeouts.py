@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SILENT = "it does not answer, or has nothing for a cursor that waits"
+SILENT = "the server does not reply, or the call waits for documents"
 
 
 class SilentServerError(Exception):

@@ -53,7 +53,7 @@ def attribute_difference(runner: CallRunner, source: str, simulation: Callable[[
 
 def _is_not_deterministic(runner: CallRunner, source: str, theirs: Outcome) -> str:
     again = (runner.run_call(PYMONGO, source) for _ in range(_REPEATS))
-    return "" if all(are_equal(theirs, each) for each in again) else "it answers PyMongo twice in two ways"
+    return "" if all(are_equal(theirs, each) for each in again) else "equal calls of PyMongo have different results"
 
 
 def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, ours: Outcome) -> str:
@@ -62,14 +62,14 @@ def _differs_from_mongodb(simulation: CallRunner, source: str, theirs: Outcome, 
     if are_equal(true_theirs, theirs):
         return ""
     if isinstance(theirs.error, RaisedError) and theirs.error.classes[0] in ACCIDENTS:
-        return f"PyMongo stumbles over its answer ({theirs.error.classes[0]})"
+        return f"PyMongo raises an accidental error for the reply ({theirs.error.classes[0]})"
     if explained(source, true_theirs, true_ours) is None:
         return ""
     as_mongodb = are_equal(true_ours.error, ours.error) and are_equal(true_ours.returned, ours.returned)
     if isinstance(theirs.error, RaisedError):
         if theirs.error.classes[0] == "ConfigurationError" and as_mongodb:
-            return f"it does not have what PyMongo asks of it first: {theirs.text[:80]}"
+            return f"the server lacks a feature that PyMongo needs: {theirs.text[:80]}"
         if "ConnectionFailure" in theirs.error.classes and as_mongodb:
-            return "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"
+            return "the server closes the connection of PyMongo, and replies to gmongo like MongoDB"
     is_rejected = "OperationFailure" in repr((true_theirs.error, true_theirs.returned))
-    return "it takes from PyMongo what MongoDB refuses, and gmongo does not send" if as_mongodb and is_rejected else ""
+    return "the server accepts a command of PyMongo that MongoDB rejects" if as_mongodb and is_rejected else ""

@@ -42,10 +42,10 @@ def _judged(runner: CallRunner, source: str) -> Attribution:
     [
         ("raised_by(lambda: db.command('nosuch'))", "CommandNotFound (59): no such command: 'nosuch'"),
         ("raised_by(lambda: fail([], mode='nonsense'))", "fail points (9)"),
-        ("__import__('random').random()", "it answers PyMongo twice in two ways"),
+        ("__import__('random').random()", "equal calls of PyMongo have different results"),
         ("db.create_collection('k', capped=True, size=9999).insert_one({})\n"
          "for _ in db.k.find(cursor_type=CursorType.TAILABLE_AWAIT):\n    while True: db.command('ping')\n"
-         "1", "it does not answer"),
+         "1", "the server does not reply"),
     ],
     ids=["unknown command", "fail points", "random result", "no reply"],
 )  # fmt: skip
@@ -53,7 +53,7 @@ def test_row_is_skipped_with_reason(
     simulated: CallRunner, source: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        if reason == "it does not answer":
+        if reason == "the server does not reply":
             patch.setattr(simulated, "_given_patience", 1)
         first = _judged(simulated, source)
     assert first.verdict is Verdict.SKIPPED
@@ -75,15 +75,23 @@ def _outcome(part: Any) -> Outcome:
 @pytest.mark.parametrize(
     ("engine_results", "mongodb_results", "reason"),
     [
-        ((_LOST, 1), (1, 1), "it breaks off PyMongo's connection, and answers gmongo as MongoDB does"),
+        ((_LOST, 1), (1, 1), "the server closes the connection of PyMongo, and replies to gmongo like MongoDB"),
         ((1, _LOST), (1, 1), ""),
         ((1, 2), (1, 1), ""),
-        ((1, _INVALID), (_REJECTED, _INVALID), "it takes from PyMongo what MongoDB refuses, and gmongo does not send"),
+        ((1, _INVALID), (_REJECTED, _INVALID), "the server accepts a command of PyMongo that MongoDB rejects"),
         ((1, _INVALID), (_REJECTED, 1), ""),
-        ((_UNSUPPORTED, 1), (1, 1), "it does not have what PyMongo asks of it first: no sessions"),
+        ((_UNSUPPORTED, 1), (1, 1), "the server lacks a feature that PyMongo needs: no sessions"),
         ((_UNSUPPORTED, 2), (1, 1), ""),
-        ((RaisedError(("KeyError",), (), ()), 1), (1, 1), "PyMongo stumbles over its answer (KeyError)"),
-        ((RaisedError(("KeyError",), (), ()), 1), (1, 2), "PyMongo stumbles over its answer (KeyError)"),
+        (
+            (RaisedError(("KeyError",), (), ()), 1),
+            (1, 1),
+            "PyMongo raises an accidental error for the reply (KeyError)",
+        ),
+        (
+            (RaisedError(("KeyError",), (), ()), 1),
+            (1, 2),
+            "PyMongo raises an accidental error for the reply (KeyError)",
+        ),
     ],
 )
 def test_different_results_of_both_drivers_are_compared_with_mongodb(

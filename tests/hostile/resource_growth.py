@@ -53,7 +53,8 @@ class ResourceGrowth:
     def rises(self) -> dict[str, tuple[float, float]]:
         """Return the rise of each figure since the warm-up, and the standard error of the rise.
 
-        The rise of memory is relative. The error includes the autocorrelation of the residuals.
+        The rise of memory is a fraction of the memory after the warm-up. The error includes the autocorrelation of the
+        residuals.
         """
         warm = self.steps[int(len(self.steps) * _WARM_UP) :]
         steps = range(len(warm))

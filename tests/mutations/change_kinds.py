@@ -67,7 +67,7 @@ def _flags(node: ast.AST) -> Edits:
         yield node, repr(not node.value)
 
 
-def _names(node: ast.AST) -> Edits:
+def _name_texts(node: ast.AST) -> Edits:
     """Change texts that are names, such as fields of commands."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip("$").isidentifier():
         yield node, repr(node.value + "X")
@@ -182,7 +182,7 @@ def _slices(node: ast.AST) -> Edits:
 
 
 KINDS: dict[str, Callable[[ast.AST], Edits]] = {
-    "comparison": _comparisons, "number": _numbers, "flag": _flags, "name": _names,
+    "comparison": _comparisons, "number": _numbers, "flag": _flags, "name": _name_texts,
     "condition": _conditions, "and, or": _and_or, "arithmetic": _arithmetic,
     "statement": _statements, "result": _results, "loop": _loops, "cleanup": _cleanups,
     "exception": _exceptions, "argument": _arguments, "slice": _slices,

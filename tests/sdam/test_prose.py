@@ -173,7 +173,7 @@ def test_monitor_waits_half_a_second_after_failed_checks(
     gevent.get_hub().loop.update_now()
     assert gevent.get_hub().loop.now() - started >= 0.95
     assert len(recorder.of("HeartbeatFailed")) == 2
-    assert poll_server.connection_count == 4  # three of the monitor, one of the operation
+    assert poll_server.connection_count == 4  # three connections of the monitor, one connection of the operation
 
 
 @pytest.mark.requirement("SM-95", "SM-99")

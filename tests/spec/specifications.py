@@ -153,7 +153,7 @@ def cases(kind: str) -> list[Any]:
 def files(kind: str, part: str = "") -> list[Any]:
     """Return each file of a kind as an argument of :func:`pytest.mark.parametrize`.
 
-    :param part: Name of the tested part of the files.
+    :param part: Name of the part of the driver that the files test.
     """
     parameters = [_parameter(file, part, file.document) for file in of_kind(kind)]
     return parameters or [pytest.param(None, marks=pytest.mark.skip(reason=HOW_TO_GET_THEM))]

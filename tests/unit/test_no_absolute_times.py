@@ -88,9 +88,9 @@ class _Measured:
             self._names |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
 
     def is_measured(self, expression: ast.AST) -> bool:
-        return any(self._is_reading(each) for each in ast.walk(expression))
+        return any(self._reads_clock(each) for each in ast.walk(expression))
 
-    def _is_reading(self, node: ast.AST) -> bool:
+    def _reads_clock(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return node.id in self._names
         if isinstance(node, ast.Attribute):

@@ -24,8 +24,8 @@ class SharedObject(Scenario):
     """Two calls of one object.
 
     :param subject: the name of the object.
-    :param first: the call at whose switches the second call starts.
-    :param after: checks the object and the documents. The arguments are the stage, the object and the results of both
+    :param first: the interrupted call. The second call starts during this call.
+    :param after: checks the object and the documents. The arguments are the run, the object and the results of both
         calls. A result may be :data:`REJECTED`.
     """
 

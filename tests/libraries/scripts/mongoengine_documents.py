@@ -162,7 +162,7 @@ def titles(books):
     return [each.title for each in books]
 
 
-# Name -> call on the books of a shelf, and the expected result or error.
+# Name -> call with the stored books, and the expected result or error.
 CALLS = {
     "count": (lambda: Book.objects.count(), 5),
     "count with limit": (lambda: Book.objects.limit(2).count(with_limit_and_skip=True), 2),

@@ -117,7 +117,7 @@ def create(run: Run, specs: list[Mapping[str, Any]]) -> None:
     """
     for spec in specs:
         if len(spec) != 1:
-            raise FormatError(f"an entity has one type, was {spec}")
+            raise FormatError(f"an entity must have one type, was {spec}")
         ((kind, fields),) = spec.items()
         if kind not in _FACTORIES:
             raise FormatError(f"unknown entity {kind!r}")

@@ -113,7 +113,7 @@ class Matcher:
 
     def _lte(self, operand: Any, actual: Any, root: bool, place: str) -> None:
         if not is_number(operand):
-            raise FormatError(f"$$lte takes a number, was {operand!r}")
+            raise FormatError(f"the operand of $$lte must be a number, was {operand!r}")
         if not is_number(actual) or actual > operand:
             raise Mismatch(f"{place} must be at most {operand}, was {actual!r}")
 
@@ -151,7 +151,7 @@ def hex_bytes(text: Any) -> bytes:
     try:
         return binascii.unhexlify(text)
     except (TypeError, ValueError) as error:
-        raise FormatError(f"hexadecimal bytes expected, was {text!r}: {error}")
+        raise FormatError(f"the text must be hexadecimal bytes, was {text!r}: {error}")
 
 
 def _operator(expected: Any) -> str | None:

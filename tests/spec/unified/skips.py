@@ -70,7 +70,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """Return class and reason."""
+        """Return the kind and the reason of the rule."""
         return f"{self.kind}: {self.reason}"
 
     def applies(self, use: CaseOnTopology) -> bool:

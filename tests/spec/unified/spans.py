@@ -109,7 +109,7 @@ def _check_all(expected: Sequence[Any], actual: Sequence[SpanTree], matcher: Mat
 def _check(expected: Mapping[str, Any], actual: SpanTree, matcher: Matcher, ignores_extra: bool) -> None:
     check_known(expected, {"name", "attributes", "nested"}, "a span")
     if not isinstance(expected["name"], str):
-        raise FormatError(f"the name of a span is a string, was {expected['name']!r}")
+        raise FormatError(f"the name of a span must be a string, was {expected['name']!r}")
     if actual.name != expected["name"]:
         raise Mismatch(f"the span must be {expected['name']}, was {actual.name}")
     matcher.check(expected["attributes"], actual.attributes, True, f"{actual.name}.attributes")
